@@ -1,0 +1,51 @@
+# Two commands are enough: `make demo` to look at it, `make test` to change it. CONTRIBUTING.md has the others.
+PYTHON = .venv/bin/python
+MANAGE = $(PYTHON) manage.py
+
+.PHONY: demo test check bench lock look clean
+
+demo:
+	@tools/venv.sh requirements.txt
+	@exec $(MANAGE) demo
+
+test:
+	@tools/venv.sh requirements-dev.txt
+	@tools/install-browser.sh
+	$(PYTHON) -m pytest $(ARGS)
+
+check:
+	@tools/venv.sh requirements-dev.txt
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/djlint --check --lint --quiet templates
+	.venv/bin/lint-imports
+	.venv/bin/mypy
+	$(MANAGE) makemigrations --check --dry-run
+	$(MANAGE) collectstatic --noinput --verbosity 0
+	MEMADMIN_HTTPS=yes MEMADMIN_SECRET_KEY=`$(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(50))'` \
+	    $(MANAGE) check --deploy --fail-level WARNING
+	@! grep -n '://' requirements.txt requirements-dev.txt || { echo 'A lock file names a download host.'; exit 1; }
+
+# Figures as JSON and as a table; see docs/performance.md.
+bench:
+	@tools/venv.sh requirements-dev.txt
+	$(PYTHON) -m tests.benchmarks $(ARGS)
+
+# Every page at both widths and in both themes, as pictures in test-results/look/.
+look:
+	@tools/venv.sh requirements-dev.txt
+	@tools/install-browser.sh
+	$(PYTHON) -m pytest tests/browser --look test-results/look $(ARGS)
+
+# Keeps the versions that are there; `make lock ARGS=--upgrade` takes the newest that pyproject.toml allows.
+lock: COMPILE = .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(ARGS) pyproject.toml
+lock:
+	@[ -x .venv/bin/uv ] || tools/venv.sh requirements-dev.txt
+	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --output-file requirements-dev.txt --group dev --constraint requirements.txt
+
+# Leaves .memadmin, which holds the embedded database.
+clean:
+	rm -rf .venv build dist test-results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,3 @@
+"""memadmin: see and govern what AI agents remember."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,25 @@
+"""`memadmin COMMAND`, the same as `python manage.py COMMAND` in a checkout."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import OperationalError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, OperationalError) as problem:
+        if "--traceback" in sys.argv:
+            raise
+        # PostgreSQL adds hints on lines of their own.
+        sys.exit(f"memadmin: {str(problem).strip().splitlines()[0]}")
+
+
+if __name__ == "__main__":
+    main()

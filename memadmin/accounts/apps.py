@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+from django.contrib.admin import apps as admin
+
+
+class AccountsConfig(AppConfig):
+    name = "memadmin.accounts"
+    label = "accounts"
+
+
+class RawEditsConfig(admin.AdminConfig):
+    """Django admin behind a door of our own."""
+
+    default = False
+    default_site = "memadmin.accounts.admin_site.RawEditsSite"

@@ -1,0 +1,250 @@
+"""Plays the demo stories: real runs of the SDK, kept by its own session classes in the main store.
+
+Without OPENAI_API_KEY the model is the SDK's `ScriptedModel` and nothing leaves the machine. With it the same people
+say the same things to the same bots, and a real model answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from agents import (
+    Agent,
+    InputGuardrailTripwireTriggered,
+    MaxTurnsExceeded,
+    OutputGuardrailTripwireTriggered,
+    RunConfig,
+    Runner,
+)
+from agents.extensions.memory import EncryptedSession, SQLAlchemySession
+from agents.memory import OpenAIResponsesCompactionSession, Session
+from agents.result import RunResult, RunResultStreaming
+from agents.run_error_handlers import RunErrorHandlerInput, RunErrorHandlerResult, RunErrorHandlers
+from agents.testing import ModelStep, ScriptedModel
+from cryptography.fernet import Fernet
+from django.conf import settings
+from openai import AsyncOpenAI, OpenAIError
+from sqlalchemy import TIMESTAMP, TableClause, column, func, select, table, update
+from sqlalchemy.exc import DBAPIError
+
+from memadmin.demo import bots
+from memadmin.demo.bots import Person
+from memadmin.demo.script import Ending, Exchange, FakeCompaction, Keeping, Story
+from memadmin.demo.stories import STORIES
+from memadmin.demo.stories.support import COURIER_CUSTOMER, COURIER_SESSION, courier_exchanges
+from sessions_app import registry
+from sessions_app.models import SessionRecord
+from sessions_app.stores.engine import AgentTables, open_agent_tables
+
+logger = logging.getLogger(__name__)
+
+Bot: TypeAlias = Agent[Person]
+Result: TypeAlias = RunResult | RunResultStreaming
+
+EXCHANGES_WITH_A_REAL_MODEL = 8
+"""A real model takes seconds and money for each exchange; of a longer story only so many are played."""
+
+COMPACTED_FROM = 12
+"""How many answers and calls a session holds before it is compacted."""
+
+TEN_YEARS_IN_SECONDS = 10 * 365 * 24 * 3600
+"""EncryptedSession hides what is older than its `ttl`, ten minutes by default; the demo's conversations stay."""
+
+LIVE_PAUSE = timedelta(seconds=20)
+
+
+def has_real_model() -> bool:
+    return bool(os.environ.get("OPENAI_API_KEY"))
+
+
+def run_all(stories: Sequence[Story] = STORIES) -> list[str]:
+    """Plays the stories that are not in the main store yet, and returns the ids of their sessions.
+
+    Stories that were finished before, and sessions that were erased since, are left alone; one that was broken off
+    is played again from its beginning. When a real model does not answer, the rest waits for the next call.
+    """
+    erased = set(
+        SessionRecord.objects.filter(
+            session_id__in=[story.session_id for story in stories], erased_at__isnull=False
+        ).values_list("session_id", flat=True)
+    )
+    return asyncio.run(_play_all([story for story in stories if story.session_id not in erased]))
+
+
+async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SESSION) -> int:
+    """Writes one short run after each pause into one session, so that an open timeline has something to show.
+
+    Goes on where it stopped, and ends for good when the story is told (50 runs, all calls together). Returns the
+    number of runs that it wrote. Stops when somebody erases the session.
+    """
+    runs = 0
+    async with aclosing(open_agent_tables()) as tables:
+        stored = await tables.session(session_id).get_items()
+        told = sum(item.get("role") == "user" for item in stored)
+        session = tables.session(session_id, limit=16)
+        for exchange in list(courier_exchanges())[told:]:
+            await asyncio.sleep(pause.total_seconds())
+            try:
+                await _play(exchange, bots.support, Person(COURIER_CUSTOMER), session)
+            except DBAPIError as refusal:
+                if getattr(refusal.orig, "sqlstate", "") != registry.ERASED:
+                    raise
+                break
+            runs += 1
+    return runs
+
+
+async def _play_all(stories: list[Story]) -> list[str]:
+    played = []
+    async with aclosing(open_agent_tables()) as tables:
+        await tables.create_missing()
+        finished = await _finished(tables, [story.session_id for story in stories])
+        for story in stories:
+            if story.session_id in finished:
+                continue
+            try:
+                await _tell(story, tables)
+            except OpenAIError as problem:
+                logger.warning("The real model does not answer (%s); the next start goes on.", type(problem).__name__)
+                break
+            played.append(story.session_id)
+    return played
+
+
+async def _tell(story: Story, tables: AgentTables) -> None:
+    stored = tables.session(story.session_id, limit=story.items_read_back)
+    await stored.clear_session()  # what a broken-off attempt has left
+    session = _kept(story, stored)
+    person, bot = Person(story.person), story.bot
+    for exchange in story.exchanges[: EXCHANGES_WITH_A_REAL_MODEL if has_real_model() else None]:
+        await _move_into_the_past(tables, story.session_id, exchange.after)
+        for _ in range(exchange.takes_back):
+            await session.pop_item()
+        bot = await _play(exchange, bot, person, session)
+    await _finish(tables, story)
+
+
+async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) -> Bot:
+    """One exchange: everything that the bot does until it has answered. Returns the bot to go on with."""
+    config = RunConfig(
+        model=None if has_real_model() else ScriptedModel([ModelStep(answer) for answer in exchange.answers]),
+        tracing_disabled=True,
+    )
+    options: dict[str, Any] = {
+        "session": session,
+        "run_config": config,
+        "error_handlers": RunErrorHandlers[Person](model_refusal=_show_the_refusal),
+    }
+    result: Result
+    try:
+        if exchange.is_streamed or exchange.ending is Ending.CANCELLED:
+            result = Runner.run_streamed(bot, exchange.said, context=person, **options)
+            async for event in result.stream_events():
+                if exchange.ending is Ending.CANCELLED and event.type == "raw_response_event":
+                    result.cancel()
+        else:
+            result = await Runner.run(bot, exchange.said, context=person, **options)
+        if exchange.ending in (Ending.APPROVED, Ending.REJECTED) and result.interruptions:
+            state = result.to_state()
+            for question in result.interruptions:
+                if exchange.ending is Ending.APPROVED:
+                    state.approve(question)
+                else:
+                    state.reject(question)
+            result = await Runner.run(bot, state, **options)
+    except (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered, MaxTurnsExceeded):
+        return bot  # the shop shows nothing, and the person writes again
+    return cast("Bot", result.last_agent)
+
+
+def _show_the_refusal(refused: RunErrorHandlerInput[Person]) -> RunErrorHandlerResult:
+    """Instead of an exception, after which the session would not know that the model refused."""
+    return RunErrorHandlerResult(final_output=str(refused.error), include_in_history=False)
+
+
+def _kept(story: Story, stored: SQLAlchemySession) -> Session:
+    match story.keeping:
+        case Keeping.PLAIN:
+            return stored
+        case Keeping.ENCRYPTED:
+            return EncryptedSession(story.session_id, stored, session_key(), ttl=TEN_YEARS_IN_SECONDS)
+        case Keeping.COMPACTED:
+            return OpenAIResponsesCompactionSession(
+                story.session_id,
+                stored,
+                client=None if has_real_model() else cast("AsyncOpenAI", FakeCompaction()),
+                compaction_mode="input",
+                should_trigger_compaction=lambda now: len(now["compaction_candidate_items"]) >= COMPACTED_FROM,
+            )
+
+
+def session_key() -> str:
+    """The key of the encrypted demo session: made once and kept in the data folder, like the signing secret."""
+    kept = Path(settings.DATA_DIR) / "demo-session-key"
+    if not kept.exists():
+        fresh = kept.with_suffix(".new")
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(Fernet.generate_key())
+        fresh.replace(kept)
+    return kept.read_text()
+
+
+# --- demo time -------------------------------------------------------------------------------------------------------
+#
+# A scripted story is told in milliseconds, and the database stamps its items with its own clock: all sessions would
+# have happened just now. So the demo, and nothing else, moves the times of what it has written itself: before each
+# exchange by the time that passed since the one before, at the end to the day on which the story began. Both tables
+# in one transaction, so an attached registry follows by its trigger.
+
+
+async def _move_into_the_past(tables: AgentTables, session_id: str, time: timedelta) -> None:
+    sessions, messages = _columns(tables)
+    async with tables.engine.begin() as connection:
+        # The session's row first, as the SDK locks them.
+        await connection.execute(
+            update(sessions)
+            .where(sessions.c.session_id == session_id)
+            .values(created_at=sessions.c.created_at - time, updated_at=sessions.c.updated_at - time)
+        )
+        await connection.execute(
+            update(messages).where(messages.c.session_id == session_id).values(created_at=messages.c.created_at - time)
+        )
+
+
+async def _finish(tables: AgentTables, story: Story) -> None:
+    """Lets the session begin on a full minute, which is how `_finished` knows it: a live one never does."""
+    sessions, _ = _columns(tables)
+    async with tables.engine.begin() as connection:
+        row = await connection.execute(
+            select(sessions.c.created_at, func.localtimestamp()).where(sessions.c.session_id == story.session_id)
+        )
+        created_at, now = cast("tuple[datetime, datetime]", row.one())
+    began_at = (now - story.began).replace(second=0, microsecond=0)
+    await _move_into_the_past(tables, story.session_id, created_at - began_at)
+
+
+async def _finished(tables: AgentTables, session_ids: list[str]) -> set[str]:
+    sessions, _ = _columns(tables)
+    async with tables.engine.connect() as connection:
+        rows = await connection.execute(
+            select(sessions.c.session_id).where(
+                sessions.c.session_id.in_(session_ids),
+                sessions.c.created_at == func.date_trunc("minute", sessions.c.created_at),
+            )
+        )
+        return set(rows.scalars())
+
+
+def _columns(tables: AgentTables) -> tuple[TableClause, TableClause]:
+    created_at, updated_at = column("created_at", TIMESTAMP()), column("updated_at", TIMESTAMP())
+    return (
+        table(tables.sessions_table, column("session_id"), created_at, updated_at),
+        table(tables.messages_table, column("session_id"), column("created_at", TIMESTAMP())),
+    )

@@ -1,0 +1,103 @@
+"""`demo`: everything at once on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from memadmin.demo import agents, preparing, running
+
+DEFAULT_PASSWORD = "memadmin-demo"
+
+FULL_BYTES = 32 * 1024**2
+"""With less than this free a failure is the disk's, in whatever words it comes."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Starts the embedded PostgreSQL, demo agents with their conversations, a worker and the web server on"
+        " 127.0.0.1. Ctrl-C stops them all; what they stored stays in MEMADMIN_DATA_DIR for the next start."
+    )
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # A shell starts what it puts in the background with Ctrl-C ignored, and Python leaves it so.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(signal_number, as_ctrl_c)
+        try:
+            with blaming_a_full_disk():
+                self.run(settings.PORT, password_for_everybody())
+        except (running.CannotRun, preparing.NameTaken) as problem:
+            raise CommandError(str(problem)) from problem
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped.")
+
+    def run(self, port: int, password: str) -> None:
+        running.refuse_a_taken_port(port)
+        self.stdout.write(f"Preparing the database in {settings.DATA_DIR} ...")
+        names = preparing.prepare(password)
+        if conversations := preparing.tell_stories():
+            self.stdout.write(f"The demo agents had {conversations} conversations.")
+        connection.close()
+        commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
+        with running.programs(**commands) as programs:
+            running.wait_until_ready(port, programs)
+            self.greet(port, names, password)
+            asyncio.run(self.attend(programs))
+
+    def greet(self, port: int, names: Sequence[str], password: str) -> None:
+        self.stdout.write(f"\nmemadmin is at http://127.0.0.1:{port}/\n\nLog in with the password {password} as")
+        for name in names:
+            self.stdout.write(f"  {name}")
+        self.stdout.write("\nCtrl-C stops it.")
+        self.stdout.flush()
+        self.stdout.flush()
+
+    async def attend(self, programs: Sequence[running.Program]) -> None:
+        """Lets one demo agent talk on, so that there is something to watch, until a program ends or a signal comes."""
+        talking = asyncio.create_task(self.talk())
+        try:
+            await running.watch(programs)
+        finally:
+            talking.cancel()
+            await asyncio.wait([talking])
+
+    async def talk(self) -> None:
+        try:
+            await agents.chat_on()
+        except Exception as problem:
+            self.stderr.write(f"The demo agent stopped talking: {problem}")
+
+
+def as_ctrl_c(signal_number: int, frame: FrameType | None) -> None:
+    """Whoever stops the demo gets what Ctrl-C gets; asyncio has its own, safe way of taking that one."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def password_for_everybody() -> str:
+    """What is printed on the screen; a database that others can reach gets no password that everybody knows."""
+    is_embedded = settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded"
+    if not settings.DEMO_PASSWORD and not is_embedded:
+        raise CommandError("With DATABASE_URL set the demo needs a password of your own, in MEMADMIN_DEMO_PASSWORD.")
+    return settings.DEMO_PASSWORD or DEFAULT_PASSWORD
+
+
+@contextmanager
+def blaming_a_full_disk() -> Iterator[None]:
+    """PostgreSQL, the SDK and Python each say it differently."""
+    try:
+        yield
+    except Exception as problem:
+        if shutil.disk_usage(settings.DATA_DIR).free < FULL_BYTES:
+            raise CommandError(f"The disk that holds {settings.DATA_DIR} is full.") from problem
+        raise

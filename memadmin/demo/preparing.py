@@ -1,0 +1,71 @@
+"""What the demo puts into the database before it starts. All of it is safe to repeat, and duplicates nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from django.contrib.auth.hashers import check_password, make_password
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
+
+from memadmin.demo import agents
+from sessions_app import registry
+from sessions_app.models import SessionStore, SubjectKind
+from sessions_app.services import patterns
+from sessions_app.stores.engine import open_agent_tables
+
+PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{subject}"}
+
+
+class NameTaken(Exception):
+    """A person of this name is there already, and the demo must not change their password."""
+
+
+def prepare(password: str) -> list[str]:
+    """Tables, store, logins and conversations; returns the names that can sign in with `password`. Raises NameTaken."""
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("collectstatic", verbosity=0, interactive=False)
+    asyncio.run(_create_agent_tables())
+    names = make_logins(password)
+    store = registry.declare_store(registry.MAIN_STORE)
+    registry.attach(store)
+    add_patterns(store)
+    return names
+
+
+async def _create_agent_tables() -> None:
+    async with aclosing(open_agent_tables()) as tables:
+        await tables.create_missing()
+
+
+def make_logins(password: str) -> list[str]:
+    """One person for each role, named like it, who has it and nothing else. Raises NameTaken."""
+    roles = list(Group.objects.order_by("name"))
+    people = {person.username: person for person in User.objects.filter(username__in=[role.name for role in roles])}
+    # Slow on purpose, so once for all: they share a password and may share its hash.
+    known = {person.password for person in people.values()}
+    hashed = next((each for each in known if check_password(password, each)), None) or make_password(password)
+    for role in roles:
+        email = f"{role.name}@demo.invalid"
+        person = people.get(role.name) or User(username=role.name, email=email)
+        if person.email != email:
+            raise NameTaken(f"There is a person named {role.name} already, whose password the demo leaves alone.")
+        if person.password != hashed:
+            person.password = hashed
+            person.save()
+        person.groups.set([role])
+    return [role.name for role in roles]
+
+
+def add_patterns(store: SessionStore) -> None:
+    """How the demo agents name their sessions, unless somebody has told it differently."""
+    if not store.patterns.exists():
+        administrator = User.objects.get(username="administrator")
+        for name, text in PATTERNS.items():
+            patterns.add_pattern(store, name=name, text=text, subject_kind=SubjectKind.USER, by=administrator)
+
+
+def tell_stories() -> int:
+    """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
+    return len(agents.run_all())

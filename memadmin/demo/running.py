@@ -1,0 +1,133 @@
+"""The processes of the demo: started as programs of their own, watched, and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import psutil
+
+START_SECONDS = 60
+STOP_SECONDS = 20
+
+
+class CannotRun(Exception):
+    """The demo cannot go on; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A running child."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+    def raise_if_ended(self) -> None:
+        code = self.process.poll()
+        if code is not None:
+            raise CannotRun(f"The {self.name} ended by itself with exit code {code}.")
+
+
+def web_command(port: int) -> list[str]:
+    return [
+        *(sys.executable, "-m", "granian", "memadmin.wsgi:application", "--interface", "wsgi"),
+        *("--host", "127.0.0.1", "--port", str(port), "--blocking-threads", "4", "--log-level", "warning"),
+    ]
+
+
+def worker_command() -> list[str]:
+    return [sys.executable, "-m", "memadmin", "worker"]
+
+
+def refuse_a_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        # As the web server does: connections of a server that has just ended are in nobody's way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as problem:
+            raise CannotRun(
+                f"Port {port} cannot be used ({problem.strerror}): free it, or choose another with MEMADMIN_PORT."
+            ) from problem
+
+
+@contextmanager
+def programs(**commands: list[str]) -> Iterator[list[Program]]:
+    """Runs each command until the block ends, then stops them all, politely at first."""
+    started: list[Program] = []
+    try:
+        for name, command in commands.items():
+            # In sessions of their own: Ctrl-C reaches the demo alone, which then stops them, once.
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+            started.append(Program(name.replace("_", " "), process))
+        yield started
+    finally:
+        # Stopping takes a moment; asked twice, it must not leave half of them running.
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(signal_number, signal.SIG_IGN)
+        for program in started:
+            program.process.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        for program in started:
+            with suppress(subprocess.TimeoutExpired):
+                program.process.wait(max(0, deadline - time.monotonic()))
+            end_session(program.process.pid)
+            program.process.wait()
+
+
+def end_session(leader: int) -> None:
+    """Ends what is left: a program that would not stop, or the children of one that was killed.
+
+    Returns when they are gone, for they hold the port and the database.
+    """
+    rest = [process for process in psutil.process_iter() if session_of(process) == leader]
+    for process in rest:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    while any(session_of(process) == leader for process in rest):
+        time.sleep(0.01)
+
+
+def session_of(process: psutil.Process) -> int | None:
+    """None for a process that has ended, buried or not. A zombie may still have threads that hold its files."""
+    try:
+        has_ended = process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+        return None if has_ended else os.getsid(process.pid)
+    except (psutil.Error, ProcessLookupError):
+        return None
+
+
+def wait_until_ready(port: int, running: Sequence[Program]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    answer = "nothing"
+    while time.monotonic() < deadline:
+        for program in running:
+            program.raise_if_ended()
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
+                return
+        except urllib.error.HTTPError as refusal:
+            answer = f"{refusal.code} {refusal.read(500).decode(errors='replace')}"
+        except OSError:
+            pass  # not listening yet
+        time.sleep(0.1)
+    raise CannotRun(f"The web server was not ready after {START_SECONDS} seconds; its last answer was {answer}.")
+
+
+async def watch(running: Sequence[Program]) -> NoReturn:
+    """Raises CannotRun as soon as one of them ends."""
+    while True:
+        for program in running:
+            program.raise_if_ended()
+        await asyncio.sleep(0.2)

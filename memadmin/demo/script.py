@@ -1,0 +1,252 @@
+"""What a story of a demo session consists of, and the words in which the scripted model answers.
+
+A story is played by the SDK's real runner; only the model is replaced. With a real model the same people say the
+same things to the same bots, and the scripted answers are not used.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from agents import Agent
+from agents.items import TResponseInputItem, TResponseOutputItem
+from openai.types.responses import (
+    ResponseCodeInterpreterToolCall,
+    ResponseFileSearchToolCall,
+    ResponseFunctionToolCall,
+    ResponseFunctionWebSearch,
+    ResponseOutputMessage,
+    ResponseOutputRefusal,
+    ResponseOutputText,
+    ResponseReasoningItem,
+)
+from openai.types.responses.response_output_item import ImageGenerationCall, McpCall, McpListTools
+
+from memadmin.demo.bots import Person
+
+PICTURES = Path(__file__).with_name("pictures")
+
+Answer: TypeAlias = Sequence[TResponseOutputItem]
+"""What the model gives back for one call: texts, tool calls, reasoning, in this order."""
+
+
+class Ending(Enum):
+    """How an exchange ends when it does not end with an answer."""
+
+    ANSWERED = "answered"
+    CANCELLED = "the person closes the window while the answer comes in"
+    LEFT_OPEN = "a tool waits for approval, and nobody has decided yet"
+    APPROVED = "a tool waits for approval, and a person of the shop agrees"
+    REJECTED = "a tool waits for approval, and a person of the shop does not agree"
+
+
+class Keeping(Enum):
+    """How the bot's team keeps the session."""
+
+    PLAIN = "as it is"
+    ENCRYPTED = "in the SDK's EncryptedSession"
+    COMPACTED = "in the SDK's OpenAIResponsesCompactionSession"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Something that a person says, and all that the bot does until it has answered: one run."""
+
+    said: str | list[TResponseInputItem]
+    answers: Sequence[Answer]
+    after: timedelta = timedelta(minutes=2)
+    """How long after the exchange before it."""
+    is_streamed: bool = False
+    ending: Ending = Ending.ANSWERED
+    takes_back: int = 0
+    """How many items are popped first, because the person corrects what was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One session from its first word to its last."""
+
+    session_id: str
+    person: str
+    bot: Agent[Person]
+    began: timedelta
+    """How long ago."""
+    exchanges: Sequence[Exchange]
+    keeping: Keeping = Keeping.PLAIN
+    items_read_back: int | None = None
+    """How much of the history the bot reads before it answers; None is all."""
+
+
+@dataclass(slots=True)
+class _Compacted:
+    output: list[dict[str, Any]]
+    usage: None = None
+
+
+@dataclass(slots=True)
+class FakeCompaction:
+    """Stands in for `client.responses` of OpenAI, so that a session is compacted without a network.
+
+    Like the real endpoint it keeps what people said and replaces the rest by one opaque item. That item is random
+    bytes: nothing can be read out of it, and no model could.
+    """
+
+    responses: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.responses = self
+
+    async def compact(self, *, input: Sequence[Mapping[str, Any]] = (), **_: object) -> _Compacted:
+        kept = [
+            {"type": "message", "role": "user", "status": "completed", "content": _as_parts(item["content"])}
+            for item in input
+            if item.get("role") == "user"
+        ]
+        opaque = base64.urlsafe_b64encode(b"\x80" + uuid4().bytes * 150).decode()
+        return _Compacted([*kept, {"type": "compaction", "id": _id("cmp"), "encrypted_content": opaque}])
+
+
+# --- what the model can give back ------------------------------------------------------------------------------------
+
+
+def says(text: str, *sources: tuple[str, str]) -> TResponseOutputItem:
+    """An answer; each source is a title and an address, cited at the end of the text."""
+    citations: list[Any] = [
+        {"type": "url_citation", "title": title, "url": url, "start_index": len(text) - 1, "end_index": len(text)}
+        for title, url in sources
+    ]
+    content = ResponseOutputText(type="output_text", text=text, annotations=citations)
+    return ResponseOutputMessage(id=_id("msg"), type="message", role="assistant", status="completed", content=[content])
+
+
+def refuses(text: str) -> TResponseOutputItem:
+    content = ResponseOutputRefusal(type="refusal", refusal=text)
+    return ResponseOutputMessage(id=_id("msg"), type="message", role="assistant", status="completed", content=[content])
+
+
+def thinks(*summary: str) -> TResponseOutputItem:
+    """Reasoning; without a summary only the sealed form that providers give back."""
+    sealed = None if summary else base64.urlsafe_b64encode(b"\x80" + uuid4().bytes * 40).decode()
+    return ResponseReasoningItem.model_validate(
+        {
+            "id": _id("rs"),
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": text} for text in summary],
+            "encrypted_content": sealed,
+        }
+    )
+
+
+def calls(tool: str, **arguments: Any) -> TResponseOutputItem:
+    return calls_badly(tool, json.dumps(arguments, ensure_ascii=False))
+
+
+def calls_badly(tool: str, arguments: str) -> TResponseOutputItem:
+    """A call whose arguments are given as text, and may be no JSON."""
+    return ResponseFunctionToolCall(
+        id=_id("fc"), type="function_call", status="completed", call_id=_id("call"), name=tool, arguments=arguments
+    )
+
+
+def searches_web(query: str, *sources: str) -> TResponseOutputItem:
+    return ResponseFunctionWebSearch.model_validate(
+        {
+            "id": _id("ws"),
+            "type": "web_search_call",
+            "status": "completed",
+            "action": {"type": "search", "query": query, "sources": [{"type": "url", "url": url} for url in sources]},
+        }
+    )
+
+
+def searches_files(query: str, **found: str) -> TResponseOutputItem:
+    """Hits are named by file, without the ending."""
+    return ResponseFileSearchToolCall.model_validate(
+        {
+            "id": _id("fs"),
+            "type": "file_search_call",
+            "status": "completed",
+            "queries": [query],
+            "results": [
+                {"file_id": _id("file"), "filename": f"{name}.md", "score": 0.87, "text": text}
+                for name, text in found.items()
+            ],
+        }
+    )
+
+
+def computes(code: str, printed: str) -> TResponseOutputItem:
+    return ResponseCodeInterpreterToolCall.model_validate(
+        {
+            "id": _id("ci"),
+            "type": "code_interpreter_call",
+            "status": "completed",
+            "container_id": _id("cntr"),
+            "code": code,
+            "outputs": [{"type": "logs", "logs": printed}],
+        }
+    )
+
+
+def draws(picture: str, prompt: str) -> TResponseOutputItem:
+    return ImageGenerationCall(
+        id=_id("ig"),
+        type="image_generation_call",
+        status="completed",
+        result=base64.b64encode((PICTURES / picture).read_bytes()).decode(),
+        revised_prompt=prompt,
+        output_format="png",
+    )
+
+
+def lists_tools(server: str, **tools: str) -> TResponseOutputItem:
+    return McpListTools.model_validate(
+        {
+            "id": _id("mcpl"),
+            "type": "mcp_list_tools",
+            "server_label": server,
+            "tools": [{"name": name, "description": text, "input_schema": {}} for name, text in tools.items()],
+        }
+    )
+
+
+def asks_server(server: str, tool: str, output: str, **arguments: Any) -> TResponseOutputItem:
+    return McpCall(
+        id=_id("mcp"),
+        type="mcp_call",
+        server_label=server,
+        name=tool,
+        arguments=json.dumps(arguments, ensure_ascii=False),
+        output=output,
+        status="completed",
+    )
+
+
+def photo(text: str, picture: str) -> list[TResponseInputItem]:
+    """What a person sends who attaches a picture."""
+    data = base64.b64encode((PICTURES / picture).read_bytes()).decode()
+    return [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": text},
+                {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{data}"},
+            ],
+        }
+    ]
+
+
+def _id(kind: str) -> str:
+    return f"{kind}_{uuid4().hex[:24]}"
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content

@@ -1,0 +1,113 @@
+"""Values of the settings from environment variables, each refusing nonsense with one sentence.
+
+Every variable may instead be given as `NAME_FILE`, the path of a file that holds it: the way secrets reach a container.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zoneinfo
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_environment = environ.FileAwareEnv().ENVIRON
+
+POSTGRES = ("postgres://", "postgresql://")
+YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+
+def text(name: str, default: str = "") -> str:
+    """The value without spaces around it: a file that holds a secret usually ends in a newline."""
+    try:
+        return str(_environment.get(name, default)).strip()
+    except OSError as problem:
+        raise ImproperlyConfigured(
+            f"{name}_FILE names {problem.filename}, which cannot be read: {problem.strerror}."
+        ) from None
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """A list, separated by commas."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def yes_or_no(name: str) -> bool:
+    """No unless it says yes."""
+    value = text(name).lower()
+    if value not in YES + NO:
+        raise ImproperlyConfigured(f"{name} must be yes or no; it is {value!r}.")
+    return value in YES
+
+
+def positive_integer(name: str, default: int) -> int:
+    value = text(name) or str(default)
+    if not value.isdecimal() or int(value) < 1:
+        raise ImproperlyConfigured(f"{name} must be a whole number above zero; it is {value!r}.")
+    return int(value)
+
+
+def port(name: str, default: int) -> int:
+    value = positive_integer(name, default)
+    if value > 65535:
+        raise ImproperlyConfigured(f"{name} must be a port number, at most 65535; it is {value}.")
+    return value
+
+
+def table_name(name: str, default: str) -> str:
+    """An agent table, as `table` or `schema.table`; both parts are quoted wherever they are used."""
+    value = text(name) or default
+    if not all(value.split(".")) or value.count(".") > 1 or "\0" in value:
+        raise ImproperlyConfigured(f"{name} must be a table name, or schema.table; it is {value!r}.")
+    return value
+
+
+def time_zone(name: str, default: str) -> str:
+    value = text(name) or default
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ImproperlyConfigured(f"{name} must be an IANA time zone such as Europe/Riga; it is {value!r}.") from None
+    return value
+
+
+def origins(name: str) -> list[str]:
+    values = words(name)
+    for value in values:
+        if not value.startswith(("https://", "http://")):
+            raise ImproperlyConfigured(f"{name} must list origins such as https://memadmin.example.org, not {value!r}.")
+    return values
+
+
+def secret_key(name: str, kept: Path) -> str:
+    """A signing secret: from the environment, else made once and kept in a file."""
+    given = text(name)
+    if given:
+        return given
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        if not kept.exists() or not kept.stat().st_size:
+            fresh = kept.with_name(f"{kept.name}.{secrets.token_hex(4)}")
+            fresh.touch(mode=0o600)
+            fresh.write_text(secrets.token_urlsafe(50))
+            fresh.replace(kept)
+        return kept.read_text()
+    except OSError as problem:
+        raise ImproperlyConfigured(f"{name} is not set and {kept} cannot be used: {problem.strerror}.") from None
+
+
+def database(name: str) -> dict[str, Any]:
+    """Django's settings of a PostgreSQL database, from a URL; empty when the variable is not set."""
+    url = text(name)
+    if not url:
+        return {}
+    try:
+        settings: dict[str, Any] = environ.Env.db_url_config(url) if url.startswith(POSTGRES) else {}
+    except (ValueError, KeyError):
+        settings = {}
+    if not settings.get("NAME"):
+        # The value is not repeated: it holds a password.
+        raise ImproperlyConfigured(f"{name} must look like postgres://role:password@host:5432/database.")
+    return settings

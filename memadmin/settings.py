@@ -1,0 +1,208 @@
+"""Settings. What an operator may change comes from the environment; README.md lists it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from csp.constants import NONE, SELF
+
+from memadmin import environment
+
+PACKAGE_DIR = Path(__file__).resolve().parent
+CHECKOUT_DIR = PACKAGE_DIR.parent
+IS_CHECKOUT = (CHECKOUT_DIR / "manage.py").exists()
+# In the wheel the templates and static files travel inside the package.
+ASSETS_DIR = CHECKOUT_DIR if IS_CHECKOUT else PACKAGE_DIR / "assets"
+
+DATA_DIR = Path(
+    environment.text("MEMADMIN_DATA_DIR")
+    or (CHECKOUT_DIR / ".memadmin" if IS_CHECKOUT else platformdirs.user_data_path("memadmin"))
+).expanduser()
+
+DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
+SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")
+ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS", "localhost, 127.0.0.1, [::1]")
+CSRF_TRUSTED_ORIGINS = environment.origins("MEMADMIN_TRUSTED_ORIGINS")
+IS_HTTPS = environment.yes_or_no("MEMADMIN_HTTPS")
+IS_BEHIND_PROXY = environment.yes_or_no("MEMADMIN_BEHIND_PROXY")
+
+CONNECT_TIMEOUT_SECONDS = environment.positive_integer("MEMADMIN_CONNECT_TIMEOUT_SECONDS", 5)
+
+
+def with_our_options(database: dict[str, Any]) -> dict[str, Any]:
+    """A database with our defaults, which its URL may override."""
+    return {
+        **database,
+        "CONN_MAX_AGE": 0,
+        # Costs a round trip at each request, and spares the people whose requests come after a restart of the
+        # database an error page for every pooled connection that died.
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "application_name": "memadmin",
+            **database.get("OPTIONS", {}),
+        },
+    }
+
+
+EMBEDDED_DATABASE = {"ENGINE": "memadmin.embedded", "NAME": "memadmin", "DATA_DIR": str(DATA_DIR)}
+# The registry and the agents' tables.
+DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or EMBEDDED_DATABASE)}
+# What the web server adds to it (wsgi.py).
+DATABASE_POOL = {
+    "min_size": 1,
+    "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE", 8),
+    "timeout": CONNECT_TIMEOUT_SECONDS,
+}
+# The worker's way round a transaction pooler, behind which it would wait for notifications that never come.
+WORKER_DATABASE = with_our_options(environment.database("MEMADMIN_WORKER_DATABASE_URL") or DATABASES["default"])
+
+# The main store: the tables that the agents' SDK keeps in this database.
+AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")
+AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")
+AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
+
+# Of the `demo` command.
+PORT = environment.port("MEMADMIN_PORT", 8000)
+DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
+
+SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS", 24))
+SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS", 3)
+
+INSTALLED_APPS = [
+    "memadmin.web",
+    "memadmin.accounts",
+    "sessions_app",
+    "memories_app",
+    "memadmin.demo",
+    "memadmin.accounts.apps.RawEditsConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.contrib.postgres",
+    "django_htmx",
+    "template_partials",
+    "csp",
+    "procrastinate.contrib.django",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "memadmin.urls"
+WSGI_APPLICATION = "memadmin.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ASSETS_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+# In the session and not in a cookie: a sentence may repeat what somebody typed.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "accounts:login"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [ASSETS_DIR / "static"]
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
+SESSION_COOKIE_AGE = int(timedelta(hours=12).total_seconds())
+SECURE_SSL_REDIRECT = IS_HTTPS
+# Probes come from inside, by plain HTTP.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if IS_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = IS_HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_BEHIND_PROXY else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "memadmin.web.errors.csrf_failure"
+
+# Tabler draws its arrows and ticks from data: URIs; nothing else may come from anywhere but here. What may become HTML
+# by a script is in static/trusted-types.js.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+        "require-trusted-types-for": ["'script'"],
+        "trusted-types": ["default"],
+    }
+}
+
+# Heartbeat and stall limit are not flags of the worker command (see sessions_app.jobs for what retries stalled jobs).
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = "jobs"
+PROCRASTINATE_WORKER_DEFAULTS = {
+    # Periodic jobs alone are 35,000 a day.
+    "delete_jobs": "successful",
+    "concurrency": environment.positive_integer("MEMADMIN_WORKER_CONCURRENCY", 4),
+    "update_heartbeat_interval": 5.0,
+    "stalled_worker_timeout": 20.0,
+    # Longer than any chunk of work; what is still running then is retried by another worker.
+    "shutdown_graceful_timeout": 15.0,
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+    },
+}

@@ -1,0 +1,19 @@
+"""Every URL of the console; apps are named by string, so that nothing imports upwards."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from memadmin.web import health
+
+urlpatterns = [
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("accounts/", include("memadmin.accounts.urls")),
+    path("admin/", admin.site.urls),
+    path("", include("sessions_app.urls")),
+]
+
+handler400 = "memadmin.web.errors.bad_request"
+handler403 = "memadmin.web.errors.forbidden"
+handler404 = "memadmin.web.errors.not_found"
+handler500 = "memadmin.web.errors.server_error"

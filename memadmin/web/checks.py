@@ -1,0 +1,54 @@
+"""What an operator can forget, each with a hint: Django system checks (`memadmin check --deploy`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import STATICFILES_STORAGE_ALIAS, settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.files.storage import storages
+
+from memadmin import environment
+
+
+@register
+def agent_tables_differ(**options: Any) -> list[CheckMessage]:
+    if settings.AGENT_SESSIONS_TABLE != settings.AGENT_MESSAGES_TABLE:
+        return []
+    return [
+        Error(
+            "Sessions and messages of the agents cannot be in one table.",
+            hint="Set AGENT_SESSIONS_TABLE and AGENT_MESSAGES_TABLE to the two tables of the SDK.",
+            id="memadmin.E001",
+        )
+    ]
+
+
+@register(Tags.staticfiles, deploy=True)
+def static_files_are_collected(**options: Any) -> list[CheckMessage]:
+    storage = storages[STATICFILES_STORAGE_ALIAS]
+    if not isinstance(storage, ManifestFilesMixin) or Path(settings.STATIC_ROOT, storage.manifest_name).exists():
+        return []
+    return [
+        Error(
+            f"The static files are not collected in {settings.STATIC_ROOT}; every page would fail.",
+            hint="Run `memadmin collectstatic --noinput` after each upgrade.",
+            id="memadmin.E002",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def machines_share_a_secret_key(**options: Any) -> list[CheckMessage]:
+    is_embedded = settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded"
+    if is_embedded or environment.text("MEMADMIN_SECRET_KEY"):
+        return []
+    return [
+        Warning(
+            "This machine signs with a key of its own: logins and links of others fail here.",
+            hint="Set MEMADMIN_SECRET_KEY, or MEMADMIN_SECRET_KEY_FILE, to the same 50 random characters everywhere.",
+            id="memadmin.W001",
+        )
+    ]

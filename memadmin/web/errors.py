@@ -1,0 +1,90 @@
+"""What a person sees when a page cannot be shown. None of these pages needs a database or a session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from django.contrib.auth.models import Group
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.text import get_text_list
+
+from memadmin.web import navigation
+
+RETRY_AFTER_SECONDS = 10
+
+AWAY_STATES = ("08", "53", "57P")
+"""How a SQLSTATE begins with which the server refuses or ends a connection.
+
+Its other operational errors are about one statement: cancelled, deadlocked, no lock in time.
+"""
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render(request, "400.html", status=400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Says which roles have this page when the sidebar has it: that such a page exists is no secret."""
+    context: dict[str, object] = {"layout": layout_for(request)}
+    if is_signed_in(request):
+        context["own_roles"] = in_words(request.user.groups.all())
+        place = navigation.place_at(request.path)
+        if place and not navigation.may_see(request.user, place):
+            context |= {"place": place, "roles": in_words(roles_with(place.permissions))}
+    return render(request, "403.html", context, status=403)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return render(request, "403_csrf.html", status=403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render(request, "404.html", {"layout": layout_for(request)}, status=404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The page for an exception that nobody expected, and for the one that every page must: the database is away.
+
+    A middleware would see only the views' exceptions; this also sees those of the login and of the session.
+    """
+    if is_database_away(sys.exception()):
+        response = render(request, "503.html", status=503)
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        return response
+    return render(request, "500.html", status=500)
+
+
+def is_database_away(error: BaseException | None) -> bool:
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(AWAY_STATES)
+
+
+def layout_for(request: HttpRequest) -> str:
+    return "base.html" if is_signed_in(request) else "bare.html"
+
+
+def is_signed_in(request: HttpRequest) -> bool:
+    """Whether the page can have its shell; False when the database that knows is away, or a middleware came first."""
+    try:
+        return hasattr(request, "user") and request.user.is_authenticated
+    except DatabaseError:
+        return False
+
+
+def roles_with(permissions: Iterable[str]) -> Iterable[Group]:
+    """The roles that have any of these permissions."""
+    wanted = Q()
+    for permission in permissions:
+        app_label, codename = permission.split(".")
+        wanted |= Q(permissions__content_type__app_label=app_label, permissions__codename=codename)
+    return Group.objects.filter(wanted).distinct().order_by("pk")
+
+
+def in_words(roles: Iterable[Group]) -> str:
+    return get_text_list([role.name for role in roles], "and")

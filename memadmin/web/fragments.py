@@ -1,0 +1,25 @@
+"""The one place that decides between a whole page and a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django_htmx.middleware import HtmxDetails
+
+
+def render_page_or_fragment(
+    request: HttpRequest, template: str, context: Mapping[str, Any], *, fragment: str, status: int = 200
+) -> HttpResponse:
+    """The partial `fragment` of `template` for a request of htmx, else the whole page.
+
+    A boosted link replaces the body and a restored page the document, so both get the whole page.
+    """
+    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
+    is_part = htmx and not htmx.boosted and not htmx.history_restore_request
+    response = render(request, f"{template}#{fragment}" if is_part else template, context, status=status)
+    patch_vary_headers(response, ["HX-Request", "HX-Boosted"])
+    return response

@@ -1,0 +1,48 @@
+"""What a load balancer asks: is the process alive, and can it serve pages."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import Error, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+@login_not_required
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 whenever the process answers at all; a failing database is no reason to restart it."""
+    return HttpResponse("alive\n", content_type="text/plain")
+
+
+@require_safe
+@login_not_required
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when pages can be served, else 503 with the reasons: sentences, since anybody may ask."""
+    problems = reasons_not_to_serve()
+    return JsonResponse({"ready": not problems, "problems": problems}, status=503 if problems else 200)
+
+
+def reasons_not_to_serve() -> list[str]:
+    """Sentences; empty when the database answers and has every migration of this version. Two queries."""
+    try:
+        applied = MigrationRecorder(connection).applied_migrations()
+    except Error:
+        return ["The database does not answer."]
+    missing = [f"{app}.{name}" for app, name in last_migrations() if (app, name) not in applied]
+    if missing:
+        return [f"The database lacks migrations ({', '.join(sorted(missing))}): run `memadmin migrate`."]
+    return []
+
+
+@cache
+def last_migrations() -> frozenset[tuple[str, str]]:
+    """The newest migration of each app of this version; read from disk once."""
+    return frozenset(MigrationLoader(None).graph.leaf_nodes())

@@ -1,0 +1,123 @@
+"""Text that agents and their users wrote, made safe to look at. Pure: strings and values in, HTML out.
+
+Nothing here trusts what it shows: markup is escaped, characters that hide or reorder text are written out, and the
+output has a limit, however large or deeply nested the value is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from django.utils.safestring import SafeString, mark_safe
+
+SHOWN_CHARACTERS = 20_000
+"""How much of one JSON value a page shows."""
+
+SHOWN_STRING = 4_000
+"""How much of one string inside it."""
+
+DEEPEST_INDENT = 24
+
+# Control characters but tab and line feed, lone surrogates, direction overrides and isolates, zero-width spaces, line
+# separators, byte order marks, and the "tag" characters that spell invisible ASCII. Joiners stay: scripts and emoji
+# need them.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def write_out_invisible(text: str) -> str:
+    r"""`text` with each character that hides, reorders or cannot be encoded written as `\uXXXX`, as JSON would."""
+    return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def mark_matches(text: str, pattern: re.Pattern[str] | None) -> SafeString:
+    """`text` in HTML, with each place where the pattern matches in a `<mark>`. An empty match marks nothing."""
+    pieces, place = [], 0
+    for match in pattern.finditer(text) if pattern else ():
+        if match[0]:
+            pieces.append(f"{escape(text[place : match.start()])}<mark>{escape(match[0])}</mark>")
+            place = match.end()
+    # Each part is escaped or written here.
+    return mark_safe("".join(pieces) + escape(text[place:]))
+
+
+def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
+    """`value` as indented JSON in HTML, keys, strings and other values in spans of class j-key, j-str and j-num.
+
+    At most about `limit` characters, then a line that says so. Works without recursion, so depth does not matter.
+    """
+    shown: list[str] = []
+    budget = limit
+    for kind, text in tokens(value):
+        budget -= len(text)
+        shown.append(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text))
+        if budget < 0:
+            shown.append('\n<span class="j-cut">… cut here: too long to show in one piece</span>')
+            break
+    # Each part above is escaped or written here.
+    return mark_safe("".join(shown))
+
+
+def tokens(value: Any) -> Iterator[tuple[str, str]]:
+    """The pieces of the indented JSON in order, each with the class of its span ("" for punctuation)."""
+    open_containers: list[tuple[Iterator[Any], bool]] = []
+    closing = {True: "}", False: "]"}
+    prefix = ""
+    pending: Any = value
+    while True:
+        if prefix:
+            yield "", prefix
+        if isinstance(pending, dict | list) and pending:
+            is_object = isinstance(pending, dict)
+            yield "", "{" if is_object else "["
+            open_containers.append((iter(pending.items() if isinstance(pending, dict) else pending), is_object))
+            prefix = indent(len(open_containers))
+        else:
+            yield leaf(pending)
+            prefix = "," + indent(len(open_containers))
+        while open_containers:
+            children, is_object = open_containers[-1]
+            try:
+                child = next(children)
+            except StopIteration:
+                open_containers.pop()
+                yield "", indent(len(open_containers)) + closing[is_object]
+                prefix = "," + indent(len(open_containers))
+                continue
+            break
+        if not open_containers:
+            return
+        if is_object:
+            yield "", prefix
+            yield "j-key", quoted(str(child[0]))
+            prefix, pending = ": ", child[1]
+        else:
+            pending = child
+
+
+def indent(depth: int) -> str:
+    return "\n" + "  " * min(depth, DEEPEST_INDENT)
+
+
+def leaf(value: Any) -> tuple[str, str]:
+    if isinstance(value, str):
+        return "j-str", quoted(value)
+    if isinstance(value, dict | list):
+        return "", "{}" if isinstance(value, dict) else "[]"
+    # A number of a million digits is one token too, and Python refuses to print it.
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > SHOWN_STRING:
+        return "j-num", f"a number of {value.bit_length():,} bits"
+    return "j-num", json.dumps(value, default=str)
+
+
+def quoted(text: str) -> str:
+    """`text` as a JSON string; a long one ends with how much is left out."""
+    shown = write_out_invisible(json.dumps(text[:SHOWN_STRING], ensure_ascii=False))
+    left_out = len(text) - SHOWN_STRING
+    return f"{shown} … {left_out:,} more characters" if left_out > 0 else shown

@@ -1,0 +1,84 @@
+"""What the sidebar offers, and to whom. A page appears here when its feature does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest
+from django.urls import reverse
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry. `key` follows `g`; any of the permissions opens it, and none means everybody who is signed in."""
+
+    title: str
+    url_name: str
+    symbol: str
+    key: str
+    permissions: tuple[str, ...] = ()
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    title: str
+    url: str
+    symbol: str
+    key: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    links: list[Link]
+
+
+RAW_EDITS = Place("Raw edits", "admin:index", "tool", "w", ("auth.view_user", "sessions_app.raw_edit"))
+"""Administrators have the first of the permissions, and a person may be given the second."""
+
+SECTIONS = {
+    "": [Place("Overview", "sessions:overview", "layout-dashboard", "o")],
+    "Conversations": [
+        Place("Sessions", "sessions:list", "messages", "s", ("sessions_app.read_content",)),
+        Place("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
+    ],
+    "System": [
+        Place("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
+        RAW_EDITS,
+    ],
+}
+
+
+def sections_for(request: HttpRequest) -> list[Section]:
+    """The sections with the places this operator may see."""
+    sections = []
+    for title, places in SECTIONS.items():
+        links = [
+            Link(place.title, place.url, place.symbol, f"g {place.key}", is_current=is_inside(request.path, place.url))
+            for place in places
+            if may_see(request.user, place)
+        ]
+        if links:
+            sections.append(Section(title, links))
+    return sections
+
+
+def place_at(path: str) -> Place | None:
+    """The place that `path` belongs to, whoever asks."""
+    return next((place for place in chain.from_iterable(SECTIONS.values()) if is_inside(path, place.url)), None)
+
+
+def may_see(user: User | AnonymousUser, place: Place) -> bool:
+    return not place.permissions or any(map(user.has_perm, place.permissions))
+
+
+def is_inside(path: str, url: str) -> bool:
+    """Whether `path` is the page at `url` or one below it; every page is below `/`, so that counts only for itself."""
+    return path == url or (url != "/" and path.startswith(url))

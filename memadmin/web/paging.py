@@ -1,0 +1,141 @@
+"""Pages by key: page one million costs what page one costs, and no row is skipped when others arrive meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.db.models import BooleanField, Expression, F, Field, Func, Model, Q, QuerySet, Value
+from django.db.models.lookups import GreaterThan, LessThan
+
+Row = TypeVar("Row", bound=Model)
+Direction = Literal["newer", "older"]
+
+
+class BadCursor(Exception):
+    """The cursor is not one that we signed for this list."""
+
+    def __init__(self) -> None:
+        super().__init__("This page link was changed or cut off on its way.")
+
+
+@dataclass(frozen=True, slots=True)
+class KeysetPage(Generic[Row]):
+    """Neighbouring rows of a list, with the cursors of the pages beside it; an empty cursor means there is none.
+
+    `ahead` always points before the first row, also when nothing is there yet: a page left open asks with it.
+    """
+
+    rows: list[Row]
+    newer: str
+    older: str
+    ahead: str
+
+
+def page_by_key(queryset: QuerySet[Row], *, cursor: str, size: int, salt: str) -> KeysetPage[Row]:
+    """The page at a cursor, or the first one when the cursor is empty. Raises BadCursor. One query.
+
+    The order is the queryset's own: plain columns that are never null, the last one the primary key. Their values can
+    be read in the cursor, so none may be personal. `salt` names the list; a cursor of another one is refused.
+    """
+    keys = sort_keys(queryset)
+    place = read_cursor(cursor, keys, salt) if cursor else None
+    backwards = place is not None and place.direction == "newer"
+    if place:
+        queryset = queryset.filter(beyond(keys, place))
+    if backwards:
+        queryset = queryset.reverse()
+    found = list(queryset[: size + 1])
+    has_more = len(found) > size
+    rows = found[:size]
+    if backwards:
+        rows.reverse()
+    if not rows:
+        return KeysetPage([], newer="", older="", ahead="")
+    ahead = sign_cursor("newer", rows[0], keys, salt)
+    # The row we came from stands on the other side.
+    return KeysetPage(
+        rows,
+        newer=ahead if (has_more if backwards else place) else "",
+        older=sign_cursor("older", rows[-1], keys, salt) if backwards or has_more else "",
+        ahead=ahead,
+    )
+
+
+def count_ahead(queryset: QuerySet[Row], *, cursor: str, cap: int, salt: str) -> int:
+    """How many rows stand before the page that gave this `ahead` cursor, at most cap + 1. Raises BadCursor."""
+    if cursor:
+        keys = sort_keys(queryset)
+        queryset = queryset.filter(beyond(keys, read_cursor(cursor, keys, salt)))
+    return queryset[: cap + 1].count()
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    field: Field[Any, Any]
+    is_descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A direction, and the key of the row it leads away from."""
+
+    direction: Direction
+    key: Sequence[Any]
+
+
+def sort_keys(queryset: QuerySet[Any]) -> list[SortKey]:
+    meta = queryset.model._meta
+    keys = []
+    for name in queryset.query.order_by or meta.ordering:
+        assert isinstance(name, str), "a keyset order names plain columns"
+        column = name.removeprefix("-")
+        field = meta.pk if column == "pk" else meta.get_field(column)
+        assert isinstance(field, Field), "a keyset order names plain columns"
+        assert not field.null, "a keyset order has no nulls"
+        keys.append(SortKey(field, name.startswith("-")))
+    assert keys[-1].field.primary_key, "a keyset order ends with the primary key"
+    return keys
+
+
+def beyond(keys: Sequence[SortKey], place: Place) -> Expression | Q:
+    """The rows after a key in the list's order, or before it when the direction is "newer"."""
+    descending = [key.is_descending != (place.direction == "newer") for key in keys]
+    columns = [F(key.field.attname) for key in keys]
+    values = [Value(value, output_field=key.field) for key, value in zip(keys, place.key, strict=True)]
+    if len(set(descending)) == 1:
+        # As a row value the whole key is one range of the index: equal times cost nothing.
+        comparison = LessThan if descending[0] else GreaterThan
+        return comparison(row_value(*columns), row_value(*values))
+    condition = Q()
+    for key, value, down in reversed(list(zip(keys, values, descending, strict=True))):
+        name = key.field.attname
+        strictly = Q(**{f"{name}__{'lt' if down else 'gt'}": value})
+        condition = strictly | Q(**{name: value}) & condition if condition else strictly
+    # Implied by the rest, but the planner cannot see a range of the index in an OR.
+    first = f"{keys[0].field.attname}__{'lte' if descending[0] else 'gte'}"
+    return Q(**{first: values[0]}) & condition
+
+
+def row_value(*parts: F | Value) -> Func:
+    # Nothing reads the output field; a comparison only wants to see one.
+    return Func(*parts, function="ROW", output_field=BooleanField())
+
+
+def sign_cursor(direction: Direction, row: Model, keys: Sequence[SortKey], salt: str) -> str:
+    return signer(salt).sign_object([direction, *(key.field.value_to_string(row) for key in keys)])
+
+
+def read_cursor(cursor: str, keys: Sequence[SortKey], salt: str) -> Place:
+    try:
+        direction, *texts = signer(salt).unsign_object(cursor)
+        return Place(direction, [key.field.to_python(text) for key, text in zip(keys, texts, strict=True)])
+    except (signing.BadSignature, ValidationError, ValueError) as problem:
+        raise BadCursor from problem
+
+
+def signer(salt: str) -> signing.Signer:
+    return signing.Signer(salt=f"page:{salt}")

@@ -1,0 +1,123 @@
+"""Tags and filters of every page: `{% load memadmin %}`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from django import template
+from django.template.defaultfilters import filesizeformat, stringfilter
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from memadmin import __version__
+from memadmin.counting import COUNT_CAP
+from memadmin.web import hostile
+from memadmin.web.navigation import Section, sections_for
+
+register = template.Library()
+register.filter("bytes", filesizeformat)
+
+RELATIVE_DAYS = 9
+
+
+@register.simple_tag
+@lru_cache(1_000)  # a page has up to a hundred and more
+def icon(name: str, classes: str = "") -> SafeString:
+    """A decorative symbol of icons.svg: `{% icon "database" %}`, `{% icon "alert-triangle" "ink ink-orange" %}`."""
+    return format_html(
+        '<svg class="icon{}" aria-hidden="true"><use href="{}#{}"/></svg>',
+        f" {classes}" if classes else "",
+        static("icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def badge(colour: str, symbol: str, word: Any) -> SafeString:
+    """A state, as symbol and word: `{% badge "green" "check" "healthy" %}`. Anybody may have written the word."""
+    return format_html('<span class="badge bg-{}-lt">{}{}</span>', colour, icon(symbol), visible(word))
+
+
+@register.simple_tag
+def tagx(symbol: str, word: Any) -> SafeString:
+    """A description, such as a store or a label: `{% tagx "database" store.name %}`. Anybody may have written it."""
+    return format_html('<span class="tagx">{}{}</span>', icon(symbol), visible(word))
+
+
+@register.filter
+def ago(instant: datetime | None) -> SafeString | str:
+    """How long ago, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`."""
+    if not isinstance(instant, datetime):
+        return "\N{EN DASH}"
+    instant = instant.astimezone(UTC)
+    return time_element(instant, distance(instant, timezone.now()))
+
+
+@register.filter
+def clock(instant: datetime) -> SafeString:
+    """The time of day in UTC, for lists whose day is known; the exact instant is in `datetime` and `title`."""
+    instant = instant.astimezone(UTC)
+    return time_element(instant, f"{instant:%H:%M:%S}")
+
+
+def time_element(instant: datetime, shown: str) -> SafeString:
+    # Not by format_html(): this is words and digits of ours alone, and a long page has a hundred of them.
+    title = f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC"
+    return mark_safe(f'<time datetime="{instant:%Y-%m-%dT%H:%M:%SZ}" title="{title}">{shown}</time>')
+
+
+def distance(instant: datetime, now: datetime) -> str:
+    """`instant` as seen from `now`: "12 min ago", "yesterday", "in 3 h", "17 Nov", "2 Mar 2025"."""
+    minutes = round(abs((now - instant).total_seconds()) / 60)
+    days = (now.date() - instant.date()).days
+    if minutes < 1:
+        return "just now"
+    if minutes < 24 * 60:
+        length = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h"
+        return f"{length} ago" if instant < now else f"in {length}"
+    if abs(days) <= RELATIVE_DAYS:
+        return {1: "yesterday", -1: "tomorrow"}.get(days) or (f"{days} days ago" if days > 0 else f"in {-days} days")
+    return f"{instant.day} {instant:%b}" if instant.year == now.year else f"{instant.day} {instant:%b %Y}"
+
+
+@register.filter
+def json_pretty(value: Any) -> SafeString:
+    """A parsed JSON value, highlighted, for the inside of `<pre class="json" tabindex="0" aria-label="…">`."""
+    return hostile.pretty_json(value)
+
+
+@register.filter
+@stringfilter
+def visible(text: str) -> str:
+    """Text somebody else wrote, with characters that hide or reorder it written out; autoescape does the rest."""
+    return hostile.write_out_invisible(text)
+
+
+@register.filter
+def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
+    """Text somebody else wrote, with what was searched for marked: `{{ text|visible|mark:highlight }}`."""
+    return hostile.mark_matches(text, pattern or None)
+
+
+@register.filter
+def capped(count: int | None, cap: int = COUNT_CAP) -> str:
+    """A count that stops at a limit: "86", "1,000+", or "?" when it is not known."""
+    if count is None:
+        return "?"
+    return f"{cap:,}+" if count > cap else f"{count:,}"
+
+
+@register.simple_tag(takes_context=True)
+def navigation(context: template.Context) -> list[Section]:
+    """The sidebar's sections for who is signed in: `{% navigation as sections %}`."""
+    return sections_for(context["request"])
+
+
+@register.simple_tag
+def version() -> str:
+    return __version__

@@ -1,0 +1,17 @@
+"""The WSGI application that a production server loads: `memadmin.wsgi:application`."""
+
+import os
+import sys
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
+
+try:
+    # Here and not in the settings: a command has no use for a pool, whose answer to a wrong address is a timeout.
+    settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
+    application = get_wsgi_application()
+except ImproperlyConfigured as mistake:
+    sys.exit(f"memadmin: {mistake}")

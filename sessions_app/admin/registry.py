@@ -1,0 +1,182 @@
+"""Subjects, sessions on record and stores. Sessions are named by their registry row; nothing here shows content.
+
+What has a verb on a page of the console is only shown here: a row saved past its verb would pass its rules by. There is
+no search, which would put a customer's id into an address; the console's own search leads to each of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import Model, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from sessions_app import registry
+from sessions_app.admin.listing import ShortList
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.sessions import attach_sessions, detach_sessions, update_records
+
+
+class ShownRows:
+    """Rows that are neither added nor changed nor deleted here."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
+    model = SubjectAlias
+    extra = 0
+
+
+@admin.register(Subject)
+class SubjectAdmin(ShownRows, ShortList):
+    """Its ids, merging and erasing are verbs of the subject's own page."""
+
+    inlines = (AliasInline,)
+    ordering = ("pk",)
+    list_display = ("__str__", "known_as", "created_at", "is_merged")
+    fields = ("id", "created_at", "merged_into")
+
+    def view_on_site(self, subject: Subject) -> str:  # type: ignore[override]  # Django takes a method too
+        return subject.get_absolute_url()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Subject]:
+        return super().get_queryset(request).prefetch_related("aliases")
+
+    @admin.display(description="known as")
+    def known_as(self, subject: Subject) -> str:
+        return subject.label
+
+    @admin.display(boolean=True, description="merged")
+    def is_merged(self, subject: Subject) -> bool:
+        return subject.merged_into_id is not None
+
+
+class ErasedMeanwhile(Exception):
+    def __init__(self) -> None:
+        super().__init__("This session was erased since you opened it. Nothing was saved.")
+
+
+@admin.register(SessionRecord)
+class SessionRecordAdmin(ShortList):
+    """Agents write these rows through a trigger, so nobody adds or deletes one: without it a session has no fence."""
+
+    ordering = ("-last_activity_at", "-id")
+    list_display = ("__str__", "store", "short_session_id", "subject", "ticket", "last_activity_at")
+    list_select_related = ("store", "subject")
+    list_filter = ("store",)
+    raw_id_fields = ("subject",)
+    readonly_fields = (
+        "id",
+        "store",
+        "session_id",
+        "subject_source",
+        "is_encrypted",
+        "finding_count",
+        "registered_at",
+        "last_activity_at",
+        "erased_at",
+        "stored_items",
+    )
+
+    def get_fields(self, request: HttpRequest, obj: SessionRecord | None = None) -> list[Any]:
+        fields = ["id", "store", "session_id", "subject", "ticket", "agent", "labels", *self.readonly_fields[3:]]
+        # Raw edits reach into the main store alone.
+        if not (request.user.has_perm("sessions_app.raw_edit") and obj and obj.store.name == registry.MAIN_STORE):
+            fields.remove("stored_items")
+        return fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: SessionRecord | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: SessionRecord | None = None) -> bool:
+        return super().has_change_permission(request, obj) and not (obj and obj.erased_at)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except ErasedMeanwhile as problem:
+            messages.error(request, str(problem))
+            return HttpResponseRedirect(request.get_full_path())
+
+    def save_model(
+        self, request: HttpRequest, obj: SessionRecord, form: ModelForm[SessionRecord], change: bool
+    ) -> None:
+        """Only what was changed: an agent may have written the others since the form was opened."""
+        changes = {name: form.cleaned_data[name] for name in form.changed_data if name != "subject"}
+        if changes and not update_records([obj], **changes):
+            raise ErasedMeanwhile
+        if "subject" in form.changed_data:
+            by: Any = request.user
+            attached = attach_sessions([obj], obj.subject, by=by) if obj.subject else detach_sessions([obj], by=by)
+            if not attached:
+                raise ErasedMeanwhile
+
+    @admin.display(description="stored items")
+    def stored_items(self, record: SessionRecord) -> SafeString:
+        address = reverse("admin:sessions_app_agentmessage_changelist", query={"record": str(record.pk)})
+        return format_html('<a href="{}">Raw edits of its items</a>', address)
+
+    @admin.display(description="session id")
+    def short_session_id(self, record: SessionRecord) -> str:
+        return record.session_id if len(record.session_id) <= 80 else f"{record.session_id[:79]}…"
+
+
+class PatternInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
+    model = SessionIdPattern
+    extra = 0
+
+
+@admin.register(SessionStore)
+class SessionStoreAdmin(ShownRows, ShortList):
+    """`attach_store` names its tables, zone and mode together with the triggers made for these; its patterns are kept
+    on the store's own page, which has its sessions tried with them again."""
+
+    inlines = (PatternInline,)
+    list_display = ("name", "kind", "sessions_table", "messages_table", "fence_mode", "attached_at")
+    fields = (*list_display[:4], "writer_timezone", "fence_mode", "attached_at", "created_at")
+
+    def view_on_site(self, store: SessionStore) -> str:  # type: ignore[override]  # Django takes a method too
+        return reverse("sessions:store", args=[store.name])
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return super(ShownRows, self).has_delete_permission(request, obj)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Asked before Django gathers all that would go along, which may be millions of rows."""
+        store = self.get_object(request, unquote(object_id))
+        try:
+            if store and self.has_delete_permission(request, store):
+                registry.check_unneeded(store)
+            return super().delete_view(request, object_id, extra_context)
+        except registry.StoreStillNeeded as problem:
+            messages.error(request, str(problem))
+            return redirect("admin:sessions_app_sessionstore_change", unquote(object_id))
+
+    def delete_model(self, request: HttpRequest, obj: SessionStore) -> None:
+        registry.delete_store(obj)

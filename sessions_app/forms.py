@@ -1,0 +1,225 @@
+"""What people fill in: the filters of the lists, and the fields of the verbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.http import QueryDict
+from django.utils.timezone import now
+
+from memadmin.web.hostile import write_out_invisible
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, TextSearch
+from sessions_app.querysets import SessionRecordQuerySet
+
+DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
+STATES = {"findings": "with findings", "encrypted": "encrypted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One filter that is on, and the query string of the list without it."""
+
+    text: str
+    query_without: str
+
+
+def sentences(form: forms.BaseForm) -> list[str]:
+    """What is wrong with a form, in the order of its fields."""
+    return [str(problem) for problems in form.errors.values() for problem in problems]
+
+
+class SessionFilter(forms.Form):
+    """Which sessions the list shows: a query string in, a queryset and the query string of each part out.
+
+    An unknown value is an error with a sentence, and the list is empty: rows that were not asked for would mislead.
+    """
+
+    store = forms.ModelChoiceField(
+        SessionStore.objects.all(),
+        to_field_name="name",
+        required=False,
+        empty_label="Any store",
+        widget=forms.Select({"class": "form-select", "aria-label": "Store"}),
+        error_messages={"invalid_choice": "There is no store named “%(value)s”."},
+    )
+    agent = forms.CharField(max_length=200, required=False)
+    days = forms.TypedChoiceField(
+        choices=[("", "Any time"), *((days, text.capitalize()) for days, text in DAYS.items())],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Last activity"}),
+        error_messages={"invalid_choice": "“%(value)s” is not a number of days that this list offers."},
+    )
+    state = forms.ChoiceField(
+        choices=[("", "Any state"), *((state, text.capitalize()) for state, text in STATES.items())],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        error_messages={"invalid_choice": "“%(value)s” is not a state of sessions."},
+    )
+    ticket = forms.CharField(max_length=200, required=False, widget=forms.TextInput({"class": "form-control"}))
+    label = forms.CharField(max_length=50, required=False, widget=forms.TextInput({"class": "form-control"}))
+    since = forms.DateField(
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        error_messages={"invalid": "“Since” is not a date; write it as 2026-11-30."},
+    )
+    until = forms.DateField(
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        error_messages={"invalid": "“Until” is not a date; write it as 2026-11-30."},
+    )
+    subject = forms.ModelChoiceField(
+        Subject.objects.all(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "There is no subject at this address."},
+    )
+    search = forms.ModelChoiceField(
+        TextSearch.objects.standing(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "This search is over; searches are not kept for long. Search again."},
+    )
+    without_subject = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, query: QueryDict) -> None:
+        super().__init__(query)
+        self.query = query
+        agents = SessionRecord.objects.agents()
+        chosen = str(query.get("agent", ""))
+        if chosen and chosen not in agents:
+            agents.insert(0, chosen)
+        self.fields["agent"].widget = forms.Select(
+            {"class": "form-select", "aria-label": "Agent"},
+            choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
+        )
+        self.is_valid()
+
+    @property
+    def more(self) -> list[forms.BoundField]:
+        """The fields behind the disclosure."""
+        return [self[name] for name in ("ticket", "label", "since", "until")]
+
+    @property
+    def problems(self) -> list[str]:
+        return sentences(self)
+
+    @property
+    def active(self) -> dict[str, Any]:
+        """The filters that are on, in the order of the fields."""
+        return {name: value for name, value in self.cleaned_data.items() if value not in (None, "", False)}
+
+    @property
+    def searched(self) -> TextSearch | None:
+        """The words that were typed, when that filter is on and nothing is wrong with the others."""
+        return None if self.errors else self.active.get("search")
+
+    @property
+    def query_without_search(self) -> str:
+        return self.query_string(without="search")
+
+    def queryset(self) -> SessionRecordQuerySet:
+        sessions = SessionRecord.objects.on_record().newest_first()
+        if self.errors:
+            return sessions.none()
+        for name, value in self.active.items():
+            sessions = narrowed(sessions, name, value)
+        return sessions
+
+    def query_string(self, without: str = "") -> str:
+        """The filters that are on, as they stand in an address; `without` leaves one out."""
+        query = QueryDict(mutable=True)
+        for name in self.active:
+            if name != without:
+                query[name] = str(self.query[name])
+        return query.urlencode()
+
+    def chips(self) -> list[Chip]:
+        return [Chip(spelled_out(name, value), self.query_string(without=name)) for name, value in self.active.items()]
+
+
+def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionRecordQuerySet:
+    """By one filter; words that were said are looked for in what the others leave."""
+    match name:
+        case "store" | "agent" | "ticket":
+            return sessions.filter(**{name: value})
+        case "days":
+            return sessions.filter(last_activity_at__gte=now() - timedelta(days=value))
+        case "since":
+            return sessions.filter(last_activity_at__gte=datetime.combine(value, time.min, UTC))
+        case "until":
+            return sessions.filter(last_activity_at__lte=datetime.combine(value, time.max, UTC))
+        case "state":
+            return sessions.with_findings() if value == "findings" else sessions.filter(is_encrypted=True)
+        case "label":
+            return sessions.labelled(value)
+        case "subject":
+            return sessions.about(value)
+        case "without_subject":
+            return sessions.without_subject()
+    assert name == "search", f"no filter is named {name}"
+    return sessions
+
+
+def spelled_out(name: str, value: Any) -> str:
+    match name:
+        case "days":
+            return DAYS[value]
+        case "since" | "until":
+            return f"{name} {value.day} {value:%b %Y}"
+        case "state":
+            return STATES[value]
+        case "subject":
+            return f"subject {value.label}"
+        case "without_subject":
+            return "without a subject"
+        case "search":
+            return f"words “{value.text}”"
+    return f"{name} {value}"
+
+
+class SelectionForm(forms.Form):
+    """Sessions ticked in a list, and the page to return to."""
+
+    session = forms.ModelMultipleChoiceField(
+        SessionRecord.objects.on_record(),
+        error_messages={
+            "required": "No session was selected. Tick one first.",
+            "invalid_choice": "One of these sessions is not on record any more; somebody may have erased it.",
+            "invalid_pk_value": "That is not the address of a session.",
+        },
+    )
+
+
+class LabelForm(SelectionForm):
+    label = forms.CharField(max_length=50, error_messages={"required": "A label needs a name."})
+
+
+class KeyForm(forms.Form):
+    """An id of a subject, as the host application writes it."""
+
+    kind = forms.ChoiceField(choices=SubjectKind, initial=SubjectKind.USER)
+    key = forms.CharField(max_length=512, error_messages={"required": "Which id? The field was empty."})
+
+
+class AttachForm(SelectionForm, KeyForm):
+    create = forms.BooleanField(required=False)
+
+
+class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = SessionIdPattern
+        fields = ("name", "pattern", "subject_kind")
+        widgets: ClassVar = {
+            "name": forms.TextInput({"class": "form-control"}),
+            "pattern": forms.TextInput({"class": "form-control mono", "spellcheck": "false", "autocomplete": "off"}),
+            "subject_kind": forms.Select({"class": "form-select"}),
+        }
+        labels: ClassVar = {"subject_kind": "Kind of subject"}
+        help_texts: ClassVar = {
+            "pattern": "As customer_{subject}:ticket_{ticket}. There is {agent}, too, and {*} for what does not matter."
+        }

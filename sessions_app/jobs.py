@@ -1,0 +1,63 @@
+"""Background work on sessions. A job is only a wake-up: each looks for what is to do, so a lost one loses nothing."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from django.core.management import call_command
+from django.utils.timezone import now
+from procrastinate.contrib.django import app
+
+from sessions_app.models import SessionStore, TextSearch
+from sessions_app.services import inspection, patterns
+
+STALE_TICK_SECONDS = 60
+"""A worker that was frozen enqueues every tick it missed; ticks older than this do nothing."""
+
+
+def is_stale(tick: int) -> bool:
+    return time.time() - tick > STALE_TICK_SECONDS
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(queueing_lock="find_subjects", lock="find_subjects")
+def find_subjects(timestamp: int) -> None:
+    """Reads subject and ticket from the ids of new sessions."""
+    if is_stale(timestamp):
+        return
+    for store in SessionStore.objects.all():
+        patterns.apply_patterns(store)
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(queueing_lock="inspect_sessions", lock="inspect_sessions")
+def inspect_sessions(timestamp: int) -> None:
+    """Looks through sessions that fell quiet. Apart from `find_subjects`, because long sessions take seconds each."""
+    if not is_stale(timestamp):
+        inspection.inspect_quiet_sessions()
+
+
+@app.periodic(cron="17 * * * *")
+@app.task(queueing_lock="forget_old_searches")
+def forget_old_searches(timestamp: int) -> None:
+    """Deletes what people searched for once its time is over."""
+    if not is_stale(timestamp):
+        TextSearch.objects.expired(now()).delete()
+
+
+@app.periodic(cron="23 3 * * *")
+@app.task(queueing_lock="forget_old_logins")
+def forget_old_logins(timestamp: int) -> None:
+    if not is_stale(timestamp):
+        call_command("clearsessions")
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="retry_stalled_jobs")
+async def retry_stalled_jobs(timestamp: int) -> None:
+    """Gives the jobs of workers that died to the living; procrastinate detects them but does not retry."""
+    if is_stale(timestamp):
+        return
+    for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=timedelta(seconds=30).total_seconds()):
+        await app.job_manager.retry_job(job)

@@ -1,0 +1,48 @@
+"""Says how every store is, and what exactly is wrong."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from sessions_app import registry
+from sessions_app.models import StoreKind
+from sessions_app.stores.base import Health, Problem, StoreUnavailable
+
+
+class Command(BaseCommand):
+    help = "Checks every store: reachable, tables, registry and fence, index, ids, time zone. Always ends with 0."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, as_json: bool, **options: Any) -> None:
+        try:
+            found = [(store.name, store.kind, registry.check(store)) for store in registry.known_stores()]
+        except StoreUnavailable as away:
+            # The main store is in the same database, so this much is known of it.
+            health = Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
+            found = [(registry.MAIN_STORE, StoreKind.SQLALCHEMY.value, health)]
+        if as_json:
+            self.stdout.write(json.dumps({"stores": [summary(*each) for each in found]}, indent=2))
+            return
+        for name, _, health in found:
+            about = "unknown" if health.sessions is None else f"{health.sessions:,}"
+            self.stdout.write(f"{name}: {health.state}, sessions {about}, fence {health.fence}")
+            for problem in health.problems:
+                self.stdout.write(f"  - {problem.sentence}")
+
+
+def summary(name: str, kind: str, health: Health) -> dict[str, object]:
+    """One store in the shape that scripts rely on: keys are added, never renamed."""
+    return {
+        "name": name,
+        "kind": kind,
+        "state": health.state,
+        "problems": [problem.sentence for problem in health.problems],
+        "sessions": health.sessions,
+        "fence": health.fence,
+    }

@@ -1,0 +1,78 @@
+"""Builds, drops or describes the full-text index of a store."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from sessions_app import registry
+from sessions_app.models import SessionStore
+from sessions_app.search.index import (
+    IndexNotPossible,
+    IndexState,
+    SearchIndex,
+    create_search_index,
+    drop_search_index,
+    search_index_state,
+)
+from sessions_app.stores.base import StoreUnavailable
+
+
+class Command(BaseCommand):
+    help = (
+        "Says whether a store has the index that makes a search in message text quick, and how large it is. Without"
+        " one a search reads sessions from the newest on, for a few seconds. The index is built beside running agents;"
+        " it takes about half as much disk as the items, and a share of each of the agents' writes."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="the store, for example main")
+        verb = parser.add_mutually_exclusive_group()
+        verb.add_argument("--create", action="store_true", help="build it; an interrupted build is done again")
+        verb.add_argument("--drop", action="store_true", help="drop it; searches read sessions again")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, name: str, create: bool, drop: bool, as_json: bool, **options: Any) -> None:
+        seconds = None
+        try:
+            store = registry.known_store(name)
+            before = search_index_state(store)
+            if create:
+                self.say_what_is_coming(before, as_json)
+                seconds = create_search_index(store)
+            elif drop:
+                drop_search_index(store)
+            index = search_index_state(store)
+        except (IndexNotPossible, StoreUnavailable, registry.UnknownStore) as refusal:
+            raise CommandError(str(refusal)) from refusal
+        if as_json:
+            self.stdout.write(json.dumps(summary(store, index, seconds), indent=2))
+            return
+        self.stdout.write(f"{store}: {index.sentence}")
+        if seconds is not None:
+            was = "its statistics were renewed" if before.is_ready else "it was built"
+            self.stdout.write(f"{was.capitalize()} in {seconds:.1f} s.")
+
+    def say_what_is_coming(self, index: SearchIndex, as_json: bool) -> None:
+        if as_json or index.is_ready:
+            return
+        if index.state == IndexState.INVALID:
+            self.stdout.write("An earlier build was interrupted; what it left is dropped and built again.")
+        self.stdout.write(
+            "Building. Agents go on writing; it waits for every transaction that is open now, and takes about"
+            " a minute for a million items."
+        )
+
+
+def summary(store: SessionStore, index: SearchIndex, seconds: float | None) -> dict[str, object]:
+    """In the shape that scripts rely on: keys are added, never renamed."""
+    return {
+        "store": store.name,
+        "state": index.state.value,
+        "index": index.name,
+        "size_bytes": index.size_bytes,
+        "built_in_seconds": None if seconds is None else round(seconds, 1),
+    }

@@ -1,0 +1,61 @@
+"""`worker`: runs background jobs until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from procrastinate import PsycopgConnector
+from procrastinate.contrib.django import app
+from procrastinate.contrib.django.utils import connector_params
+from procrastinate.exceptions import ConnectorException
+
+from memadmin.web.health import reasons_not_to_serve
+
+
+class Command(BaseCommand):
+    help = "Runs background jobs. Ends with 0 when asked to stop (SIGINT, SIGTERM), else with 1: restart it then."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        connections.settings["default"].update(settings.WORKER_DATABASE)
+        connections["default"].ensure_connection()
+        for reason in reasons_not_to_serve():
+            raise CommandError(reason)
+        self.stdout.write("The worker runs.")
+        self.stdout.flush()
+        try:
+            was_asked = asyncio.run(work_until_asked_to_stop())
+        except ConnectorException as problem:
+            raise CommandError(f"The worker lost its database: {problem.__cause__ or problem}") from problem
+        if not was_asked:
+            raise CommandError("The worker stopped without being asked to; the log above says why.")
+
+
+async def work_until_asked_to_stop() -> bool:
+    """Whether somebody asked. procrastinate's own runner ends in the same way when its connection is lost."""
+    loop, was_asked = asyncio.get_running_loop(), False
+    # Asked anew for each connection, so that the embedded server is started again after it was killed.
+    connector = PsycopgConnector(kwargs=connector_params)
+    with app.replace_connector(connector) as working:
+        async with working.open_async():
+            work = asyncio.create_task(working.run_worker_async(install_signal_handlers=False))
+
+            def stop() -> None:
+                nonlocal was_asked
+                was_asked = True
+                # Asked twice, it ends at once.
+                loop.remove_signal_handler(signal.SIGINT)
+                loop.remove_signal_handler(signal.SIGTERM)
+                work.cancel()
+
+            loop.add_signal_handler(signal.SIGINT, stop)
+            loop.add_signal_handler(signal.SIGTERM, stop)
+            # Cancelled, it lets running jobs end, up to the limit in PROCRASTINATE_WORKER_DEFAULTS.
+            await asyncio.wait([work])
+            if not work.cancelled():
+                work.result()
+    return was_asked

@@ -1,0 +1,93 @@
+"""Reading subject, ticket and agent from a session id. Pure: texts in, texts out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Final
+
+FIELD_LENGTHS: Final[Mapping[str, int]] = {"subject": 512, "ticket": 200, "agent": 200}
+"""What a pattern can read, and how long it may be: as long as the column that keeps it."""
+
+ANYTHING: Final = "*"
+
+
+class PatternError(ValueError):
+    """The pattern cannot be used; the message is a sentence for the person who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a session id says. A field that the pattern does not have is empty."""
+
+    subject: str = ""
+    ticket: str = ""
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`customer_{subject}:ticket_{ticket}`: literal text around fields, and `{*}` for a part that does not matter.
+
+    The whole session id has to match, letter by letter. A field is at least one character long and ends where the
+    text after it first appears; the last one takes the rest. Braces are doubled to mean themselves, as in Python.
+    """
+
+    fields: tuple[str, ...]
+    literals: tuple[str, ...]
+    """One more than fields: the text before, between and after them."""
+
+    @classmethod
+    def parse(cls, text: str) -> Pattern:
+        """Raises PatternError."""
+        fields: list[str] = []
+        literals = [""]
+        try:
+            pieces = list(Formatter().parse(text))
+        except ValueError:
+            raise PatternError("A brace is not closed or not opened; write {{ or }} for a brace itself.") from None
+        for literal, field, spec, conversion in pieces:
+            literals[-1] += literal
+            if field is None:
+                continue
+            if field not in (*FIELD_LENGTHS, ANYTHING) or spec or conversion:
+                raise PatternError(
+                    f"“{{{field}}}” is not a field; there are {{subject}}, {{ticket}}, {{agent}}, {{*}}."
+                )
+            if field != ANYTHING and field in fields:
+                raise PatternError(f"{{{field}}} appears twice.")
+            if fields and not literals[-1]:
+                raise PatternError(
+                    f"{{{fields[-1]}}} and {{{field}}} touch, so nobody can tell where one ends; put text between them."
+                )
+            fields.append(field)
+            literals.append("")
+        if not {"subject", "ticket"} & set(fields):
+            raise PatternError("A pattern needs {subject} or {ticket}.")
+        return cls(tuple(fields), tuple(literals))
+
+    def match(self, session_id: str) -> Reading | None:
+        """What this session id says, or None when it looks different. Linear in its length, whatever the pattern.
+
+        A value longer than its column does not count as one.
+        """
+        *_, tail = self.literals
+        if not session_id.startswith(self.literals[0]) or not session_id.endswith(tail):
+            return None
+        start, end = len(self.literals[0]), len(session_id) - len(tail)
+        values = []
+        # Ending each field at the first chance leaves the most for those after it, so no other split needs a try.
+        for literal in self.literals[1:-1]:
+            stop = session_id.find(literal, start + 1, end)
+            if stop < 0:
+                return None
+            values.append(session_id[start:stop])
+            start = stop + len(literal)
+        if start >= end:
+            return None
+        values.append(session_id[start:end])
+        found = {field: value for field, value in zip(self.fields, values, strict=True) if field != ANYTHING}
+        if any(len(value) > FIELD_LENGTHS[field] for field, value in found.items()):
+            return None
+        return Reading(**found)

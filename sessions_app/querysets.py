@@ -1,0 +1,94 @@
+"""Ways to pick registry rows and subjects, named as the reader would say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connections, models
+from django.db.models import F
+from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
+
+
+AGENTS = """
+WITH RECURSIVE names(agent) AS (
+    (SELECT agent FROM {table} WHERE agent <> '' ORDER BY agent LIMIT 1)
+    UNION ALL
+    SELECT (SELECT agent FROM {table} WHERE agent <> '' AND agent > names.agent ORDER BY agent LIMIT 1)
+    FROM names WHERE agent IS NOT NULL
+)
+SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s
+"""
+
+
+class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
+    def on_record(self) -> SessionRecordQuerySet:
+        """Every session that was not erased; what all lists start from."""
+        return self.filter(erased_at__isnull=True)
+
+    def newest_first(self) -> SessionRecordQuerySet:
+        return self.order_by("-last_activity_at", "-id")
+
+    def with_names(self) -> SessionRecordQuerySet:
+        """With store, subject and the subject's ids at hand, as every list shows them. One query more."""
+        return self.select_related("store", "subject").prefetch_related("subject__aliases")
+
+    def about(self, subject: Subject) -> SessionRecordQuerySet:
+        """Sessions of a subject and of every subject that was merged into it. One query for the group, then one."""
+        return self.filter(subject_id__in=list(subject.group_ids()))
+
+    def without_subject(self) -> SessionRecordQuerySet:
+        return self.filter(subject__isnull=True)
+
+    def with_findings(self) -> SessionRecordQuerySet:
+        return self.filter(finding_count__gt=0)
+
+    def labelled(self, label: str) -> SessionRecordQuerySet:
+        # The second condition is what the index is limited to.
+        return self.filter(labels__contains=[label]).exclude(labels=[])
+
+    def agents(self, limit: int = 50) -> list[str]:
+        """The agents' names, in alphabetical order. A step along an index for each, however many sessions they have."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(AGENTS.format(table=self.model._meta.db_table), [limit])
+            return [agent for (agent,) in cursor.fetchall()]
+
+    def count_up_to(self, cap: int) -> int:
+        """How many there are, at most cap + 1."""
+        return self.order_by()[: cap + 1].count()
+
+    def awaiting_patterns(self, store: SessionStore, version: int) -> SessionRecordQuerySet:
+        """Sessions of a store without a subject that its present patterns were not tried on, in no order."""
+        return self.on_record().without_subject().filter(store=store, subject_source="", patterns_tried__lt=version)
+
+    def awaiting_inspection(self) -> SessionRecordQuerySet:
+        """Sessions written since they were last inspected, the longest waiting first."""
+        return self.on_record().exclude(inspected_count=F("activity_count")).order_by("last_activity_at", "id")
+
+
+class SubjectQuerySet(models.QuerySet["Subject"]):
+    def newest_first(self) -> SubjectQuerySet:
+        return self.order_by("-created_at", "-id")
+
+    def standing(self) -> SubjectQuerySet:
+        """Subjects that were not merged into another."""
+        return self.filter(merged_into__isnull=True)
+
+
+class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
+    def of(self, store: SessionStore) -> SessionIdPatternQuerySet:
+        """A store's patterns in the order in which they are tried."""
+        return self.filter(store=store).order_by("position", "pk")
+
+
+class TextSearchQuerySet(models.QuerySet["TextSearch"]):
+    def standing(self) -> TextSearchQuerySet:
+        """Searches whose time is not over."""
+        return self.filter(expires_at__gt=Now())
+
+    def expired(self, at: datetime) -> TextSearchQuerySet:
+        return self.filter(expires_at__lte=at)

@@ -1,0 +1,211 @@
+"""What is wrong with a store, precisely, in sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from psycopg import sql
+
+from sessions_app.models import SessionStore
+from sessions_app.registry.declaring import MAIN_STORE
+from sessions_app.registry.fence import triggers_for
+from sessions_app.registry.fitness import leaks, missing_rights, unusable
+from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
+from sessions_app.registry.tables import StoreTables, Table, look_at
+from sessions_app.stores.base import Health, Problem, StoreUnavailable
+from sessions_app.stores.postgres import fetch, in_plain_words
+
+LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
+IDS_USED_UP_AT = 0.8
+
+COUNTED_EXACTLY = 10_000
+"""Tables up to here are counted; the size of larger ones comes from statistics."""
+
+HOLDS_ALL_THE_SAME = {"mode-differs", "unfinished"}
+"""What is wrong with a fence that keeps late writes out nevertheless."""
+
+LAST_ID = """
+SELECT pg_sequence_last_value(seqrelid), seqmax FROM pg_sequence
+WHERE seqrelid = pg_get_serial_sequence(%s, 'id')::regclass AND has_sequence_privilege(seqrelid, 'SELECT')
+"""
+
+# Of what the triggers registered, the registry has the true instant: they run in the writer's own connection.
+WRITTEN_LATELY = sql.SQL("""
+SELECT count(*), count(*) FILTER (WHERE is_off), mode() WITHIN GROUP (ORDER BY off) FILTER (WHERE is_off)
+FROM (
+    SELECT s.updated_at AT TIME ZONE {zone} - r.last_activity_at AS off,
+           s.updated_at AT TIME ZONE {zone} NOT BETWEEN r.last_activity_at - interval '1 minute'
+                                                    AND r.last_activity_at + interval '1 minute' AS is_off
+    FROM (SELECT * FROM {records} ORDER BY last_activity_at DESC, id DESC LIMIT 200) AS r
+    JOIN {sessions} AS s ON s.session_id = r.session_id
+    WHERE r.store_id = {store_id} AND (r.activity_count > 0 OR r.registered_at > {attached_at})
+) AS compared
+""")
+
+CONFIGURED_ZONES = """
+WITH configured AS (
+    SELECT coalesce('role ' || r.rolname, 'database ' || d.datname, 'all roles') AS place,
+           split_part(setting, '=', 2) AS zone
+    FROM pg_db_role_setting AS s
+    CROSS JOIN unnest(s.setconfig) AS setting
+    LEFT JOIN pg_roles AS r ON r.oid = s.setrole
+    LEFT JOIN pg_database AS d ON d.oid = s.setdatabase
+    WHERE lower(split_part(setting, '=', 1)) = 'timezone'
+      AND (s.setdatabase = 0 OR d.datname = current_database())
+      AND (s.setrole = 0 OR has_table_privilege(s.setrole, %(messages)s::oid, 'INSERT'))
+    UNION
+    SELECT 'server', reset_val FROM pg_settings WHERE name = 'TimeZone'
+)
+SELECT place, zone FROM configured
+WHERE EXISTS (
+    SELECT FROM (VALUES (timestamptz '2026-01-15 00:00Z'), ('2026-07-15 00:00Z')) AS season(instant)
+    WHERE instant AT TIME ZONE zone <> instant AT TIME ZONE %(zone)s
+)
+ORDER BY place
+"""
+
+ROWS_BY_STATISTICS = """
+SELECT coalesce(sum(reltuples) FILTER (WHERE reltuples > 0), 0)::bigint FROM pg_class
+WHERE oid = %(table)s OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::oid::regclass) WHERE isleaf)
+"""
+
+
+def health(store: SessionStore) -> Health:
+    """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises."""
+    began = time.perf_counter()
+    try:
+        tables = look_at(store)
+        answered_in_ms = (time.perf_counter() - began) * 1000
+        with in_plain_words(store):
+            problems = list(unusable(tables))
+            if problems:
+                return Health(problems=tuple(problems), fence="off", answered_in_ms=answered_in_ms)
+            faults = [*leaks(tables), *_faults_of_fence(store, tables)]
+            return Health(
+                problems=(*faults, *missing_rights(tables), *_slow_or_wrong(store, tables)),
+                sessions=_about(tables.sessions),
+                items=_about(tables.messages),
+                fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
+                answered_in_ms=answered_in_ms,
+            )
+    except StoreUnavailable as away:
+        return Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
+
+
+def check(store: SessionStore) -> Health:
+    """Like `health`, and compares the registry with all sessions of the store. Never raises."""
+    found = health(store)
+    if found.state == "down" or store.attached_at is None:
+        return found
+    try:
+        with in_plain_words(store):
+            missing = unregistered_sessions(store, look_at(store), cap=COUNTED_EXACTLY)
+    except StoreUnavailable as away:
+        return replace(found, problems=(*found.problems, Problem("unavailable", str(away), is_fatal=True)))
+    if not missing:
+        return found
+    count = f"More than {COUNTED_EXACTLY:,}" if missing > COUNTED_EXACTLY else f"{missing:,}"
+    sentence = f"{count} of its sessions are not in the registry, and so in no list. {_attach(store)}"
+    return replace(found, problems=(*found.problems, Problem("unregistered", sentence)))
+
+
+def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+    standing = standing_triggers(store)
+    if not standing:
+        sentence = "It is not attached: its sessions are in no list, and an erased one can come back."
+        yield Problem("not-attached", f"{sentence} {_attach(store)}")
+        return
+    if store.attached_at is None:
+        yield Problem("unfinished", f"Attaching it was begun and not finished. {_attach(store)}")
+    faults = [faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables)]
+    other_mode = next(mode for mode in SessionStore.FenceMode if mode != store.fence_mode)
+    in_other_mode = [
+        faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables, other_mode)
+    ]
+    if any(fault.function for fault in faults) and not any(fault.function for fault in in_other_mode):
+        sentence = f"Its fence is in {other_mode.value} mode, and should be in {store.fence_mode} mode."
+        yield Problem("mode-differs", f"{sentence} {_attach(store)}")
+        faults = in_other_mode
+    for problem in (problem for fault in faults for problem in (fault.function, fault.trigger) if problem):
+        yield Problem(problem.code, f"{problem.sentence} {_attach(store)}")
+    if not registry_key_stands():
+        yield Problem(
+            "registry-key-missing",
+            "The registry has lost its unique key session_record_fence: a write under way can slip past an erasure."
+            " Its migration, sessions_app 0002, has the definition.",
+        )
+
+
+def _slow_or_wrong(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+    if not any(index.is_valid for index in tables.time_indexes):
+        if tables.time_indexes:
+            sentence = (
+                f"The index {tables.time_indexes[0].name} of {tables.messages} is invalid: its building broke off."
+            )
+            yield Problem("index-invalid", f"{sentence} {_attach(store)}")
+        else:
+            sentence = f"{tables.messages} has no index on (session_id, created_at): long sessions open slowly."
+            yield Problem("index-missing", f"{sentence} {_attach(store)}")
+    if tables.messages.columns["created_at"].may_be_empty:
+        sentence = f"created_at of {tables.messages} may be empty; an item without a time is not shown."
+        yield Problem("times-may-be-empty", sentence)
+    yield from _ids_running_out(tables)
+    if not tables.sessions.columns["updated_at"].has_zone:
+        yield from _wrong_zone(store, tables)
+
+
+def _ids_running_out(tables: StoreTables) -> Iterator[Problem]:
+    for last, sequence_limit in fetch(LAST_ID, [tables.messages.identifier.as_string(None)]):
+        limit = min(sequence_limit, LARGEST[tables.messages.columns["id"].type])
+        if last is not None and last > IDS_USED_UP_AT * limit:
+            yield Problem(
+                "ids-running-out",
+                f"{tables.messages} has given out {last:,} of {limit:,} ids; after the last one no agent can write."
+                " Make the column id, and its sequence, a bigint.",
+            )
+
+
+def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+    """Times in another zone than the store's: as seen in what was written or, before that, in what is configured."""
+    remedy = (
+        f"Set AGENT_TIMEZONE to the agents' zone and run attach_store {store}."
+        if store.name == MAIN_STORE
+        else f"Run attach_store {store} --timezone with the agents' zone."
+    )
+    query = WRITTEN_LATELY.format(
+        zone=sql.Literal(store.writer_timezone),
+        records=tables.records,
+        sessions=tables.sessions.identifier,
+        store_id=sql.Literal(store.pk),
+        attached_at=sql.Literal(store.attached_at),
+    )
+    ((compared, differing, off),) = fetch(query)
+    if differing:
+        yield Problem(
+            "wrong-zone",
+            f"{differing} of the {compared} sessions written last have times that are not in {store.writer_timezone}:"
+            f" they are off by {off.total_seconds() / 3600:+.4g} hours. {remedy}",
+        )
+    if compared:
+        return
+    for place, zone in fetch(CONFIGURED_ZONES, {"messages": tables.messages.oid, "zone": store.writer_timezone}):
+        yield Problem(
+            "zone-differs",
+            f"Agents write in the zone {zone} (setting of the {place}) unless they choose their own, and the store is"
+            f" read as {store.writer_timezone}. {remedy}",
+        )
+
+
+def _about(table: Table) -> int:
+    """How many rows a table has: exactly if they are few, else about."""
+    limited = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT {}) AS few")
+    counted = int(fetch(limited.format(table.identifier, sql.Literal(COUNTED_EXACTLY)))[0][0])
+    if counted < COUNTED_EXACTLY:
+        return counted
+    return max(counted, int(fetch(ROWS_BY_STATISTICS, {"table": table.oid})[0][0]))
+
+
+def _attach(store: SessionStore) -> str:
+    return f"Run attach_store {store}."

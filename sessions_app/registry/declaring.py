@@ -1,0 +1,127 @@
+"""Which tables a store is: its row, made or brought up to date before it is attached."""
+
+from __future__ import annotations
+
+import zoneinfo
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import connection, transaction
+
+from sessions_app.models import SessionStore
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.postgres import in_plain_words
+
+MAIN_STORE = "main"
+"""The store whose tables and zone the environment names."""
+
+
+class AttachRefused(Exception):
+    """Something stands in the way of attaching a store, and was left as it is; the message says what."""
+
+
+class StoreStillNeeded(Exception):
+    """Deleting the store would lose what must be kept; the message says what."""
+
+
+class UnknownStore(Exception):
+    """No store has this name; the message says where the names are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no store {name}. Run check_stores to see which there are.")
+
+
+def known_stores() -> list[SessionStore]:
+    """All stores, and the main one though it was never attached. Raises StoreUnavailable when nobody can tell."""
+    main = SessionStore(
+        name=MAIN_STORE,
+        sessions_table=settings.AGENT_SESSIONS_TABLE,
+        messages_table=settings.AGENT_MESSAGES_TABLE,
+        writer_timezone=settings.AGENT_TIMEZONE,
+    )
+    with in_plain_words(main):
+        if SessionStore._meta.db_table not in connection.introspection.table_names():
+            raise StoreUnavailable("The console's own tables are not in this database yet. Run migrate.")
+        stores = list(SessionStore.objects.all())
+    return stores if any(store.name == MAIN_STORE for store in stores) else [main, *stores]
+
+
+def known_store(name: str) -> SessionStore:
+    """One of them. Raises UnknownStore, and StoreUnavailable when nobody can tell."""
+    for store in known_stores():
+        if store.name == name:
+            return store
+    raise UnknownStore(name)
+
+
+def declare_store(
+    name: str,
+    *,
+    sessions_table: str = "",
+    messages_table: str = "",
+    timezone: str = "",
+    mode: str = "",
+) -> SessionStore:
+    """The saved row of a store; what is not given stays as it is. The main store's comes from the settings.
+
+    Raises AttachRefused when a value makes no sense, or would move an attached store to other tables.
+    """
+    if name == MAIN_STORE:
+        if sessions_table or messages_table or timezone:
+            raise AttachRefused(
+                "The tables and the zone of main come from the environment: AGENT_SESSIONS_TABLE, AGENT_MESSAGES_TABLE"
+                " and AGENT_TIMEZONE."
+            )
+        sessions_table, messages_table = settings.AGENT_SESSIONS_TABLE, settings.AGENT_MESSAGES_TABLE
+        timezone = settings.AGENT_TIMEZONE
+    store = SessionStore.objects.filter(name=name).first()
+    if store is None:
+        if not (sessions_table and messages_table):
+            raise AttachRefused(
+                f"There is no store {name} yet: name its tables with --sessions-table and --messages-table."
+            )
+        store = SessionStore(name=name)
+    before = (store.sessions_table, store.messages_table)
+    store.sessions_table = sessions_table or store.sessions_table
+    store.messages_table = messages_table or store.messages_table
+    store.writer_timezone = timezone or store.writer_timezone
+    store.fence_mode = mode or store.fence_mode
+    if store.attached_at and before != (store.sessions_table, store.messages_table):
+        raise AttachRefused(
+            f"The store {name} is attached to {' and '.join(before)}. Run attach_store {name} --remove before it moves"
+            " to other tables."
+        )
+    _refuse_nonsense(store)
+    store.save()
+    return store
+
+
+def check_unneeded(store: SessionStore) -> None:
+    """Raises StoreStillNeeded when a store may not be deleted."""
+    if store.attached_at:
+        raise StoreStillNeeded(f"The store {store} is attached. Run attach_store {store} --remove first.")
+    if store.sessions.exists():
+        raise StoreStillNeeded(
+            f"The store {store} has sessions on record, and the fences of those that were erased. It stays."
+        )
+
+
+@transaction.atomic
+def delete_store(store: SessionStore) -> None:
+    """Forgets a store of which nothing is on record, and its patterns. Raises StoreStillNeeded."""
+    check_unneeded(SessionStore.objects.select_for_update().get(pk=store.pk))
+    store.delete()
+
+
+def _refuse_nonsense(store: SessionStore) -> None:
+    for table in (store.sessions_table, store.messages_table):
+        if not all(table.split(".")) or table.count(".") > 1:
+            raise AttachRefused(f"{table!r} is not a table name; give table, or schema.table.")
+    try:
+        zoneinfo.ZoneInfo(store.writer_timezone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        raise AttachRefused(f"{store.writer_timezone!r} is not a time zone such as Europe/Riga.") from None
+    try:
+        store.full_clean(validate_unique=False)
+    except ValidationError as problem:
+        raise AttachRefused(" ".join(problem.messages)) from None

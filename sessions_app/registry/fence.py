@@ -1,0 +1,175 @@
+"""The triggers on the agents' tables: they register each session, follow its activity, and refuse an erased one.
+
+The functions run with the rights of our role (SECURITY DEFINER, fixed search_path), so the agents' roles need none on
+our tables. They touch our tables only by the session id of the row at hand. They never see what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from sessions_app.models import SessionStore
+from sessions_app.registry.tables import StoreTables, Table
+
+ERASED = "P0E01"
+"""The SQLSTATE of a refused write. Not of class 23, which the agents' SDK takes for a lost race and swallows."""
+
+WRITE_DROPPED = "write.dropped"
+"""The outbox event: an agent wrote to an erased session, and the write was discarded."""
+
+# In reject mode the foreign key keeps messages out of a session that is not there; the fence need not stand there too.
+REGISTER = """
+DECLARE
+  wanted text := NEW.session_id;
+  ended timestamptz;
+BEGIN
+  INSERT INTO {records} (store_id, session_id, last_activity_at)
+  VALUES ({store_id}, wanted, coalesce(NEW.updated_at::timestamptz, now()))
+  ON CONFLICT (store_id, session_id) DO NOTHING;
+  -- Held until the writer commits. Setting erased_at waits for it, because erased_at is part of a unique key.
+  SELECT erased_at INTO STRICT ended FROM {records}
+  WHERE store_id = {store_id} AND session_id = wanted FOR KEY SHARE;
+  IF ended IS NOT NULL THEN
+{refuse}
+  END IF;
+  RETURN NEW;
+END
+"""
+
+REJECT = """\
+    RAISE EXCEPTION USING ERRCODE = '{erased}',
+      MESSAGE = 'This session was erased and can never be written to again.',
+      HINT = 'Begin a new session under another id.';"""
+
+DROP = """\
+    -- Noted once for each transaction and session, however many rows it writes.
+    IF current_setting('memadmin.dropped', true) IS DISTINCT FROM '{store_id}:' || wanted THEN
+      INSERT INTO {outbox} (store_id, session_id, event) VALUES ({store_id}, wanted, '{write_dropped}');
+      PERFORM set_config('memadmin.dropped', '{store_id}:' || wanted, true);
+    END IF;
+    RETURN NULL;"""
+
+# updated_at is the writer's CURRENT_TIMESTAMP, so within the writer's own connection the cast knows its zone.
+FOLLOW = """
+BEGIN
+  INSERT INTO {records} AS r (store_id, session_id, last_activity_at)
+  VALUES ({store_id}, NEW.session_id, coalesce(NEW.updated_at::timestamptz, now()))
+  ON CONFLICT (store_id, session_id) DO UPDATE
+  SET last_activity_at = EXCLUDED.last_activity_at, activity_count = r.activity_count + 1
+  -- The write that made the session is on record already: time stands still within a transaction.
+  WHERE r.last_activity_at <> EXCLUDED.last_activity_at;
+  RETURN NULL;
+END
+"""
+
+KEEP_OUT = """
+DECLARE
+  wanted text := NEW.session_id;
+BEGIN
+  IF EXISTS (
+    SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted AND erased_at IS NOT NULL
+  ) THEN
+{refuse}
+  END IF;
+  RETURN NEW;
+END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger and the function behind it; both have the same name, which carries the store's id."""
+
+    name: str
+    purpose: str
+    table: Table
+    fires: str
+    body: str
+    our_schema: str
+
+    @property
+    def function(self) -> sql.Identifier:
+        return sql.Identifier(self.our_schema, self.name)
+
+    def create_function(self) -> sql.Composed:
+        return sql.SQL(
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger\n"
+            "LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp\n"
+            "AS {body}"
+        ).format(function=self.function, body=dollar_quoted(self.body))
+
+    def close_function(self) -> sql.Composed:
+        return sql.SQL("REVOKE ALL ON FUNCTION {function}() FROM PUBLIC").format(function=self.function)
+
+    def create_trigger(self) -> sql.Composed:
+        return sql.SQL(
+            "CREATE OR REPLACE TRIGGER {name} {fires} ON {table}\nFOR EACH ROW EXECUTE FUNCTION {function}()"
+        ).format(
+            name=sql.Identifier(self.name),
+            fires=sql.SQL(self.fires),
+            table=self.table.identifier,
+            function=self.function,
+        )
+
+    def is_placed_as(self, definition: str) -> bool:
+        """Whether what pg_get_triggerdef() says is what `create_trigger` makes."""
+        return f" {self.fires} ON " in definition and " FOR EACH ROW EXECUTE FUNCTION " in definition
+
+
+BEFORE_WRITE = "BEFORE INSERT OR UPDATE OF session_id"
+AFTER_WRITE = "AFTER INSERT OR UPDATE"
+
+REGISTER_NAME = "memadmin_register_{}"
+FOLLOW_NAME = "memadmin_follow_{}"
+KEEP_OUT_NAME = "memadmin_keep_out_{}"
+
+
+def all_names(store: SessionStore) -> Sequence[str]:
+    """What can be there in any mode, in the order in which it is taken away."""
+    return [name.format(store.pk) for name in (FOLLOW_NAME, KEEP_OUT_NAME, REGISTER_NAME)]
+
+
+def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Sequence[Trigger]:
+    """What stands on a store's tables in its fence mode (or another), in the order in which it is put there."""
+    drops = (mode or store.fence_mode) == SessionStore.FenceMode.DROP
+    names = {
+        "records": tables.records.as_string(None),
+        "outbox": tables.outbox.as_string(None),
+        "store_id": store.pk,
+        "erased": ERASED,
+        "write_dropped": WRITE_DROPPED,
+    }
+    refuse = (DROP if drops else REJECT).format(**names)
+
+    def trigger(name: str, purpose: str, table: Table, fires: str, body: str) -> Trigger:
+        return Trigger(name.format(store.pk), purpose, table, fires, body, tables.our_schema)
+
+    follow = trigger(
+        FOLLOW_NAME, "Follows the last activity of each session", tables.sessions, AFTER_WRITE, FOLLOW.format(**names)
+    )
+    register = trigger(
+        REGISTER_NAME,
+        f"Registers each session and {'drops' if drops else 'rejects'} writes to an erased one",
+        tables.sessions,
+        BEFORE_WRITE,
+        REGISTER.format(**names, refuse=refuse),
+    )
+    keep_out = trigger(
+        KEEP_OUT_NAME,
+        "Drops the items of an erased session",
+        tables.messages,
+        BEFORE_WRITE,
+        KEEP_OUT.format(**names, refuse=refuse),
+    )
+    return [follow, keep_out, register] if drops else [follow, register]
+
+
+def dollar_quoted(body: str) -> sql.SQL:
+    """A function body that a person can read; a quoted literal would double each quote."""
+    tag = "$memadmin$"
+    while tag in body:
+        tag = f"{tag[:-1]}_$"
+    return sql.SQL(f"{tag}{body}{tag}")

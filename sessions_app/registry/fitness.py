@@ -1,0 +1,110 @@
+"""What keeps registry and fence off a store's tables: the reasons for which attaching is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from psycopg import sql
+
+from sessions_app.models import SessionStore
+from sessions_app.registry.tables import StoreTables
+from sessions_app.stores.base import Problem
+from sessions_app.stores.postgres import fetch
+
+TEXTS = frozenset({"text", "varchar"})
+INTEGERS = frozenset({"int2", "int4", "int8"})
+INSTANTS = frozenset({"timestamp", "timestamptz"})
+DOCUMENTS = TEXTS | {"json", "jsonb"}
+SESSION_COLUMNS = {"session_id": TEXTS, "created_at": INSTANTS, "updated_at": INSTANTS}
+MESSAGE_COLUMNS = {"id": INTEGERS, "session_id": TEXTS, "message_data": DOCUMENTS, "created_at": INSTANTS}
+
+ADD_FOREIGN_KEY = sql.SQL(
+    "ALTER TABLE {} ADD FOREIGN KEY (session_id) REFERENCES {} (session_id) ON DELETE CASCADE NOT VALID"
+)
+
+
+def unusable(tables: StoreTables) -> Iterator[Problem]:
+    """Why the tables cannot even be read as the SDK's."""
+    for table, wanted in ((tables.sessions, SESSION_COLUMNS), (tables.messages, MESSAGE_COLUMNS)):
+        if table.kind not in ("r", "p"):
+            yield Problem("not-a-table", f"{table} is not a table.", is_fatal=True)
+        for name, types in wanted.items():
+            column = table.columns.get(name)
+            if column is None:
+                yield Problem("column-missing", f"{table} has no column {name}.", is_fatal=True)
+            elif column.type not in types:
+                sentence = f"The column {name} of {table} is {column.type}; it must be {' or '.join(sorted(types))}."
+                yield Problem("column-type", sentence, is_fatal=True)
+
+
+def leaks(tables: StoreTables) -> Iterator[Problem]:
+    """Ways past a fence on these tables. None on tables as the SDK makes them."""
+    key = tables.foreign_key
+    if key is None:
+        remedy = ADD_FOREIGN_KEY.format(tables.messages.identifier, tables.sessions.identifier).as_string(None)
+        yield Problem(
+            "foreign-key-missing",
+            f"{tables.messages} has no foreign key to {tables.sessions}, so items of an erased session could still be"
+            f" written. The agents' SDK makes one; add it with: {remedy};",
+        )
+    elif not key.is_enforced:
+        yield Problem(
+            "foreign-key-disabled",
+            f"The foreign key {key.name} of {tables.messages} is not enforced, so items of an erased session could"
+            " still be written.",
+        )
+    for table in (tables.sessions, tables.messages):
+        if not table.columns["session_id"].is_deterministic:
+            yield Problem(
+                "collation",
+                f"The collation of session_id in {table} takes different ids for the same session; the registry and the"
+                " fence tell them apart.",
+            )
+
+
+def missing_rights(tables: StoreTables) -> Iterator[Problem]:
+    for table in (tables.sessions, tables.messages):
+        if table.missing_rights:
+            rights = ", ".join(table.missing_rights)
+            yield Problem(
+                "rights", f"This console's database role lacks rights on {table}: its owner has to GRANT {rights}."
+            )
+
+
+def missing_index(tables: StoreTables) -> Iterator[Problem]:
+    """Only when there is no index for us to use and we cannot make one."""
+    table = tables.messages
+    if any(index.is_valid for index in tables.time_indexes):
+        return
+    if table.kind == "p":
+        yield Problem(
+            "index-missing",
+            f"{table} is partitioned and has no index on (session_id, created_at). PostgreSQL makes one without holding"
+            " up the agents only partition by partition; that is left to you.",
+        )
+    elif not table.is_owned:
+        remedy = f"CREATE INDEX CONCURRENTLY ON {table.identifier.as_string(None)} (session_id, created_at)"
+        yield Problem(
+            "index-missing",
+            f"{table} has no index on (session_id, created_at), and only its owner can make it, with: {remedy};",
+        )
+
+
+def other_stores_on(tables: StoreTables, store: SessionStore) -> Iterator[Problem]:
+    """Other stores that are attached to the same sessions: two registries of them would contradict each other."""
+    for (name,) in fetch(
+        "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND tgname ~ '^memadmin_register_[0-9]+$' ORDER BY tgname",
+        [tables.sessions.oid],
+    ):
+        (other_id,) = re.findall(r"\d+", name)
+        if int(other_id) == store.pk:
+            continue
+        other = SessionStore.objects.filter(pk=other_id).first()
+        if other:
+            sentence = (
+                f"{tables.sessions} is attached already, as the store {other}. Run attach_store {other} --remove first."
+            )
+        else:
+            sentence = f"{tables.sessions} has the trigger {name} of a store that this registry does not know."
+        yield Problem("attached-elsewhere", sentence)

@@ -1,0 +1,243 @@
+"""What `attach_store` runs: a list of steps made from what is missing, printed or carried out, the same list.
+
+Agents go on writing meanwhile. A trigger needs a lock that waits for the writes under way and holds up later ones, so
+each such step gives up after LOCK_TIMEOUT and is tried again; it is shorter than PostgreSQL's deadlock_timeout, so no
+agent's write is ever the one to be cancelled. Any step may be the last one before a crash: the next run goes on there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.db import Error, connection, transaction
+from psycopg import sql
+
+from sessions_app.models import SessionStore
+from sessions_app.registry.declaring import AttachRefused
+from sessions_app.registry.fence import dollar_quoted, triggers_for
+from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
+from sessions_app.registry.standing import (
+    faults_of,
+    has_own_index,
+    own_index_name,
+    standing_triggers,
+    unregistered_sessions,
+)
+from sessions_app.registry.tables import StoreTables, Table, find_table, look_at
+from sessions_app.stores.base import Problem
+from sessions_app.stores.postgres import BUSY, in_plain_words
+
+LOCK_TIMEOUT = "500ms"
+ATTEMPTS = 60
+PAUSE_SECONDS = 0.5
+BACKFILL_ROWS = 2_000
+"""Sessions registered in one transaction; some 20 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Statements with one purpose: one transaction, or (what PostgreSQL only does outside of one) each by itself."""
+
+    purpose: str
+    statements: tuple[sql.Composable, ...]
+    in_transaction: bool = True
+
+    def as_script(self) -> str:
+        """The step for a person to read, or for psql to run."""
+        lines = [f"{statement.as_string(None)};" for statement in self.statements]
+        if self.in_transaction:
+            lines = ["BEGIN;", *lines, "COMMIT;"]
+        return "\n".join([f"-- {self.purpose}", *lines])
+
+
+def attach(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+    """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
+
+    Runs outside transactions. Raises AttachRefused, or StoreUnavailable when the tables are not there.
+    """
+    steps = plan_attachment(store)
+    run(steps, store, report)
+    store.refresh_from_db(fields=["attached_at"])
+    return steps
+
+
+def remove(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+    """Takes everything of ours off a store's tables. Registry rows stay, erased ones among them."""
+    steps = plan_removal(store)
+    if not steps:
+        return steps  # The main store may have no row yet.
+    run(steps, store, report)
+    store.refresh_from_db(fields=["attached_at"])
+    return steps
+
+
+def plan_attachment(store: SessionStore) -> list[Step]:
+    """What is missing, in order; nothing when all stands. Raises AttachRefused."""
+    tables = look_at(store)
+    with in_plain_words(store):
+        _refuse(unusable(tables))
+        obstacles = (leaks(tables), missing_rights(tables), missing_index(tables), other_stores_on(tables, store))
+        _refuse(problem for problems in obstacles for problem in problems)
+        steps = [*_fence_steps(store, tables), *_index_steps(store, tables)]
+        if store.attached_at is None or unregistered_sessions(store, tables, cap=0):
+            steps.append(_backfill(store, tables))
+        if store.attached_at is None:
+            steps.append(_note(store, sql.SQL("now()"), "Notes that the store is attached"))
+    return steps
+
+
+def plan_declaration(store: SessionStore) -> Step:
+    """The row of a store as a statement, for a script that somebody else runs; we save it."""
+    fields = [field for field in SessionStore._meta.concrete_fields if field.name not in ("attached_at", "created_at")]
+    declared = ("sessions_table", "messages_table", "writer_timezone", "fence_mode")
+    insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
+        sql.Identifier(SessionStore._meta.db_table),
+        sql.SQL(", ").join(sql.Identifier(field.attname) for field in fields),
+        sql.SQL(", ").join(sql.Literal(getattr(store, field.attname)) for field in fields),
+        sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in declared),
+    )
+    return Step("Names the tables of the store", (insert,))
+
+
+def plan_removal(store: SessionStore) -> list[Step]:
+    """What is there of ours, in the order in which it goes. The agents' tables may be gone already."""
+    with in_plain_words(store):
+        steps = [_drop_function(standing.function) for standing in standing_triggers(store).values()]
+        messages = find_table(store.messages_table)
+        if messages and has_own_index(store, messages):
+            steps.append(_drop_index(store, messages))
+    if store.attached_at is not None:
+        steps.append(_note(store, sql.SQL("NULL"), "Notes that the store is not attached"))
+    return steps
+
+
+def run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], None]) -> None:
+    for step in steps:
+        report(step.purpose)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _run_once(step)
+                break
+            except Error as problem:
+                cause = problem.__cause__
+                if not isinstance(cause, BUSY):
+                    raise AttachRefused(
+                        f"{step.purpose}: PostgreSQL refused it ({problem}).".replace("\n", " ")
+                    ) from problem
+                if attempt == ATTEMPTS:
+                    raise AttachRefused(
+                        f"{step.purpose}: agents kept the tables of {store} busy {ATTEMPTS} times in a row."
+                        " Nothing was broken; run the command again."
+                    ) from problem
+                time.sleep(PAUSE_SECONDS)
+
+
+def _run_once(step: Step) -> None:
+    if step.in_transaction:
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            for statement in step.statements:
+                cursor.execute(statement)
+    else:
+        with connection.cursor() as cursor:
+            for statement in step.statements:
+                cursor.execute(statement)
+
+
+def _refuse(obstacles: Iterable[Problem]) -> None:
+    sentences = [problem.sentence for problem in obstacles]
+    if sentences:
+        raise AttachRefused(" ".join(sentences))
+
+
+def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
+    standing = dict(standing_triggers(store))
+    for trigger in triggers_for(store, tables):
+        faults = faults_of(trigger, standing.pop(trigger.name, None))
+        statements: list[sql.Composable] = []
+        if faults.function:
+            statements += [trigger.create_function(), trigger.close_function()]
+        if faults.trigger:
+            statements += [_lock_timeout(), trigger.create_trigger()]
+        if statements:
+            yield Step(trigger.purpose, tuple(statements))
+    for unwanted in standing.values():
+        yield _drop_function(unwanted.function)
+
+
+def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
+    """The SDK makes this index itself; tables made by hand may lack it."""
+    if any(index.is_valid for index in tables.time_indexes):
+        return
+    if has_own_index(store, tables.messages):
+        yield _drop_index(store, tables.messages)
+    create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} (session_id, created_at)")
+    yield Step(
+        "Indexes the items by session and time",
+        (create.format(sql.Identifier(own_index_name(store)), tables.messages.identifier),),
+        in_transaction=False,
+    )
+
+
+def _backfill(store: SessionStore, tables: StoreTables) -> Step:
+    """One statement that commits after each batch, and begins anew when it is run again.
+
+    Sessions that are on record but were written to while nothing followed them (after a removal) are brought up to
+    date. Each batch begins with the last id of the one before, so an empty session id needs no case of its own.
+    """
+    zone = sql.SQL("") if tables.sessions.columns["updated_at"].has_zone else sql.SQL(" AT TIME ZONE {}")
+    body = sql.SQL("""
+DECLARE
+  next_id text := '';
+  seen bigint;
+BEGIN
+  LOOP
+    PERFORM set_config('lock_timeout', {lock_timeout}, true);
+    WITH batch AS (
+      SELECT session_id, updated_at{zone} AS written_at
+      FROM {sessions} WHERE session_id >= next_id ORDER BY session_id LIMIT {rows}
+    ), registered AS (
+      INSERT INTO {records} AS r (store_id, session_id, last_activity_at)
+      SELECT {store_id}, session_id, coalesce(written_at, now()) FROM batch
+      ON CONFLICT (store_id, session_id) DO UPDATE
+      SET last_activity_at = EXCLUDED.last_activity_at, activity_count = r.activity_count + 1
+      WHERE r.last_activity_at < EXCLUDED.last_activity_at
+    )
+    SELECT max(session_id), count(*) INTO next_id, seen FROM batch;
+    COMMIT;
+    EXIT WHEN seen < {rows};
+  END LOOP;
+END
+""").format(
+        lock_timeout=sql.Literal(LOCK_TIMEOUT),
+        zone=zone.format(sql.Literal(store.writer_timezone)),
+        sessions=tables.sessions.identifier,
+        records=tables.records,
+        store_id=sql.Literal(store.pk),
+        rows=sql.Literal(BACKFILL_ROWS),
+    )
+    statement = sql.SQL("DO {}").format(dollar_quoted(body.as_string(None)))
+    return Step("Registers the sessions that are there", (statement,), in_transaction=False)
+
+
+def _lock_timeout() -> sql.Composed:
+    return sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
+
+
+def _drop_function(function: sql.Identifier) -> Step:
+    """The trigger goes with its function: dropping a trigger by itself takes the owner of the table."""
+    drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(function)
+    return Step(f"Takes {function.as_string(None)} away, and the trigger that calls it", (_lock_timeout(), drop))
+
+
+def _drop_index(store: SessionStore, messages: Table) -> Step:
+    drop = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}")
+    index = sql.Identifier(messages.schema, own_index_name(store))
+    return Step("Takes our index of the items away", (drop.format(index),), in_transaction=False)
+
+
+def _note(store: SessionStore, attached_at: sql.SQL, purpose: str) -> Step:
+    update = sql.SQL("UPDATE {} SET attached_at = {} WHERE id = {}")
+    table = sql.Identifier(SessionStore._meta.db_table)
+    return Step(purpose, (update.format(table, attached_at, sql.Literal(store.pk)),))

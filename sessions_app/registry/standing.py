@@ -1,0 +1,120 @@
+"""What of ours stands on a store's tables, compared with what should."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry.fence import Trigger, all_names
+from sessions_app.registry.tables import StoreTables, Table
+from sessions_app.stores.base import Problem
+from sessions_app.stores.postgres import fetch
+
+
+@dataclass(frozen=True, slots=True)
+class StandingTrigger:
+    """A function of ours that is there, and the trigger of the same name, if that is there too."""
+
+    function: sql.Identifier
+    oid: int
+    body: str
+    is_safe: bool
+    """Whether it runs with our rights and a search_path that no agent can change."""
+    table: int | None
+    calls: int | None
+    enabled: str | None
+    definition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What is wrong with one trigger: with its function, and with its place on the table."""
+
+    function: Problem | None
+    trigger: Problem | None
+
+
+TRIGGERS = """
+SELECT p.proname, p.pronamespace::regnamespace::text, p.oid, p.prosrc,
+       p.prosecdef AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp'],
+       t.tgrelid, t.tgfoid, t.tgenabled, pg_get_triggerdef(t.oid)
+FROM pg_proc AS p
+LEFT JOIN pg_trigger AS t ON t.tgname = p.proname AND t.tgparentid = 0  -- partitions have copies
+WHERE p.proname = ANY(%(names)s) AND p.pronargs = 0
+  AND p.pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass(%(records)s))
+ORDER BY array_position(%(names)s, p.proname::text)
+"""
+
+INDEX = """
+SELECT 1 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indrelid = %s AND c.relname = %s
+"""
+
+UNIQUE_KEY_WITH_ERASURE = """
+SELECT 1 FROM pg_index AS i
+JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attname = 'erased_at' AND a.attnum = ANY(i.indkey)
+WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+"""
+
+UNREGISTERED = sql.SQL("""
+SELECT count(*) FROM (
+    SELECT FROM {sessions} AS s
+    WHERE NOT EXISTS (SELECT FROM {records} AS r WHERE r.store_id = {store_id} AND r.session_id = s.session_id)
+    LIMIT {limit}
+) AS missing
+""")
+
+
+def standing_triggers(store: SessionStore) -> Mapping[str, StandingTrigger]:
+    """What of a store's fence is there, by name, in the order in which it can be taken away."""
+    rows = fetch(TRIGGERS, {"names": list(all_names(store)), "records": SessionRecord._meta.db_table})
+    return {name: StandingTrigger(sql.Identifier(schema, name), *rest) for name, schema, *rest in rows}
+
+
+def faults_of(trigger: Trigger, standing: StandingTrigger | None) -> Faults:
+    """What is wrong with a trigger: its function is compared letter by letter with this version's."""
+    if standing is None:
+        return Faults(
+            Problem("function-missing", f"The function {trigger.name} is missing."),
+            Problem("trigger-missing", f"The trigger {trigger.name} on {trigger.table} is missing."),
+        )
+    function_fault = trigger_fault = None
+    if standing.body != trigger.body or not standing.is_safe:
+        sentence = f"The function {trigger.name} is not the one of this version: it was changed, or is older."
+        function_fault = Problem("function-changed", sentence)
+    if standing.table != trigger.table.oid or standing.definition is None:
+        sentence = f"The trigger {trigger.name} on {trigger.table} is missing."
+        trigger_fault = Problem("trigger-missing", sentence)
+    elif standing.enabled in ("D", "R"):
+        trigger_fault = Problem("trigger-disabled", f"The trigger {trigger.name} on {trigger.table} is disabled.")
+    elif standing.calls != standing.oid or not trigger.is_placed_as(standing.definition):
+        sentence = f"The trigger {trigger.name} on {trigger.table} is not the one of this version."
+        trigger_fault = Problem("trigger-changed", sentence)
+    return Faults(function_fault, trigger_fault)
+
+
+def own_index_name(store: SessionStore) -> str:
+    """What the index is called that we make on messages which lack the SDK's own."""
+    return f"memadmin_items_{store.pk}"
+
+
+def has_own_index(store: SessionStore, messages: Table) -> bool:
+    return bool(fetch(INDEX, [messages.oid, own_index_name(store)]))
+
+
+def unregistered_sessions(store: SessionStore, tables: StoreTables, *, cap: int) -> int:
+    """How many sessions have no registry row, at most cap + 1. Goes through all of them when none is missing."""
+    query = UNREGISTERED.format(
+        sessions=tables.sessions.identifier,
+        records=tables.records,
+        store_id=sql.Literal(store.pk),
+        limit=sql.Literal(cap + 1),
+    )
+    return int(fetch(query)[0][0])
+
+
+def registry_key_stands() -> bool:
+    """Whether erased_at is part of a unique key, which gives an UPDATE of it the lock that writers hold off."""
+    return bool(fetch(UNIQUE_KEY_WITH_ERASURE, [SessionRecord._meta.db_table]))

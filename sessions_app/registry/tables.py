@@ -1,0 +1,157 @@
+"""What the database's catalog says about the agents' tables. Reads no row of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    type: str
+    may_be_empty: bool
+    is_deterministic: bool
+    """False for a collation that takes different texts for the same."""
+
+    @property
+    def has_zone(self) -> bool:
+        return self.type == "timestamptz"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that exists, by the name under which every session finds it whatever its search_path."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    columns: Mapping[str, Column]
+    missing_rights: tuple[str, ...]
+    is_owned: bool
+    """Whether our role may do what only the owner of the table may."""
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        return sql.Identifier(self.schema, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    name: str
+    is_enforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    name: str
+    is_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTables:
+    """The two tables of a store, and the two of ours that its triggers write to."""
+
+    sessions: Table
+    messages: Table
+    foreign_key: ForeignKey | None
+    time_indexes: tuple[Index, ...]
+    """Indexes of the messages that begin with session_id and created_at: what pages of a session run along."""
+    records: sql.Identifier
+    outbox: sql.Identifier
+    our_schema: str
+
+
+TABLE = """
+SELECT c.oid, n.nspname, c.relname, c.relkind,
+       ARRAY(SELECT wanted FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE', 'TRIGGER']) AS wanted
+             WHERE NOT has_table_privilege(c.oid, wanted)),
+       pg_has_role(c.relowner, 'USAGE'),
+       (SELECT json_object_agg(a.attname,
+                               json_build_array(t.typname, NOT a.attnotnull, coalesce(l.collisdeterministic, true)))
+        FROM pg_attribute AS a
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.oid = to_regclass(%s)
+"""
+
+# A key that is NOT ENFORCED exists from PostgreSQL 18 on; one whose triggers are disabled is as good as none.
+FOREIGN_KEY = """
+SELECT k.conname,
+       to_jsonb(k) ->> 'conenforced' IS DISTINCT FROM 'false'
+       AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgconstraint = k.oid AND tgenabled = 'D')
+FROM pg_constraint AS k
+JOIN pg_attribute AS here ON here.attrelid = k.conrelid AND here.attname = 'session_id'
+JOIN pg_attribute AS there ON there.attrelid = k.confrelid AND there.attname = 'session_id'
+WHERE k.contype = 'f' AND k.conrelid = %s AND k.confrelid = %s
+  AND k.conkey = ARRAY[here.attnum] AND k.confkey = ARRAY[there.attnum]
+ORDER BY 2 DESC, 1
+LIMIT 1
+"""
+
+TIME_INDEXES = """
+SELECT c.relname, i.indisvalid AND i.indisready
+FROM pg_index AS i
+JOIN pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_am AS m ON m.oid = c.relam AND m.amname = 'btree'
+WHERE i.indrelid = %s AND i.indpred IS NULL
+  AND (SELECT array_agg(a.attname::text ORDER BY key.place)
+       FROM unnest(i.indkey) WITH ORDINALITY AS key(attnum, place)
+       JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = key.attnum
+       WHERE key.place <= 2) = ARRAY['session_id', 'created_at']
+ORDER BY 2 DESC, 1
+"""
+
+
+def look_at(store: SessionStore) -> StoreTables:
+    """The tables of a store as they are now. Raises StoreUnavailable when they are not there."""
+    with in_plain_words(store):
+        sessions = find_table(store.sessions_table)
+        messages = find_table(store.messages_table)
+        records = find_table(SessionRecord._meta.db_table)
+        if sessions is None or messages is None:
+            absent = [store.sessions_table] * (sessions is None) + [store.messages_table] * (messages is None)
+            raise StoreUnavailable(
+                f"This database has no table {' and no table '.join(absent)}. The agents' SDK creates its tables with"
+                f" create_tables=True; or the store {store} names them wrongly."
+            )
+        assert records is not None, "the registry is migrated before any store is looked at"
+        keys = fetch(FOREIGN_KEY, [messages.oid, sessions.oid])
+        indexes = fetch(TIME_INDEXES, [messages.oid])
+    return StoreTables(
+        sessions=sessions,
+        messages=messages,
+        foreign_key=ForeignKey(*keys[0]) if keys else None,
+        time_indexes=tuple(Index(*row) for row in indexes),
+        records=records.identifier,
+        outbox=sql.Identifier(records.schema, FenceOutbox._meta.db_table),
+        our_schema=records.schema,
+    )
+
+
+def find_table(name: str) -> Table | None:
+    """What `table` or `schema.table` is; None when there is nothing of that name."""
+    found = fetch(TABLE, [table_identifier(name).as_string(None)])
+    if not found:
+        return None
+    oid, schema, actual_name, kind, missing_rights, is_owned, columns = found[0]
+    return Table(
+        oid=oid,
+        schema=schema,
+        name=actual_name,
+        kind=kind,
+        columns={column: Column(*facts) for column, facts in (columns or {}).items()},
+        missing_rights=tuple(missing_rights),
+        is_owned=is_owned,
+    )

@@ -1,0 +1,63 @@
+"""Subjects, tickets and sessions by a part of how they are called, along the indexes of the registry."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Left, Length, Lower
+
+from sessions_app.models import Grams, SessionRecord, SubjectAlias
+from sessions_app.querysets import SessionRecordQuerySet
+
+LEAST_CHARACTERS = 3
+"""Of a shorter text the indexes know only whole keys and tickets."""
+
+CANDIDATES = 1_000
+"""Of a text that half of all keys contain no more than these are looked at for the closest."""
+
+PREFIX_CHARACTERS = 200
+"""What the index on session ids covers."""
+
+
+def aliases_like(text: str) -> QuerySet[SubjectAlias]:
+    """Subject keys that contain a text, in whatever case, the closest first.
+
+    A text of fewer than LEAST_CHARACTERS has to be the whole key. Only the first 200 characters of a key count.
+    """
+    some = SubjectAlias.objects.alias(grams=Grams("key"))
+    some = some.filter(grams__contains=Grams(Value(text)), key__icontains=text)
+    return (
+        SubjectAlias.objects.filter(pk__in=some.order_by().values("pk")[:CANDIDATES])
+        .select_related("subject")
+        .order_by(Length("key"), "key", "pk")
+    )
+
+
+def tickets_like(text: str) -> QuerySet[SessionRecord, str]:
+    """Tickets that contain a text, in whatever case, the closest first.
+
+    A text of fewer than LEAST_CHARACTERS has to be the whole ticket.
+    """
+    some = (
+        SessionRecord.objects.on_record()
+        .exclude(ticket="")
+        .alias(grams=Grams("ticket"))
+        .filter(grams__contains=Grams(Value(text)), ticket__icontains=text)
+    )
+    return (
+        SessionRecord.objects.filter(pk__in=some.order_by().values("pk")[:CANDIDATES])
+        .order_by(Length("ticket"), "ticket")
+        .values_list("ticket", flat=True)
+        .distinct()
+    )
+
+
+def sessions_beginning(text: str) -> SessionRecordQuerySet:
+    """Sessions whose id begins with a text, in whatever case, newest first."""
+    sessions = (
+        SessionRecord.objects.on_record()
+        .alias(beginning=Lower(Left("session_id", PREFIX_CHARACTERS)))
+        .filter(beginning__startswith=text[:PREFIX_CHARACTERS].lower())
+    )
+    if len(text) > PREFIX_CHARACTERS:
+        sessions = sessions.filter(session_id__istartswith=text)
+    return sessions.newest_first().with_names()

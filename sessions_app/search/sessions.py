@@ -1,0 +1,281 @@
+"""The sessions in which something was said, newest first.
+
+Two ways lead there. An index answers for rare words: it names every item at once, and they are few. For common
+words, and without an index, the sessions are read from the newest on until a page is full or the time is over:
+a common word fills the page within the first of them. The planner's statistics say which way is the short one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.db.models import Q, prefetch_related_objects
+
+from memadmin.web.paging import BadCursor, Place, beyond, sort_keys
+from sessions_app.items import Position
+from sessions_app.models import SessionRecord, SessionStore, TextSearch
+from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.search import items
+from sessions_app.search.index import search_index_state
+from sessions_app.search.items import Look
+from sessions_app.search.slices import SLICE_SECONDS, SliceReader
+from sessions_app.search.snippets import Snippet
+from sessions_app.search.wording import Wording
+from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+
+RARE = 10
+"""A word is rare up to this many times the square root of all items: an index names n items in time to n, and reading
+newest first comes upon a page of them in time to items / n. At a million items both take about 60 ms at 10,000."""
+
+BATCH_SESSIONS = range(20, 321)
+"""How many sessions are looked at together: about as many as still fill the page."""
+
+QUICK_LOOK_ITEMS = 100
+"""How many items of a session are read together with others; longer ones are then read alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingSession:
+    record: SessionRecord
+    item_id: str
+    """The newest item that says so, for a link that opens the timeline there."""
+    snippet: Snippet
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingSessions:
+    """One page of them."""
+
+    found: Sequence[MatchingSession]
+    older: str
+    """The cursor of the next page; empty at the end. After a stop at the time limit it is where to search on."""
+    is_stopped: bool = False
+    """Whether the time was over before the page was full."""
+    items_read: int = 0
+    sessions_read: int = 0
+    """How much was read for this page; none when an index knew the answer."""
+    seconds: float = 0
+    notes: Sequence[str] = ()
+    """Sentences about what could not be searched."""
+
+    @property
+    def effort(self) -> str:
+        """What this page is based on, as a sentence; empty when it is complete thanks to an index."""
+        if not self.sessions_read and not self.is_stopped:
+            return ""
+        # A session that was read in part counts where its end is reached, and a first one must count for something.
+        session_count = max(self.sessions_read, 1)
+        sentence = f"Searched {self.items_read:,} items of {session_count:,} sessions in {self.seconds:.1f} s"
+        return sentence + ("; older sessions were not searched." if self.is_stopped else ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where a page begins: beyond a session, or inside one beyond an item."""
+
+    key: Sequence[Any]
+    within: Position | None
+
+
+@dataclass
+class Reading:
+    """The state of a search that reads sessions from the newest on."""
+
+    wanted: int
+    slices: SliceReader
+    hits: list[tuple[SessionRecord, Position]] = field(default_factory=list)
+    sessions_read: int = 0
+
+
+def matching_sessions(
+    search: TextSearch, sessions: SessionRecordQuerySet, *, cursor: str = "", size: int = 50
+) -> MatchingSessions:
+    """Those of `sessions` in which the text of a search was said.
+
+    Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
+    """
+    started = time.monotonic()
+    wording = Wording.parse(search.text)
+    sessions = sessions.newest_first().select_related("store", "subject")
+    resume = _read_cursor(search, sessions, cursor) if cursor else None
+    stores, notes = _reachable_stores()
+    if wording.note:
+        notes.append(wording.note)
+    sessions = sessions.filter(store__in=stores)
+    if sessions.filter(is_encrypted=True).exists():
+        notes.append("Encrypted sessions cannot be searched.")
+        sessions = sessions.filter(is_encrypted=False)
+    reading = Reading(size, SliceReader(wording, items.NEWEST_FIRST))
+    known = _known_to_indexes(stores, reading.slices)
+    if known is None:
+        last, within = _read_newest_first(reading, sessions, resume)
+    else:
+        last, within = _pick_known(reading, known, sessions, resume)
+    if reading.slices.note:
+        notes.append(reading.slices.note)
+    return MatchingSessions(
+        found=_with_snippets(wording, reading.hits),
+        older=_sign_cursor(search, sessions, last, within) if last else "",
+        is_stopped=last is not None and len(reading.hits) < size,
+        items_read=reading.slices.items_read,
+        sessions_read=reading.sessions_read,
+        seconds=time.monotonic() - started,
+        notes=notes,
+    )
+
+
+def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
+    stores, notes = [], []
+    for store in SessionStore.objects.all():
+        try:
+            search_index_state(store)
+        except StoreUnavailable as away:
+            notes.append(f"{store} could not be searched. {away}")
+        else:
+            stores.append(store)
+    return stores, notes
+
+
+def is_rare(store: SessionStore, wording: Wording) -> bool:
+    """Whether an index names all items sooner than reading comes upon a page of them. Raises StoreUnavailable."""
+    if not search_index_state(store).is_ready:
+        return False
+    named, item_count = items.estimate(store, wording)
+    return named <= RARE * math.sqrt(item_count)
+
+
+def _known_to_indexes(stores: Iterable[SessionStore], slices: SliceReader) -> dict[SessionStore, dict[str, int]] | None:
+    """Every session with its newest hit, if the words are rare in every store and each has an index."""
+    try:
+        if not all(is_rare(store, slices.wording) for store in stores):
+            return None
+        return {
+            store: items.sessions_that_say_so(store, slices.wording, seconds=slices.seconds_for_one())
+            for store in stores
+        }
+    except StoreUnavailable:
+        return None  # The statistics were wrong and it took too long; reading comes at least to the newest.
+
+
+def _pick_known(
+    reading: Reading,
+    known: dict[SessionStore, dict[str, int]],
+    sessions: SessionRecordQuerySet,
+    resume: Resume | None,
+) -> tuple[SessionRecord | None, None]:
+    """Fills the page; returns its last session if there are more."""
+    chosen = Q(pk__in=[])
+    for store, hits in known.items():
+        chosen |= Q(store=store, session_id__in=list(hits))
+    records = list(_from(sessions.filter(chosen), resume)[: reading.wanted + 1])
+    shown = records[: reading.wanted]
+    reading.hits = [(record, Position(("", known[record.store][record.session_id]))) for record in shown]
+    return (shown[-1] if len(records) > len(shown) else None), None
+
+
+def _read_newest_first(
+    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
+) -> tuple[SessionRecord | None, Position | None]:
+    """Fills the page; returns the last session that was read, and how far if not to its end. None: all were read."""
+    last: SessionRecord | None = None
+    for record, look in _looks(reading, sessions, resume):
+        while look and look.looked_to:
+            within = look.looked_to
+            look = reading.slices.next_slice(record.store, record.session_id, within)
+            if look is None:
+                return record, within
+        if look is None:
+            return last, None
+        reading.sessions_read += 1
+        last = record
+        if look.hit:
+            reading.hits.append((record, look.hit))
+        if len(reading.hits) == reading.wanted:
+            return last, None
+    return None, None
+
+
+def _looks(
+    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
+) -> Iterator[tuple[SessionRecord, Look | None]]:
+    """Every session with a quick look at its newest items, in batches; the first of a page may begin further back.
+
+    The first session that was not looked at, because the time was over, comes with None.
+    """
+    if resume and resume.within:
+        for record in sessions.filter(pk=resume.key[-1]):
+            yield record, reading.slices.next_slice(record.store, record.session_id, resume.within)
+    size = reading.wanted
+    while batch := list(_from(sessions, resume)[:size]):
+        started = time.monotonic()
+        if len(batch) == 1 or reading.slices.is_over:
+            yield batch[0], reading.slices.next_slice(batch[0].store, batch[0].session_id, None)
+        else:
+            try:
+                looks = _quick_looks(reading.slices, batch)
+            except StoreTooSlow:
+                # There are large items: session by session and item by item, until it goes quickly again.
+                size = reading.slices.slice_items = 1
+                continue
+            for record in batch:
+                look = looks[record.pk]
+                reading.slices.items_read += look.item_count
+                yield record, look
+        resume = Resume([batch[-1].last_activity_at, batch[-1].pk], None)
+        if time.monotonic() - started < SLICE_SECONDS:
+            missing = reading.wanted - len(reading.hits)
+            needed = missing * reading.sessions_read // max(len(reading.hits), 1) + 1
+            size = min(max(needed, BATCH_SESSIONS[0]), 2 * size, BATCH_SESSIONS[-1])
+
+
+def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[object, Look]:
+    looks: dict[object, Look] = {}
+    for store in {record.store for record in batch}:
+        starts = {record.session_id: None for record in batch if record.store == store}
+        found = slices.look(store, starts, limit=QUICK_LOOK_ITEMS)
+        looks |= {record.pk: found[record.session_id] for record in batch if record.store == store}
+    slices.has_got_on = True
+    return looks
+
+
+def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, Position]]) -> list[MatchingSession]:
+    prefetch_related_objects([record for record, _ in hits], "subject__aliases")
+    by_store: dict[SessionStore, list[int]] = {}
+    for record, place in hits:
+        by_store.setdefault(record.store, []).append(place.key[1])
+    snippets = {store: items.snippets(store, wording, item_ids) for store, item_ids in by_store.items()}
+    return [
+        # An item that the agent took back in between has none.
+        MatchingSession(record, str(place.key[1]), snippets[record.store].get(place.key[1], Snippet(())))
+        for record, place in hits
+    ]
+
+
+def _from(sessions: SessionRecordQuerySet, resume: Resume | None) -> SessionRecordQuerySet:
+    return sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key))) if resume else sessions
+
+
+def _sign_cursor(
+    search: TextSearch, sessions: SessionRecordQuerySet, record: SessionRecord, within: Position | None
+) -> str:
+    key = [sort_key.field.value_to_string(record) for sort_key in sort_keys(sessions)]
+    return _signer(search).sign_object([*key, str(within or "")])
+
+
+def _read_cursor(search: TextSearch, sessions: SessionRecordQuerySet, cursor: str) -> Resume:
+    try:
+        *texts, within = _signer(search).unsign_object(cursor)
+        key = [sort_key.field.to_python(text) for sort_key, text in zip(sort_keys(sessions), texts, strict=True)]
+        return Resume(key, Position.parse(within) if within else None)
+    except (signing.BadSignature, ValidationError, ValueError) as problem:
+        raise BadCursor from problem
+
+
+def _signer(search: TextSearch) -> signing.Signer:
+    return signing.Signer(salt=f"search:{search.pk}")

@@ -1,0 +1,92 @@
+"""Reading sessions slice by slice, in a time that PostgreSQL keeps: one item may take as long as a thousand others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from sessions_app.items import Position
+from sessions_app.models import SessionStore
+from sessions_app.search import items
+from sessions_app.search.items import Look
+from sessions_app.search.wording import Wording
+from sessions_app.stores.base import StoreTooSlow
+
+FIRST_SLICE_ITEMS = 50
+
+SLICE_SECONDS = 0.1
+"""Slices and batches grow only while they take less than this, so that little is lost when one is cancelled."""
+
+LEAST_SECONDS = 0.25
+"""A look is given so much at least. By so much a search may take longer than settings.SEARCH_SCAN_SECONDS."""
+
+
+def deadline_from_now() -> float:
+    return time.monotonic() + settings.SEARCH_SCAN_SECONDS
+
+
+@dataclass
+class SliceReader:
+    """Reads for one search until its time is over. It gets on by at least one look, so searching further ends."""
+
+    wording: Wording
+    order: str
+    deadline: float = field(default_factory=deadline_from_now)
+    slice_items: int = FIRST_SLICE_ITEMS
+    items_read: int = 0
+    items_passed_over: int = 0
+    has_got_on: bool = False
+    """Whether there is anything that the next page of the search need not read again."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.has_got_on and time.monotonic() >= self.deadline
+
+    @property
+    def note(self) -> str:
+        if not self.items_passed_over:
+            return ""
+        if self.items_passed_over == 1:
+            return "One item was passed over, because searching it alone takes too long."
+        return f"{self.items_passed_over:,} items were passed over, because searching each alone takes too long."
+
+    def seconds_for_one(self) -> float:
+        """Half of the time that is left: the other half is for a smaller look, should this one be cancelled."""
+        return max((self.deadline - time.monotonic()) / 2, LEAST_SECONDS)
+
+    def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
+        """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
+        return items.look(store, self.wording, starts, limit=limit, order=self.order, seconds=self.seconds_for_one())
+
+    def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> Look | None:
+        """What a session says beyond a place, or None when the time was over before. Raises StoreUnavailable.
+
+        Of a slice that takes too long the first item is read alone, and an item that takes too long alone, though
+        nothing was read before it, is passed over.
+        """
+        while not self.is_over:
+            started = time.monotonic()
+            try:
+                look = self.look(store, {session_id: start}, limit=self.slice_items)[session_id]
+            except StoreTooSlow:
+                if self.slice_items > 1:
+                    self.slice_items = 1
+                    continue
+                if self.has_got_on:
+                    return None
+                look = Look(None, items.next_place(store, session_id, start, order=self.order), 0)
+                self.items_passed_over += 1
+            self.has_got_on = True
+            self.items_read += look.item_count
+            self.fit_slices(time.monotonic() - started)
+            return look
+        return None
+
+    def fit_slices(self, seconds: float) -> None:
+        if seconds < SLICE_SECONDS:
+            self.slice_items *= 2
+        elif seconds > 2 * SLICE_SECONDS:
+            self.slice_items = max(self.slice_items // 2, 1)

@@ -1,0 +1,90 @@
+"""The place in a stored item where something was found, as text that people read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from sessions_app.timeline.decode import NotJson, parse_json, printable
+
+BEFORE_CHARACTERS = 60
+AFTER_CHARACTERS = 140
+HITS_MARKED = 20
+
+STRUCTURE = {"type", "role", "status", "object"}
+"""Members with words of the SDK's own, which nobody searched for."""
+
+_NESTED_ESCAPE = re.compile(r"\\{2,}(?=u[0-9a-fA-F]{4})")
+_NESTED_BREAK = re.compile(r"\\{2,}[bfnrt]")
+_QUOTE = re.compile(r"\\+(?=\")")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Pieces of text, in order, each with whether it is what was searched for. Plain text: a page has to escape it."""
+
+    parts: tuple[tuple[str, bool], ...]
+
+    def __str__(self) -> str:
+        return "".join(text for text, _ in self.parts)
+
+
+def snippet(raw: str, pattern: re.Pattern[str]) -> Snippet:
+    """The surroundings of the first hit in a stored item, or its beginning when the words are not in one place.
+
+    Of an item that was read in part `raw` is the beginning. Never raises.
+    """
+    beginning = ""
+    for text in readable_texts(raw):
+        text = " ".join(text.split())
+        beginning = beginning or text
+        if hit := pattern.search(text):
+            return _around(text, hit, pattern)
+    return Snippet(((_cut(beginning, AFTER_CHARACTERS), False),)) if beginning else Snippet(())
+
+
+def readable_texts(raw: str) -> Iterator[str]:
+    """Every string in a stored item, decoded, in stored order; the text itself where it is not JSON.
+
+    Text that is JSON once more (tool outputs) has its escapes undone, but stays in one piece.
+    """
+    try:
+        value = parse_json(_NESTED_BREAK.sub(" ", _NESTED_ESCAPE.sub(r"\\", raw)), is_beginning=True)
+    except NotJson:
+        yield printable(raw)
+    else:
+        yield from _strings_in(value)
+
+
+def _strings_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield _QUOTE.sub("", value)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _strings_in(member)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if name not in STRUCTURE:
+                yield from _strings_in(member)
+
+
+def _around(text: str, hit: re.Match[str], pattern: re.Pattern[str]) -> Snippet:
+    start = max(hit.start() - BEFORE_CHARACTERS, 0)
+    if start:
+        # At the beginning of a word, unless it is endless.
+        start = max(text.rfind(" ", 0, start) + 1, start - BEFORE_CHARACTERS)
+    window = text[start:]
+    shown = _cut(window, max(hit.end() - start, BEFORE_CHARACTERS) + AFTER_CHARACTERS)
+    parts: list[tuple[str, bool]] = [("…", False)] if start else []
+    place = 0
+    for marked in islice(pattern.finditer(shown), HITS_MARKED):
+        parts += [(shown[place : marked.start()], False), (marked[0], True)]
+        place = marked.end()
+    parts.append((shown[place:], False))
+    return Snippet(tuple((piece, is_hit) for piece, is_hit in parts if piece))
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length].rstrip() + "…"

@@ -1,0 +1,57 @@
+"""The next and the previous place in one session where something was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sessions_app.items import Position
+from sessions_app.models import SessionStore
+from sessions_app.search import items
+from sessions_app.search.sessions import is_rare
+from sessions_app.search.slices import SliceReader
+from sessions_app.search.wording import Wording
+from sessions_app.stores.base import StoreTooSlow
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """What a step through a session came to: an item, or where the time was over, or neither at the session's end."""
+
+    found: Position | None = None
+    searched_to: Position | None = None
+    note: str = ""
+    """A sentence about what could not be searched on the way."""
+
+    @property
+    def item_id(self) -> str:
+        """The id of the item that was found, empty without one."""
+        return str(self.found.key[1]) if self.found else ""
+
+
+def find_in_session(
+    store: SessionStore,
+    session_id: str,
+    wording: Wording,
+    *,
+    after: Position | None = None,
+    before: Position | None = None,
+) -> Find:
+    """The first item after a place that says so, or the last one before another; of the whole session without either.
+
+    Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
+    """
+    assert not (after and before), "a step goes in one direction"
+    order = items.NEWEST_FIRST if before else items.OLDEST_FIRST
+    place = before or after
+    reader = SliceReader(wording, order)
+    if is_rare(store, wording):
+        try:
+            seconds = reader.seconds_for_one()
+            return Find(items.next_item_that_says_so(store, wording, session_id, place, order=order, seconds=seconds))
+        except StoreTooSlow:
+            pass  # Rare words in large items; reading stops at any of them.
+    while look := reader.next_slice(store, session_id, place):
+        place = look.looked_to
+        if place is None:
+            return Find(look.hit, note=reader.note)
+    return Find(searched_to=place, note=reader.note)

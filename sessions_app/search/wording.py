@@ -1,0 +1,146 @@
+"""What somebody typed into a search field, as PostgreSQL and as a person's eyes are to look for it.
+
+The syntax is that of web searches: words that must all occur, "words in this order", -without, one OR another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+class Unsearchable(Exception):
+    """There is nothing to look for in a text; the message is a sentence that says why."""
+
+
+WORD = re.compile(r"[^\W_]+")
+_PARSED_ALONE = re.compile(r"[^\s!-/:-@\[-`{-~]+")
+
+# The parts below do what the SQL function memadmin_item_words does to a stored item.
+_PARTED = re.compile(r'[-+/.@~&<\\"\u0080-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f]')
+_WIDE_PARTED = re.compile(r"[\u3000-\u3004\u3008-\u3020\u3030\uff00-\uff0f]")
+_WORD_ITSELF = re.compile(r"([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])")
+
+_TYPED = re.compile(r'(?P<minus>-?)"(?P<quoted>[^"]*)"|(?P<bare>\S+)')
+
+# What may stand between two words in stored text: anything else, also in escaped form. Generous outside of ASCII, where
+# PostgreSQL and Python do not quite agree on what is a letter.
+_BETWEEN = r"(?:[^A-Za-z0-9]|\\+(?:[bfnrt]|u[0-9a-f]{4}))*"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that stand next to each other: what was quoted, or what was typed as one ("T-90420" is two)."""
+
+    text: str
+    is_excluded: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        return WORD.findall(self.text)
+
+    def __str__(self) -> str:
+        return f'{"-" * self.is_excluded}"{self.text}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    alternatives: tuple[tuple[Term, ...], ...]
+    """One of these must hold; of each all terms, at least one of which is not excluded."""
+    note: str = ""
+    """What the person should know about how the text was read."""
+
+    @classmethod
+    def parse(cls, text: str) -> Wording:
+        """Raises Unsearchable."""
+        note = ""
+        if text.count('"') % 2:
+            text = text.replace('"', " ")
+            note = "A quotation mark is not closed, so the words are looked for one by one."
+        groups: list[list[Term]] = [[]]
+        for typed in _TYPED.finditer(text):
+            if (typed["bare"] or "").lower() == "or":
+                groups.append([])
+            elif (term := _term(typed)).words:
+                groups[-1].append(term)
+        alternatives = tuple(tuple(group) for group in groups if group)
+        if not alternatives:
+            if not WORD.search(text):
+                raise Unsearchable("There is no letter or digit in this text to search for.")
+            alternatives = ((Term(plain(text)),),)  # nothing but "or"
+        if not all(any(not term.is_excluded for term in group) for group in alternatives):
+            raise Unsearchable("This text only says what to leave out. Add a word to look for.")
+        return cls(alternatives, note)
+
+    def __str__(self) -> str:
+        """For `websearch_to_tsquery`. Everything is quoted, so a word of the text is never taken for an operator."""
+        return " or ".join(" ".join(map(str, group)) for group in self.alternatives)
+
+    @property
+    def words_alone(self) -> str:
+        """The same, without order and without what is excluded: what an index knows without reading the items again."""
+        return " or ".join(
+            " ".join(f'"{word}"' for term in group if not term.is_excluded for word in _PARSED_ALONE.findall(term.text))
+            for group in self.alternatives
+        )
+
+    @property
+    def is_words_alone(self) -> bool:
+        return str(self) == self.words_alone
+
+    def stored_patterns(self) -> list[list[str]]:
+        """For each alternative the regular expressions (of PostgreSQL, without case) that all match the stored text.
+
+        They sort out most items at a twentieth of the cost of reading their words, and are not sufficient.
+        """
+        return [
+            [_BETWEEN.join(map(_stored_form, term.words)) for term in group if not term.is_excluded]
+            for group in self.alternatives
+        ]
+
+    def visible_pattern(self) -> re.Pattern[str]:
+        """Finds what was searched for in text as people read it."""
+        terms = {tuple(term.words) for group in self.alternatives for term in group if not term.is_excluded}
+        forms = [r"[\W_]*".join(map(re.escape, words)) for words in sorted(terms, key=len, reverse=True)]
+        # Between signs that are words by themselves there is no boundary.
+        return re.compile("|".join(_bounded(form) for form in forms), re.IGNORECASE)
+
+
+def plain(text: str) -> str:
+    """A text without what PostgreSQL's parser gives a meaning beyond words and spaces."""
+    parted = _WIDE_PARTED.sub(" ", _PARTED.sub(" ", text))
+    return " ".join(_WORD_ITSELF.sub(r" \1 ", parted).split())
+
+
+def _term(typed: re.Match[str]) -> Term:
+    if typed["bare"] is None:
+        return Term(plain(typed["quoted"]), is_excluded=bool(typed["minus"]))
+    return Term(plain(typed["bare"]), is_excluded=typed["bare"].startswith("-"))
+
+
+def _bounded(form: str) -> str:
+    before = "" if _WORD_ITSELF.match(form[0]) else r"(?<![^\W_])"
+    after = "" if _WORD_ITSELF.match(form[-1]) else r"(?![^\W_])"
+    return before + form + after
+
+
+def _stored_form(word: str) -> str:
+    return "".join(_stored_character(character) for character in word)
+
+
+def _stored_character(character: str) -> str:
+    """A letter as it may stand in JSON: itself, or escaped once or, where that JSON is within JSON, more often."""
+    if character.isascii():
+        return character
+    cases = dict.fromkeys(case for case in (character, character.lower(), character.upper()) if len(case) == 1)
+    return "(?:" + "|".join(form for case in cases for form in (case, _escaped(case))) + ")"
+
+
+def _escaped(character: str) -> str:
+    return "".join(rf"\\+u{unit:04x}" for unit in _utf16_units(character))
+
+
+def _utf16_units(character: str) -> Iterator[int]:
+    encoded = character.encode("utf-16-be", "surrogatepass")
+    return (int.from_bytes(encoded[place : place + 2]) for place in range(0, len(encoded), 2))

@@ -1,0 +1,89 @@
+"""Looking through sessions that were written to: findings, encryption, the agents' names.
+
+Nothing of what was said is kept, only where something is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+
+from django.db import transaction
+from django.utils.timezone import now
+
+from sessions_app.items import StoredItem
+from sessions_app.models import SessionFinding, SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.timeline import Inspector
+
+logger = logging.getLogger(__name__)
+
+QUIET = timedelta(seconds=10)
+"""For so long nothing was written: in the middle of a run everything looks unfinished."""
+
+ITEMS_A_BATCH = 500
+
+
+def inspect_quiet_sessions(*, limit: int = 100, quiet: timedelta = QUIET) -> int:
+    """Inspects sessions written since their last inspection, the longest waiting first; returns how many.
+
+    `limit` holds for each store. One that does not answer leaves its sessions for the next time, and nobody else's.
+    """
+    waiting = SessionRecord.objects.awaiting_inspection().filter(last_activity_at__lte=now() - quiet)
+    inspected = 0
+    for store in SessionStore.objects.all():
+        try:
+            for record in waiting.filter(store=store).select_related("store")[:limit]:
+                inspect_session(record)
+                inspected += 1
+        except StoreUnavailable:
+            logger.warning("store %s is away, its sessions wait for their inspection", store.pk)
+    return inspected
+
+
+def inspect_session(record: SessionRecord) -> None:
+    """Reads a whole session once, in batches, and notes what it found. Memory does not grow with its length.
+
+    What is written while it reads counts as not inspected.
+    """
+    inspector = Inspector()
+    for items in in_batches(backend_for(record.store).every_item(record.session_id)):
+        inspector.feed(items)
+    result = inspector.finish()
+    with transaction.atomic():
+        # No key lock: agents that write to this session meanwhile must not wait for us.
+        rows = SessionRecord.objects.select_for_update(no_key=True).filter(
+            store_id=record.store_id, session_id=record.session_id, erased_at__isnull=True
+        )
+        current = rows.first()
+        if current is None:
+            return
+        SessionFinding.objects.filter(session_id=record.session_id, record_id=record.pk).delete()
+        SessionFinding.objects.bulk_create(
+            SessionFinding(
+                record_id=record.pk,
+                session_id=record.session_id,
+                kind=finding.code,
+                item_id=finding.item.id,
+            )
+            for finding in result.findings
+        )
+        SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(
+            finding_count=len(result.findings),
+            is_encrypted=result.is_encrypted,
+            agent=current.agent or result.last_agent,
+            inspected_count=record.activity_count,
+        )
+
+
+def inspect_again(record: SessionRecord) -> None:
+    """Has a session inspected although nothing was written: an item that a finding stood at is gone."""
+    SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(inspected_count=-1)
+
+
+def in_batches(items: Iterator[StoredItem]) -> Iterator[list[StoredItem]]:
+    while batch := list(islice(items, ITEMS_A_BATCH)):
+        yield batch

@@ -1,0 +1,188 @@
+"""The session-id patterns of a store: keeping them, trying them, and finding subjects with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Case, F, Value, When
+
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.patterns import Pattern, Reading
+from sessions_app.services.subjects import subject_for_key
+
+SAMPLE_SESSIONS = 20
+
+BATCH_SESSIONS = 200
+"""So many registry rows are locked at once; agents that write to these sessions wait for the batch."""
+
+
+class PatternNameTaken(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"This store has a pattern named “{name}” already.")
+
+
+class NoSuchPattern(Exception):
+    def __init__(self) -> None:
+        super().__init__("Somebody deleted this pattern meanwhile.")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a pattern would read from the newest sessions of a store, newest first; None where it does not match."""
+
+    readings: Sequence[tuple[str, Reading | None]]
+
+    @property
+    def match_count(self) -> int:
+        return sum(reading is not None for _, reading in self.readings)
+
+
+def try_pattern(store: SessionStore, text: str) -> Trial:
+    """Nothing is saved. Raises PatternError."""
+    pattern = Pattern.parse(text)
+    newest = SessionRecord.objects.on_record().filter(store=store).newest_first()
+    ids = newest.values_list("session_id", flat=True)[:SAMPLE_SESSIONS]
+    return Trial([(session_id, pattern.match(session_id)) for session_id in ids])
+
+
+@transaction.atomic
+def add_pattern(store: SessionStore, *, name: str, text: str, subject_kind: SubjectKind, by: User) -> SessionIdPattern:
+    """A new pattern, tried after all others. Raises PatternError and PatternNameTaken."""
+    Pattern.parse(text)
+    patterns = patterns_to_change(store)
+    check_name(patterns, name)
+    return SessionIdPattern.objects.create(
+        store=store, position=len(patterns), name=name, pattern=text, subject_kind=subject_kind
+    )
+
+
+@transaction.atomic
+def change_pattern(
+    pattern: SessionIdPattern, *, name: str, text: str, subject_kind: SubjectKind, by: User
+) -> SessionIdPattern:
+    """Sessions that have a subject keep it. Raises PatternError, PatternNameTaken and NoSuchPattern."""
+    Pattern.parse(text)
+    patterns = patterns_to_change(pattern.store)
+    pattern = current(pattern, patterns)
+    check_name([other for other in patterns if other.pk != pattern.pk], name)
+    pattern.name, pattern.pattern, pattern.subject_kind = name, text, subject_kind
+    pattern.save(update_fields=["name", "pattern", "subject_kind"])
+    return pattern
+
+
+@transaction.atomic
+def move_pattern_up(pattern: SessionIdPattern, *, by: User) -> None:
+    """Has a pattern tried one place earlier; the first one stays where it is. Raises NoSuchPattern."""
+    patterns = patterns_to_change(pattern.store)
+    place = patterns.index(current(pattern, patterns))
+    if place:
+        patterns[place - 1 : place + 1] = [patterns[place], patterns[place - 1]]
+    number(patterns)
+
+
+@transaction.atomic
+def delete_pattern(pattern: SessionIdPattern, *, by: User) -> None:
+    """Sessions that have a subject keep it; deleting twice is no error."""
+    patterns = patterns_to_change(pattern.store)
+    number([other for other in patterns if other.pk != pattern.pk])
+    SessionIdPattern.objects.filter(pk=pattern.pk).delete()
+
+
+def patterns_to_change(store: SessionStore) -> list[SessionIdPattern]:
+    """The store's patterns in order, for this transaction alone; all its sessions count as not tried from now on."""
+    SessionStore.objects.filter(pk=store.pk).update(patterns_version=F("patterns_version") + 1)
+    return list(SessionIdPattern.objects.of(store))
+
+
+def current(pattern: SessionIdPattern, patterns: Sequence[SessionIdPattern]) -> SessionIdPattern:
+    for candidate in patterns:
+        if candidate.pk == pattern.pk:
+            return candidate
+    raise NoSuchPattern
+
+
+def check_name(others: Sequence[SessionIdPattern], name: str) -> None:
+    if any(other.name == name for other in others):
+        raise PatternNameTaken(name)
+
+
+def number(patterns: Sequence[SessionIdPattern]) -> None:
+    for position, pattern in enumerate(patterns):
+        pattern.position = position
+    SessionIdPattern.objects.bulk_update(patterns, ["position"])
+
+
+def apply_patterns(store: SessionStore, *, limit: int = 5_000) -> int:
+    """Finds the subjects of sessions that have none; returns how many sessions got one.
+
+    Each session is tried once, and again after the patterns changed: so with nothing new this costs two small
+    queries, however many sessions stay without a subject. At most about `limit` sessions at a time. What the client
+    registered, or an operator decided, is never touched.
+    """
+    version, rules = rules_of(store)
+    if not rules:
+        return 0
+    found = 0
+    for _ in range(0, limit, BATCH_SESSIONS):
+        batch = list(SessionRecord.objects.awaiting_patterns(store, version)[:BATCH_SESSIONS])
+        found += apply_to_batch(store, batch, rules, version)
+        if len(batch) < BATCH_SESSIONS:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    subject_kind: SubjectKind
+    pattern: Pattern
+
+
+def rules_of(store: SessionStore) -> tuple[int, list[Rule]]:
+    """The store's patterns in order, and the version they have at least."""
+    version = SessionStore.objects.values_list("patterns_version", flat=True).get(pk=store.pk)
+    patterns = SessionIdPattern.objects.of(store)
+    return version, [Rule(SubjectKind(row.subject_kind), Pattern.parse(row.pattern)) for row in patterns]
+
+
+def first_match(session_id: str, rules: Sequence[Rule]) -> tuple[Reading, SubjectKind] | None:
+    for rule in rules:
+        if reading := rule.pattern.match(session_id):
+            return reading, rule.subject_kind
+    return None
+
+
+def apply_to_batch(store: SessionStore, batch: Sequence[SessionRecord], rules: Sequence[Rule], version: int) -> int:
+    decisions = []
+    # Subjects are made before any registry row is locked: their unique ids make others wait.
+    for record in sorted(batch, key=lambda record: record.session_id):
+        reading, kind = first_match(record.session_id, rules) or (Reading(), SubjectKind.USER)
+        subject = subject_for_key(kind, reading.subject) if reading.subject else None
+        decisions.append((record, reading, subject))
+    with transaction.atomic():
+        return sum(write_down(store, version, *decision) for decision in decisions)
+
+
+def write_down(
+    store: SessionStore, version: int, record: SessionRecord, reading: Reading, subject: Subject | None
+) -> bool:
+    """Notes that a session was tried and what was read, unless somebody attached it meanwhile.
+
+    Returns whether it has a subject by that.
+    """
+    row = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
+    found = {"subject": subject, "subject_source": SessionRecord.SubjectSource.PATTERN} if subject else {}
+    was_written = row.update(
+        patterns_tried=version,
+        ticket=unless_set("ticket", reading.ticket),
+        agent=unless_set("agent", reading.agent),
+        **found,
+    )
+    return bool(was_written and subject)
+
+
+def unless_set(column: str, value: str) -> Case:
+    """The value, but not in place of one that is there: agents and operators know better than a pattern."""
+    return Case(When(**{column: ""}, then=Value(value)), default=F(column))

@@ -1,0 +1,139 @@
+"""Changing the agents' own rows by hand: under their locks, as valid JSON, and not by accident through a pair.
+
+Of a call and its output the model provider refuses an output without its call, and the SDK leaves out a call without
+its output. So whoever takes one half away has to say that they mean it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import connection
+
+from sessions_app.items import Position, StoredItem
+from sessions_app.models import AgentMessage, AgentSession
+from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.pairing import call_key, output_key
+
+LOCK_TIMEOUT = "5s"
+"""How long an edit waits for an agent that holds the session."""
+
+EDITABLE_CHARACTERS = 500_000
+"""A longer item does not come back through a form."""
+
+
+class NotAnItem(ValueError):
+    """The text cannot be stored in place of an item; the message is a sentence for who wrote it."""
+
+
+def state_of(message: AgentMessage) -> str:
+    """Changes when the stored text does. A form that was opened with another one is out of date."""
+    return hashlib.blake2b(str(message.message_data).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def lock_message(message_id: int) -> AgentMessage | None:
+    """The row, locked until the end of the transaction the way the SDK locks: its session first. None: it is gone."""
+    session_id = AgentMessage.objects.filter(pk=message_id).values_list("session_id", flat=True).first()
+    if session_id is None:
+        return None
+    lock_session(session_id)
+    return AgentMessage.objects.select_for_update().filter(pk=message_id, session_id=session_id).first()
+
+
+def lock_session(session_id: str) -> AgentSession | None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+    return AgentSession.objects.select_for_update().filter(pk=session_id).first()
+
+
+def save_text(message: AgentMessage, text: str) -> None:
+    """Nothing but this column: an agent may have moved on with the session in others."""
+    AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
+
+
+def delete_session(session: AgentSession) -> None:
+    """With its items, in the SDK's order; hand-made tables may not cascade."""
+    AgentMessage.objects.filter(session_id=session.pk).delete()
+    AgentSession.objects.filter(pk=session.pk).delete()
+
+
+def is_sealed(message: AgentMessage) -> bool:
+    """Whether it is an encrypted envelope: nobody can write a valid one by hand."""
+    return entry_of(message).is_envelope
+
+
+def check_text(message: AgentMessage, text: str) -> None:
+    """Raises NotAnItem unless the text is JSON, and an item if what it replaces is one."""
+    try:
+        value = json.loads(text, parse_constant=refuse_constant)
+    except RecursionError:
+        raise NotAnItem("This is nested too deeply for an agent to read.") from None
+    except json.JSONDecodeError as problem:
+        raise NotAnItem(
+            f"This is not valid JSON: {problem.msg}, in line {problem.lineno}, column {problem.colno}."
+        ) from None
+    except ValueError as problem:
+        raise NotAnItem(f"This is not valid JSON: {problem}.") from None
+    if is_item(entry_of(message).value) and not is_item(value):
+        raise NotAnItem("An item is a JSON object with a type or a role; the agent would trip over anything else.")
+
+
+def refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is JavaScript")
+
+
+def is_item(value: object) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(name), str) for name in ("type", "role"))
+
+
+def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
+    """What replacing an item by a text, or deleting it with None, does to calls and outputs, as sentences."""
+    before = entry_of(message)
+    after = entry_of(message, text) if text is not None else None
+    broken = []
+    key = call_key(before)
+    if key and (after is None or call_key(after) != key):
+        calls, outputs = others_with(message, key)
+        if len(outputs) > len(calls):
+            broken.append(
+                f"Output {outputs[-1]} would stay without this call, and the model provider refuses such a session."
+            )
+    key = output_key(before)
+    if key and (after is None or output_key(after) != key):
+        calls, outputs = others_with(message, key)
+        if len(calls) > len(outputs):
+            broken.append(
+                f"Call {calls[-1]} would stay without this output, and the agent would forget that it called."
+            )
+    if after is not None and (key := output_key(after)) and key != output_key(before):
+        calls, outputs = others_with(message, key)
+        if len(outputs) >= len(calls):
+            broken.append("No open call has the id of this output, and the model provider refuses such a session.")
+    return broken
+
+
+def others_with(message: AgentMessage, key: tuple[str, str]) -> tuple[list[int], list[int]]:
+    """Ids of the other calls and outputs of a session that have a pairing key, in stored order."""
+    calls, outputs = [], []
+    for other in others_naming(message, key[1]):
+        entry = entry_of(other)
+        if call_key(entry) == key:
+            calls.append(other.pk)
+        elif output_key(entry) == key:
+            outputs.append(other.pk)
+    return calls, outputs
+
+
+def others_naming(message: AgentMessage, text: str) -> Iterator[AgentMessage]:
+    escaped = json.dumps(text)[1:-1]
+    others = AgentMessage.objects.filter(session_id=message.session_id).exclude(pk=message.pk)
+    return others.filter(message_data__contains=escaped).order_by("created_at", "pk").iterator(chunk_size=100)
+
+
+def entry_of(message: AgentMessage, text: Any = None) -> Entry:
+    raw = str(message.message_data if text is None else text)
+    position = Position(("", message.pk))
+    return decode(StoredItem(id=str(message.pk), position=position, raw=raw, byte_count=len(raw), written_at=None))

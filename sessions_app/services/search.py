@@ -1,0 +1,47 @@
+"""Searches as people make them: typed once, then known by a random id."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils.timezone import now
+
+from sessions_app.models import TextSearch
+from sessions_app.search.wording import WORD, Unsearchable
+
+MAX_CHARACTERS = 500
+
+
+class SearchGone(Exception):
+    """There is no such search, or not any longer; nobody can tell which."""
+
+    def __init__(self) -> None:
+        hours = settings.SEARCH_LIFETIME.total_seconds() / 3600
+        super().__init__(f"This search is over. Searches are kept for {hours:g} hours; type it again.")
+
+
+def remember_search(user: User, text: str) -> TextSearch:
+    """Keeps a search text for settings.SEARCH_LIFETIME, so that an address carries only its id.
+
+    Raises Unsearchable with a sentence for a text that nothing can be looked for with.
+    """
+    text = " ".join(text.split())
+    if not text:
+        raise Unsearchable("Type what to look for: a part of an id or a ticket, or words that were said.")
+    if "\0" in text:
+        raise Unsearchable("This text has a NUL character in it, which no stored text can have.")
+    if len(text) > MAX_CHARACTERS:
+        raise Unsearchable(f"This text has {len(text):,} characters; a search takes up to {MAX_CHARACTERS}.")
+    if not WORD.search(text):
+        raise Unsearchable("There is no letter or digit in this text to search for.")
+    return TextSearch.objects.create(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
+
+
+def search_for(search_id: UUID) -> TextSearch:
+    """Raises SearchGone. Anybody may use it who has its id: links to a search are sent to colleagues."""
+    search = TextSearch.objects.standing().filter(pk=search_id).first()
+    if search is None:
+        raise SearchGone
+    return search

@@ -1,0 +1,69 @@
+"""What the registry notes of sessions: whose they are, and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.contrib.postgres.fields import ArrayField
+from django.db import transaction
+from django.db.models import CharField, Func, Value
+
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.services.subjects import standing_subject
+
+SubjectSource = SessionRecord.SubjectSource
+
+
+class BadLabel(Exception):
+    def __init__(self) -> None:
+        super().__init__(f"A label has 1 to {label_length()} characters, and no NUL.")
+
+
+def attach_sessions(records: Iterable[SessionRecord], subject: Subject, *, by: User) -> int:
+    """Says by an operator's hand whose sessions these are; returns how many, as an erased one is nobody's."""
+    return update_records(records, subject=standing_subject(subject), subject_source=SubjectSource.OPERATOR)
+
+
+def detach_sessions(records: Iterable[SessionRecord], *, by: User) -> int:
+    """Takes sessions from their subject; returns how many. Patterns leave them alone from then on."""
+    return update_records(records, subject=None, subject_source=SubjectSource.OPERATOR)
+
+
+def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:
+    """Adds a label to the sessions that do not have it; returns how many. Raises BadLabel."""
+    if not 0 < len(label) <= label_length() or "\0" in label:
+        raise BadLabel
+    missing = [record for record in records if label not in record.labels]
+    # Taken off first, so that two people who add the same one at once leave it there once.
+    return update_records(missing, labels=array("array_append", array("array_remove", "labels", label), label))
+
+
+def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:
+    having = [record for record in records if label in record.labels]
+    return update_records(having, labels=array("array_remove", "labels", label))
+
+
+@transaction.atomic
+def update_records(records: Iterable[SessionRecord], **changes: Any) -> int:
+    """Sets the columns on those of the sessions that were not erased; returns how many.
+
+    One row at a time in the order of their ids, as all who lock several: so nobody waits for each other in a circle,
+    and the table can be distributed by session id.
+    """
+    ordered = sorted(records, key=lambda record: (record.session_id, record.store_id))
+    return sum(
+        SessionRecord.objects.on_record()
+        .filter(store_id=record.store_id, session_id=record.session_id)
+        .update(**changes)
+        for record in ordered
+    )
+
+
+def array(function: str, labels: str | Func, label: str) -> Func:
+    return Func(labels, Value(label), function=function, output_field=ArrayField(CharField()))
+
+
+def label_length() -> int:
+    return SessionRecord._meta.get_field("labels").base_field.max_length or 0

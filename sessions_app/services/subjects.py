@@ -1,0 +1,163 @@
+"""Who a subject is: the ids under which it is known, and merging two that are one.
+
+A merged subject keeps its sessions and aliases and only points to the one it was merged into. So merging moves
+nothing, undoing it is exact, and a session attached to either side at the same moment is found on both ways.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from sessions_app.models import Subject, SubjectAlias, SubjectKind
+
+
+class SubjectError(Exception):
+    """Something that cannot be done with subjects; the message is a sentence for an operator."""
+
+
+class BadKey(SubjectError):
+    def __init__(self) -> None:
+        super().__init__(f"An id has 1 to {key_length()} characters, and no NUL.")
+
+
+class UnknownKey(SubjectError):
+    def __init__(self, kind: str, key: str) -> None:
+        self.kind, self.key = kind, key
+        super().__init__(f"No subject is known as {kind} {key}.")
+
+
+class SubjectConflict(SubjectError):
+    """What is asked for contradicts what is there, perhaps since a moment ago. `subject` is whom it is about."""
+
+    def __init__(self, subject: Subject, sentence: str) -> None:
+        self.subject = subject
+        super().__init__(sentence)
+
+
+class AliasTaken(SubjectConflict):
+    def __init__(self, alias: SubjectAlias) -> None:
+        sentence = f"{alias.kind} {alias.key} already names another subject. Merge the two when they are one."
+        super().__init__(alias.subject, sentence)
+
+
+class LastAlias(SubjectConflict):
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject, "This is the only id of the subject. Add another one before removing it.")
+
+
+class AlreadyMerged(SubjectConflict):
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject, "This subject was merged into another one already.")
+
+
+class NotMerged(SubjectConflict):
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject, "This subject is not merged; somebody may have undone it already.")
+
+
+class MergeIntoItself(SubjectConflict):
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject, "Both are the same subject already.")
+
+
+def known_subject(kind: str, key: str) -> Subject:
+    """The subject with this id, as it was registered: possibly one that was merged since. Raises UnknownKey."""
+    alias = SubjectAlias.objects.select_related("subject").filter(kind=kind, key=key).first() if is_key(key) else None
+    if alias is None:
+        raise UnknownKey(kind, key)
+    return alias.subject
+
+
+def subject_for_key(kind: SubjectKind, key: str) -> Subject:
+    """The subject with this id, made when nobody had it; two askers at once get the same one. Raises BadKey."""
+    if not is_key(key):
+        raise BadKey
+    try:
+        return known_subject(kind, key)
+    except UnknownKey:
+        pass
+    try:
+        with transaction.atomic():
+            subject = Subject.objects.create()
+            SubjectAlias.objects.create(subject=subject, kind=kind, key=key, is_primary=True)
+            return subject
+    except IntegrityError:
+        # Somebody registered it a moment ago; the constraint made us wait until they had committed.
+        return known_subject(kind, key)
+
+
+def standing_subject(subject: Subject) -> Subject:
+    """The subject itself, or the one that it was merged into in the end. One query for each step."""
+    while subject.merged_into_id is not None:
+        subject = Subject.objects.get(pk=subject.merged_into_id)
+    return subject
+
+
+@transaction.atomic
+def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
+    """Makes two subjects one, until it is undone; returns the one that stands, which is `into` or what that became.
+
+    Raises AlreadyMerged and MergeIntoItself. Only a standing subject is merged, and only into a standing one, with
+    both rows locked; so no sequence of merges can make a circle.
+    """
+    while True:
+        into = standing_subject(into)
+        locked = {
+            subject.pk: subject
+            for subject in Subject.objects.select_for_update(no_key=True)
+            .filter(pk__in=[source.pk, into.pk])
+            .order_by("pk")
+        }
+        source, into = locked[source.pk], locked[into.pk]
+        if source.merged_into_id is not None:
+            raise AlreadyMerged(source)
+        if source.pk == into.pk:
+            raise MergeIntoItself(source)
+        if into.merged_into_id is None:
+            break
+    source.merged_into = into
+    source.save(update_fields=["merged_into"])
+    return into
+
+
+@transaction.atomic
+def undo_merge(subject: Subject, *, by: User) -> Subject:
+    """Makes a merged subject stand for itself again, with everything that was its own. Raises NotMerged."""
+    subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
+    if subject.merged_into_id is None:
+        raise NotMerged(subject)
+    subject.merged_into = None
+    subject.save(update_fields=["merged_into"])
+    return subject
+
+
+def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> SubjectAlias:
+    """Another id for a subject. Raises BadKey, and AliasTaken when it names a subject already."""
+    if not is_key(key):
+        raise BadKey
+    try:
+        with transaction.atomic():
+            return SubjectAlias.objects.create(subject=subject, kind=kind, key=key)
+    except IntegrityError:
+        raise AliasTaken(SubjectAlias.objects.select_related("subject").get(kind=kind, key=key)) from None
+
+
+@transaction.atomic
+def remove_alias(alias: SubjectAlias, *, by: User) -> None:
+    """Forgets one id of a subject; its sessions stay. Raises LastAlias."""
+    subject = Subject.objects.select_for_update(no_key=True).get(pk=alias.subject_id)
+    others = subject.aliases.exclude(pk=alias.pk)
+    if not others.exists():
+        raise LastAlias(subject)
+    alias.delete()
+    if not others.filter(is_primary=True).exists():
+        others.filter(pk=others.values_list("pk", flat=True)[0]).update(is_primary=True)
+
+
+def is_key(key: str) -> bool:
+    return 0 < len(key) <= key_length() and "\0" not in key
+
+
+def key_length() -> int:
+    return SubjectAlias._meta.get_field("key").max_length or 0

@@ -1,0 +1,179 @@
+"""Bringing transcripts into a store, as if an agent had held the conversations there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import BufferedReader
+from typing import cast
+
+from agents.extensions.memory import SQLAlchemySession
+from agents.items import TResponseInputItem
+from django.db import Error, connection
+from sqlalchemy.exc import DBAPIError
+
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind
+from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.services import subjects
+from sessions_app.services.sessions import update_records
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.engine import AgentTables, open_agent_tables
+from sessions_app.stores.postgres import in_plain_words
+from sessions_app.transcripts.chat import Item, convert
+from sessions_app.transcripts.reading import Conversation, Unreadable, identifier, read_conversations
+
+SubjectSource = SessionRecord.SubjectSource
+
+IMPORT_LOCK = 0x6D656D61
+"""Of PostgreSQL's advisory locks, together with the store's number."""
+
+
+class ImportRunning(Exception):
+    """Another import writes into this store; two at once could write the same conversation twice."""
+
+    def __init__(self, store: SessionStore) -> None:
+        super().__init__(f"Another import into the store {store} is running; wait until it has ended.")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    line: int
+    reason: str
+
+
+@dataclass(slots=True)
+class ImportReport:
+    sessions: int = 0
+    """To which something was added."""
+    items: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    without_record: int = 0
+    """Conversations whose subject could not be noted, because the store is not attached."""
+
+
+class _Refused(Exception):
+    """Why a conversation, or what was left of it, is not in the store. Carries the number of items that are."""
+
+    def __init__(self, reason: object, added: int = 0) -> None:
+        super().__init__(str(reason))
+        self.added = added
+
+
+def import_transcripts(
+    file: BufferedReader,
+    store: SessionStore,
+    *,
+    subject_field: str = "",
+    after_each: Callable[[], object] = lambda: None,
+) -> ImportReport:
+    """Writes every conversation of a file into a store through the SDK; what cannot be imported is in the report.
+
+    Safe to repeat: a session that begins with the conversation is complete, one that holds only its beginning (an
+    import that was broken off) gets the rest, one that holds anything else is left alone and reported. So is an
+    erased one. `subject_field` names what stands beside the messages and is the customer's id.
+
+    Raises ImportRunning, StoreUnavailable when the database goes away, and OSError when the file does.
+    """
+    report = ImportReport()
+    with in_plain_words(store), _alone_with(store), asyncio.Runner() as runner:
+        tables = open_agent_tables(store.sessions_table, store.messages_table, timezone=store.writer_timezone)
+        try:
+            for conversation in read_conversations(file):
+                if isinstance(conversation, Unreadable):
+                    report.skipped.append(Skipped(conversation.line, conversation.reason))
+                else:
+                    _import(conversation, store, tables, runner, report)
+                    if subject_field:
+                        _note_subject(conversation, store, subject_field, report)
+                after_each()
+        finally:
+            runner.run(tables.aclose())
+    return report
+
+
+def _import(
+    conversation: Conversation, store: SessionStore, tables: AgentTables, runner: asyncio.Runner, report: ImportReport
+) -> None:
+    converted = convert(conversation.messages)
+    report.skipped += [Skipped(conversation.line, problem) for problem in converted.problems]
+    try:
+        if _is_erased(conversation, store):
+            raise _Refused("this session was erased; an import does not bring it back")
+        added = runner.run(_add_missing(tables.session(conversation.session_id), converted.turns))
+    except _Refused as refusal:
+        report.skipped.append(Skipped(conversation.line, str(refusal)))
+        added = refusal.added
+    except (OSError, DBAPIError) as problem:
+        raise StoreUnavailable(
+            f"The database of the store {store} went away; run the same import again to go on."
+        ) from problem
+    report.items += added
+    report.sessions += added > 0
+
+
+async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> int:
+    """Adds what the session does not hold yet, and returns the number of items.
+
+    Each turn is a transaction of its own, as when an agent writes it: only so does it get its own time.
+    """
+    added = 0
+    try:
+        held: list[object] = list(await session.get_items())
+        wanted: list[object] = [item for turn in turns for item in turn]
+        if held[: len(wanted)] != wanted[: len(held)]:
+            raise _Refused("the session holds other items already; nothing was added")
+        position = 0
+        for turn in turns:
+            missing = turn[max(0, len(held) - position) :]
+            position += len(turn)
+            await session.add_items(cast("list[TResponseInputItem]", missing))
+            added += len(missing)
+    except RecursionError:
+        raise _Refused("nested too deeply", added) from None
+    except DBAPIError as refusal:
+        if refusal.connection_invalidated:
+            raise
+        # The driver's own words; SQLAlchemy's would quote the statement and what was said in it.
+        driver = refusal.orig and refusal.orig.__cause__
+        raise _Refused(f"the database refused it: {driver or type(refusal).__name__}", added) from refusal
+    return added
+
+
+def _note_subject(conversation: Conversation, store: SessionStore, subject_field: str, report: ImportReport) -> None:
+    """Unless somebody has said it already: what an operator has decided since the last import stays."""
+    if not (record := _records(conversation, store).on_record().first()):
+        report.without_record += 1
+    elif record.subject_source in ("", SubjectSource.PATTERN):
+        try:
+            subject = subjects.subject_for_key(SubjectKind.USER, identifier(conversation.fields.get(subject_field)))
+        except subjects.BadKey:
+            report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
+        else:
+            update_records([record], subject=subject, subject_source=SubjectSource.IMPORT)
+
+
+def _is_erased(conversation: Conversation, store: SessionStore) -> bool:
+    """For a good sentence only; what keeps an erased session erased is the fence."""
+    return _records(conversation, store).filter(erased_at__isnull=False).exists()
+
+
+def _records(conversation: Conversation, store: SessionStore) -> SessionRecordQuerySet:
+    return SessionRecord.objects.filter(store_id=store.pk, session_id=conversation.session_id)
+
+
+@contextmanager
+def _alone_with(store: SessionStore) -> Iterator[None]:
+    lock = [IMPORT_LOCK, store.pk or 0]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", lock)
+        if cursor.fetchone() != (True,):
+            raise ImportRunning(store)
+        try:
+            yield
+        finally:
+            # After an interruption the connection may be past use: the lock then goes with it, and whoever
+            # interrupted must not read about the connection instead.
+            with suppress(Error):
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", lock)

@@ -1,0 +1,63 @@
+"""What PostgreSQL refuses, in words that an operator can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error, InterfaceError, OperationalError, connection
+from psycopg import errors, sql
+
+from sessions_app.models import SessionStore
+from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+
+BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
+"""Somebody else held the rows; the same statement may work a moment later."""
+
+
+def table_identifier(name: str) -> sql.Identifier:
+    """`table` or `schema.table`, each part quoted."""
+    return sql.Identifier(*name.split("."))
+
+
+def fetch(
+    query: str | sql.Composable, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+) -> list[tuple[Any, ...]]:
+    """All rows of a query, on Django's connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+@contextmanager
+def in_plain_words(store: SessionStore) -> Iterator[None]:
+    """Turns what PostgreSQL and its driver raise into StoreUnavailable with a sentence; mistakes of ours pass."""
+    try:
+        yield
+    except ImproperlyConfigured as problem:  # the embedded server cannot be started, and says why
+        raise StoreUnavailable(str(problem)) from problem
+    except Error as problem:
+        cause = problem.__cause__
+        tables = f"{store.sessions_table} and {store.messages_table}"
+        if isinstance(cause, BUSY):
+            raise SessionBusy(
+                "The agents hold this session at the moment; nothing was changed. Try again."
+            ) from problem
+        if isinstance(cause, errors.QueryCanceled):
+            raise StoreTooSlow(f"The store {store} did not answer in time.") from problem
+        if isinstance(cause, errors.UndefinedTable | errors.InvalidSchemaName):
+            sentence = f"The tables {tables} are not in this database."
+        elif isinstance(cause, errors.UndefinedColumn | errors.UndefinedFunction | errors.DatatypeMismatch):
+            sentence = f"The tables {tables} do not have the columns that the agents' SDK uses."
+        elif isinstance(cause, errors.InsufficientPrivilege):
+            sentence = f"The database role of this console may not use the tables {tables}."
+        elif isinstance(cause, errors.InvalidParameterValue):
+            sentence = f"PostgreSQL does not know the time zone {store.writer_timezone} of the store {store}."
+        elif isinstance(problem, OperationalError | InterfaceError):
+            sentence = f"The database of the store {store} does not answer."
+        else:
+            raise
+        raise StoreUnavailable(sentence) from problem

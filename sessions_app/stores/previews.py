@@ -1,0 +1,58 @@
+"""What a list shows of a session, from the beginnings of its first items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview
+from sessions_app.timeline.decode import NotJson, parse_json
+from sessions_app.timeline.encryption import is_envelope
+
+PREVIEW_ITEMS = 5
+"""In how many of a session's first items its first user text is looked for: other texts may precede it."""
+
+PREVIEW_HEAD_CHARACTERS = 2_500
+"""How much of each is read: PREVIEW_CHARACTERS emoji, escaped as `\\ud83d\\ude00`, and the members around them."""
+
+USER_TEXT_PARTS = {"input_text", "text"}
+
+
+def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
+    """Never raises: what cannot be read is passed over, the timeline shows it."""
+    entries = list(_objects_in(heads))
+    return Preview(
+        item_count=item_count,
+        first_user_text=next(filter(None, map(user_text, entries)), ""),
+        is_encrypted=any(map(is_envelope, entries)),
+    )
+
+
+def user_text(entry: dict[str, object]) -> str:
+    """What a user said in an item, on one line and cut; empty when it is something else.
+
+    The SDK writes `{"content": ..., "role": "user"}`: the role of a long one is cut off, and is taken to be the user's.
+    """
+    if entry.get("role", "user") != "user" or entry.get("type", "message") != "message":
+        return ""
+    words = " ".join(_texts_in(entry.get("content"))).split()
+    text = " ".join(words)
+    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1].rstrip() + "…"
+
+
+def _objects_in(heads: Sequence[str]) -> Iterator[dict[str, object]]:
+    for head in heads:
+        try:
+            value = parse_json(head, is_beginning=len(head) == PREVIEW_HEAD_CHARACTERS)
+        except NotJson:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _texts_in(content: object) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and part.get("type") in USER_TEXT_PARTS and isinstance(part.get("text"), str):
+                yield part["text"]

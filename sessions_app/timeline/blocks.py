@@ -1,0 +1,77 @@
+"""What an event shows, piece by piece. Each piece is inert: text, data, a checked picture, or the name of something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from sessions_app.timeline.values import pretty_json
+
+SHOWN_CHARACTERS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text of any length; a page shows its beginning and says how much is left out."""
+
+    kind: ClassVar = "text"
+    full: str
+    label: str = ""
+    style: Literal["prose", "machine"] = "prose"
+
+    @property
+    def shown(self) -> str:
+        return self.full[:SHOWN_CHARACTERS]
+
+    @property
+    def left_out(self) -> int:
+        """Characters that the page does not show."""
+        return max(0, len(self.full) - SHOWN_CHARACTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A JSON value."""
+
+    kind: ClassVar = "data"
+    value: object
+    label: str = ""
+
+    @property
+    def full(self) -> str:
+        return pretty_json(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A small raster picture that was stored inside the item; `data_uri` is built from checked parts."""
+
+    kind: ClassVar = "picture"
+    data_uri: str
+    label: str
+    byte_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Something that is named and not shown: a file, a remote picture, a source. Nothing is ever loaded from it."""
+
+    kind: ClassVar = "reference"
+    icon: str
+    label: str
+    detail: str = ""
+    url: str = ""
+    """Only ever http or https; empty for anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence of ours, or of the tool's error, that must not be overlooked."""
+
+    kind: ClassVar = "notice"
+    tone: Literal["danger", "warning"]
+    sentence: str
+    explanation: str = ""
+
+
+Block: TypeAlias = Text | Data | Picture | Reference | Notice

@@ -1,0 +1,155 @@
+"""From the stored text of an item to a value that is safe to show.
+
+The text may be corrupt, endless, nested ten thousand deep, or hold what no page can carry (NULs, lone surrogates).
+Whatever it is, it becomes an `Entry`; what cannot be read says why.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import jiter
+
+from sessions_app.items import StoredItem
+from sessions_app.timeline.encryption import is_envelope
+from sessions_app.timeline.values import Fields, as_fields, text_in
+
+IDENTIFYING = frozenset({"type", "role", "call_id", "id", "name", "namespace", "approval_request_id", "status"})
+"""Members that decide what an item is and what it answers: half of one is worse than none."""
+
+
+class NotJson(ValueError):
+    """The text cannot be read as JSON; the message says why, in words that fit after a colon."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stored item and what its text says."""
+
+    stored: StoredItem
+    value: object
+    """The decoded text; of an item that was read in part, what could be recovered."""
+    problem: str = ""
+    """Why the text cannot be read; empty when it can."""
+
+    @property
+    def fields(self) -> Fields:
+        """The members of the item; none when it is not a JSON object."""
+        return as_fields(self.value)
+
+    @property
+    def is_object(self) -> bool:
+        return isinstance(self.value, dict)
+
+    @property
+    def is_envelope(self) -> bool:
+        return is_envelope(self.fields)
+
+    def size_of(self, member: str) -> int:
+        """Characters of a text member; of an item read in part, the size of the whole item."""
+        size = len(text_in(self.fields, member))
+        return size if self.stored.is_whole else self.stored.byte_count
+
+    @cached_property
+    def type(self) -> str:
+        """The item's type, with the names that the SDK lets it leave out; empty when there is none to go by."""
+        if self.problem or self.is_envelope:
+            return ""
+        given = self.fields.get("type")
+        if given is not None:
+            return given if isinstance(given, str) else ""
+        if text_in(self.fields, "role"):
+            return "message"
+        if text_in(self.fields, "id") and self.fields.keys() <= {"id", "type"}:
+            return "item_reference"
+        return ""
+
+
+def decode(stored: StoredItem) -> Entry:
+    """Never raises."""
+    try:
+        if stored.is_whole:
+            return Entry(stored, parse_json(stored.raw))
+        return Entry(stored, _parse_ends(stored.raw, stored.raw_tail))
+    except NotJson as problem:
+        return Entry(stored, None, problem=str(problem))
+
+
+def parse_json(text: str, *, is_beginning: bool = False) -> object:
+    """The value of a JSON text, its strings free of lone surrogates and control characters. Raises NotJson.
+
+    With `is_beginning` the text may break off anywhere; what is there is returned.
+    """
+    try:
+        return jiter.from_json(
+            _mended(text).encode("utf-8", "replace"), partial_mode="trailing-strings" if is_beginning else "off"
+        )
+    except ValueError as error:
+        raise NotJson(_reason(str(error))) from None
+
+
+def printable(text: str) -> str:
+    """Text that was not decoded, made fit for a page."""
+    return text.translate(_CONTROL_PICTURES).encode("utf-8", "replace").decode()
+
+
+# In escaped form, as the SDK writes them: pairs are kept, lone halves replaced, control characters made visible.
+_SUSPECT = re.compile(r"\\(?:u(?:00[01]|[dD][89a-fA-F])|[bf])")
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?P<code>[0-9a-fA-F]{4})|\\.", re.DOTALL
+)
+_LINE_CONTROLS = frozenset({0x09, 0x0A, 0x0D})
+_CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in _LINE_CONTROLS}
+
+
+def _mended(text: str) -> str:
+    return _ESCAPE.sub(_mended_escape, text) if _SUSPECT.search(text) else text
+
+
+def _mended_escape(match: re.Match[str]) -> str:
+    escape = match[0]
+    if escape in (r"\b", r"\f"):
+        return r"\u2408" if escape == r"\b" else r"\u240c"
+    if match["code"] is None:
+        return escape
+    code = int(match["code"], 16)
+    if 0xD800 <= code <= 0xDFFF:
+        return r"\ufffd"
+    return rf"\u{0x2400 + code:04x}" if code in _CONTROL_PICTURES else escape
+
+
+def _reason(message: str) -> str:
+    if message.startswith("recursion limit"):
+        return "nested more than 200 levels deep"
+    if message.startswith("number out of range"):
+        return "a number with thousands of digits"
+    return message
+
+
+def _parse_ends(head: str, tail: str) -> object:
+    """An item of which only the beginning and the end were read. Raises NotJson."""
+    value = parse_json(head, is_beginning=True)
+    if not isinstance(value, dict):
+        return value
+    # The beginning breaks off inside its last member.
+    last = next(reversed(value), None)
+    if last in IDENTIFYING:
+        del value[last]
+    return {**value, **_members_at_end(tail)}
+
+
+def _members_at_end(tail: str) -> dict[str, object]:
+    """The last members of the object that the text ends with, as many as are certain.
+
+    A rest that begins at a quote after a comma and closes exactly one object can only be members of the outermost:
+    nested deeper it would close more, and begun at a closing quote its quotes would not come out even.
+    """
+    for comma in re.finditer(r',\s*(?=")', tail):
+        try:
+            members = parse_json("{" + tail[comma.end() :])
+        except NotJson:
+            continue
+        return dict(as_fields(members))
+    return {}

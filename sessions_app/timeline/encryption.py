@@ -1,0 +1,32 @@
+"""What an encrypted envelope tells without a key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+
+from sessions_app.timeline.values import Fields, text_in
+
+FERNET_VERSION = 0x80
+TIME_PREFIX_CHARACTERS = 12
+"""Base64 of the first nine bytes of a Fernet token: its version and the second in which it was written."""
+
+
+def is_envelope(fields: Fields) -> bool:
+    """Whether the SDK's EncryptedSession wrote this: the same test that the SDK makes."""
+    return fields.get("__enc__") == 1 and {"v", "kid", "payload"} <= fields.keys()
+
+
+def sealed_at(envelope: Fields) -> datetime | None:
+    """When the token says it was written, or None if it is no token. Unverified: to check it takes the key."""
+    try:
+        prefix = base64.urlsafe_b64decode(text_in(envelope, "payload")[:TIME_PREFIX_CHARACTERS])
+    except (binascii.Error, ValueError):
+        return None
+    if len(prefix) != 9 or prefix[0] != FERNET_VERSION:
+        return None
+    try:
+        return datetime.fromtimestamp(int.from_bytes(prefix[1:]), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

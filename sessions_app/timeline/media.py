@@ -1,0 +1,111 @@
+"""Pictures, files and links in items: what may be displayed, and what is only named."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from sessions_app.timeline.blocks import Block, Picture, Reference
+from sessions_app.timeline.values import Fields, fields_in, one_line, text_in
+
+PICTURE_BYTES = 512 * 1024
+URL_CHARACTERS = 2_000
+NOT_WHOLE = "not a whole picture, not shown"
+DATA_URI = re.compile(r"data:(?P<type>[\w.+/-]{1,100})(?:;[\w=.+-]{1,100})*;base64,", re.ASCII | re.IGNORECASE)
+
+# Told by their first bytes, whatever they claim to be; SVG is a document that can load and script, so never.
+RASTER_SIGNATURES = (
+    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ("image/gif", re.compile(rb"GIF8[79]a")),
+    ("image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
+)
+
+
+def picture(source: str, label: str) -> Picture | Reference:
+    """A picture given as a data: URI or as an address."""
+    if head := DATA_URI.match(source):
+        return picture_from_base64(source[head.end() :], label)
+    if source.startswith("data:"):
+        return Reference("eye-off", label, "data: URI that is not base64, not shown")
+    return link(source, label, icon="eye-off", note="not loaded")
+
+
+def picture_from_base64(encoded: str, label: str) -> Picture | Reference:
+    byte_count = len(encoded) * 3 // 4
+    if byte_count > PICTURE_BYTES:
+        return Reference("eye-off", label, f"{byte_count:,} bytes, too large to show here")
+    try:
+        content = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return Reference("eye-off", label, NOT_WHOLE)
+    for media_type, signature in RASTER_SIGNATURES:
+        if signature.match(content):
+            uri = f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+            return Picture(uri, label, len(content))
+    return Reference("eye-off", label, f"{len(content):,} bytes, not a PNG, JPEG, GIF or WebP, not shown")
+
+
+def without_pictures(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Blocks of an item that was read in part: what looks like a picture there breaks off somewhere."""
+    return tuple(
+        Reference("eye-off", block.label, NOT_WHOLE) if isinstance(block, Picture) else block for block in blocks
+    )
+
+
+def picture_part(part: Fields, label: str = "Picture") -> Picture | Reference:
+    """A part with `image_url` (a string, or an object with `url`) or `file_id`."""
+    source = text_in(part, "image_url") or text_in(fields_in(part, "image_url"), "url")
+    if source:
+        return picture(source, label)
+    return Reference("eye-off", label, one_line(part.get("file_id") or "no address"))
+
+
+def file_part(part: Fields) -> Reference:
+    """A part with `file_data`, `file_id` or `file_url`."""
+    name = one_line(part.get("filename") or "File")
+    if content := text_in(part, "file_data"):
+        head = DATA_URI.match(content)
+        size = f"about {len(content[head.end() if head else 0 :]) * 3 // 4:,} bytes"
+        return Reference("archive", name, f"{head['type'].lower()}, {size}" if head else size)
+    if address := text_in(part, "file_url"):
+        return link(address, name, icon="archive", note="not loaded")
+    return Reference("archive", name, one_line(part.get("file_id") or "no content"))
+
+
+def audio_part(part: Fields) -> Reference:
+    audio = fields_in(part, "input_audio")
+    size = len(text_in(audio, "data")) * 3 // 4
+    return Reference(
+        "activity", "Audio", f"{one_line(audio.get('format') or 'unknown format', 20)}, about {size:,} bytes"
+    )
+
+
+def video_part(part: Fields) -> Reference:
+    address = text_in(part, "video_url") or text_in(fields_in(part, "video_url"), "url")
+    return link(address, "Video", icon="player-pause", note="not loaded")
+
+
+def link(address: str, label: str = "", *, icon: str = "cloud", note: str = "") -> Reference:
+    """An address as text; it can be followed only when it is plain http or https."""
+    shown = one_line(address) or "no address"
+    host = _host(address)
+    if not host:
+        return Reference(icon, one_line(label) or shown, shown if label else "")
+    detail = f"{one_line(host, 80)}, {note}" if note else shown
+    return Reference(icon, one_line(label) or shown, detail if label or note else "", url=address)
+
+
+def _host(address: str) -> str:
+    """The host of an address that is safe to offer as a link; empty for any other."""
+    if len(address) > URL_CHARACTERS or not address.isprintable() or " " in address or "\\" in address:
+        return ""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    return host if parts.scheme in ("http", "https") and "@" not in parts.netloc else ""

@@ -1,0 +1,84 @@
+"""What was said and thought: messages of every role, messages between agents, reasoning."""
+
+from __future__ import annotations
+
+from sessions_app.timeline.decode import Entry
+from sessions_app.timeline.events import Badge, Message, Reasoning
+from sessions_app.timeline.parts import content_blocks
+from sessions_app.timeline.values import Fields, as_fields, list_in, one_line, text_in
+
+ROLE_NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "Developer"}
+ROLE_ICONS = {"user": "user", "assistant": "robot"}
+PHASES = {"commentary": "commentary", "final_answer": "answer"}
+
+
+def message(entry: Entry, agent: str, *, is_latest: bool) -> Message:
+    """A message; `is_latest` when the session ends with it."""
+    fields = entry.fields
+    role = one_line(fields.get("role") or "no role", 40)
+    is_refusal = role == "assistant" and _refuses(fields)
+    who = agent if agent and role == "assistant" else ROLE_NAMES.get(role, role.capitalize())
+    badges = [Badge("red", "ban", "refused")] if is_refusal else []
+    if fields.get("status") == "incomplete":
+        badges.append(Badge("yellow", "alert-triangle", "incomplete"))
+    return Message(
+        items=(entry.stored,),
+        icon=ROLE_ICONS.get(role, "prompt"),
+        title=who,
+        badges=tuple(badges),
+        notes=(*_message_notes(fields), *(["no answer yet"] if is_latest and role == "user" else [])),
+        body=content_blocks(fields.get("content")),
+        agent=agent if role == "assistant" else "",
+        # Instructions, and memories that were put in: long, and the same in every run.
+        is_collapsed=role in ("system", "developer"),
+        role=role,
+        is_refusal=is_refusal,
+    )
+
+
+def _refuses(fields: Fields) -> bool:
+    return any(as_fields(part).get("type") == "refusal" for part in list_in(fields, "content"))
+
+
+def _message_notes(fields: Fields) -> list[str]:
+    notes = [PHASES[phase]] if (phase := text_in(fields, "phase")) in PHASES else []
+    provider = fields.get("provider_data")
+    if model := text_in(as_fields(provider), "model"):
+        notes.append(one_line(model, 80))
+    if not fields.get("content"):
+        notes.append("without content")
+    return notes
+
+
+def message_between_agents(entry: Entry) -> Message:
+    author, recipient = (one_line(entry.fields.get(name) or "an agent", 80) for name in ("author", "recipient"))
+    return Message(
+        items=(entry.stored,),
+        icon="robot",
+        title=f"{author} → {recipient}",
+        body=content_blocks(entry.fields.get("content")),
+        role="agent",
+    )
+
+
+def reasoning(entry: Entry, agent: str, next_item_id: str) -> Reasoning:
+    fields = entry.fields
+    summaries, thoughts = fields.get("summary"), fields.get("content")
+    body = (*content_blocks(summaries), *content_blocks(thoughts))
+    count = len(summaries) if isinstance(summaries, list) else 0
+    if not body:
+        detail = "no readable text"
+    elif count:
+        detail = "1 summary" if count == 1 else f"{count} summaries"
+    else:
+        detail = "full text"
+    return Reasoning(
+        items=(entry.stored,),
+        title="Reasoning",
+        detail=detail,
+        body=body,
+        agent=agent,
+        is_collapsed=True,
+        sealed_byte_count=entry.size_of("encrypted_content") if fields.get("encrypted_content") else 0,
+        next_item_id=next_item_id,
+    )

@@ -1,0 +1,23 @@
+"""How a verb answers when it cannot do what was asked, and where a form leads back to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def refused(request: HttpRequest, *problems: str, status: int = 422, **context: Any) -> HttpResponse:
+    """A page that says in sentences why nothing was changed, with the way back."""
+    context |= {"problems": problems, "next": way_back(request)}
+    return render(request, "sessions/refused.html", context, status=status)
+
+
+def way_back(request: HttpRequest) -> str:
+    """The page that the form was sent from, if it is one of ours."""
+    target = request.POST.get("next", "")
+    is_ours = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    return target if is_ours else reverse("sessions:list")

@@ -1,0 +1,87 @@
+"""A whole session to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.items import StoredItem
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.timeline import build_timeline, to_markdown
+
+MARKDOWN_BATCH = 1_000
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
+    """Every item as stored, one a line, oldest first.
+
+    The bytes are the store's own. Only a line break, which JSON allows between its parts and one of a kind of
+    hand-written row has, becomes a space, so that a line stays an item.
+    """
+    record = access.session_for(request.user, record_id)
+    try:
+        items = begun(backend_for(record.store).every_item(record.session_id))
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
+    return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
+    """Every item as a person reads it."""
+    record = access.session_for(request.user, record_id)
+    try:
+        items = begun(backend_for(record.store).every_item(record.session_id))
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
+
+
+def begun(items: Iterator[StoredItem]) -> Iterator[StoredItem]:
+    """The same items, the first of them read already: a store that is away says so before the answer has begun."""
+    first = list(islice(items, 1))
+    return chain(first, items)
+
+
+def markdown_of(items: Iterator[StoredItem]) -> Iterator[str]:
+    """A session as Markdown, a batch of items at a time, so that a long one never stands in memory.
+
+    The last run of a batch waits for the next batch, so that nothing is torn apart that belongs together.
+    """
+    batch: list[StoredItem] = []
+    is_first = True
+    while fresh := list(islice(items, MARKDOWN_BATCH)):
+        batch += fresh
+        runs = build_timeline(batch, starts_session=is_first, ends_session=False).runs
+        if len(runs) > 1:
+            rest = next(place for place, stored in enumerate(batch) if stored.id == runs[-1].anchor)
+            yield to_markdown(build_timeline(batch[:rest], starts_session=is_first, ends_session=False))
+            batch, is_first = batch[rest:], False
+    if batch:
+        yield to_markdown(build_timeline(batch, starts_session=is_first, ends_session=True))
+
+
+def as_stream(parts: Iterable[str], name: str, content_type: str) -> StreamingHttpResponse:
+    # Stored text may hold a lone surrogate, which UTF-8 has no bytes for.
+    response = StreamingHttpResponse(
+        (part.encode(errors="surrogatepass") for part in parts), content_type=f"{content_type}; charset=utf-8"
+    )
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

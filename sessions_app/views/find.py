@@ -1,0 +1,119 @@
+"""Searching in one session: from hit to hit, a search of bounded time each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.within import find_in_session
+from sessions_app.search.wording import Unsearchable, Wording
+from sessions_app.services.search import SearchGone, remember_search, search_for
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.views.answers import refused
+from sessions_app.views.window import Cursor, Window
+
+
+@require_POST
+@permission_required("sessions_app.read_content", raise_exception=True)
+def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """Searches in this session, and opens it at the first item that says so."""
+    record = access.session_for(request.user, record_id)
+    try:
+        search = remember_search(request.user, request.POST.get("q", ""))
+        return step(request, record, search)
+    except (Unsearchable, StoreUnavailable) as problem:
+        return refused(request, str(problem))
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def find_next(request: OperatorRequest, record_id: UUID, search_id: UUID) -> HttpResponse:
+    """The next item that says so after a signed place, or the previous one before it."""
+    record = access.session_for(request.user, record_id)
+    cursor = Cursor.read(record, request.GET.get("from", ""))
+    try:
+        return step(request, record, search_for(search_id), cursor)
+    except (SearchGone, Unsearchable, StoreUnavailable) as problem:
+        messages.warning(request, str(problem))
+        return redirect(record)
+
+
+def step(
+    request: OperatorRequest, record: SessionRecord, search: TextSearch, cursor: Cursor | None = None
+) -> HttpResponseRedirect:
+    """Opens the session at the next hit. Without one it stays where the step began, and says so.
+
+    One search of at most settings.SEARCH_SCAN_SECONDS. Raises Unsearchable and StoreUnavailable.
+    """
+    direction = cursor.direction if cursor else "after"
+    result = find_in_session(
+        record.store,
+        record.session_id,
+        Wording.parse(search.text),
+        before=cursor.position if cursor and direction == "before" else None,
+        after=cursor.position if cursor and direction != "before" else None,
+    )
+    query = {"find": str(search.pk)}
+    if result.note:
+        messages.warning(request, result.note)
+    if result.found:
+        query["item"] = result.item_id
+        return redirect(f"{record.get_absolute_url()}?{urlencode(query)}#item-{result.item_id}")
+    if result.searched_to:
+        messages.info(request, "The time for a search was over here. Go on with the arrow beside the search field.")
+        query["at"] = Cursor(direction, result.searched_to).sign(record)
+    elif cursor:
+        messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item says this.")
+        query["at"] = Cursor("at", cursor.position).sign(record)
+    elif record.is_encrypted:
+        messages.info(request, "No readable item of this session says this. Encrypted ones cannot be searched.")
+    else:
+        messages.info(request, "No item of this session says this.")
+    return redirect(f"{record.get_absolute_url()}?{urlencode(query)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search in a session as its page shows it: what to mark, and where to go on."""
+
+    search_id: str
+    text: str
+    highlight: re.Pattern[str]
+    next_url: str
+    previous_url: str
+
+
+def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Found | None:
+    """The search that an address carries. One query when it does. Raises SearchGone."""
+    try:
+        search = search_for(UUID(query.get("find"))) if "find" in query else None
+        wording = Wording.parse(search.text) if search else None
+    except (ValueError, Unsearchable) as problem:
+        raise SearchGone from problem
+    if search is None or wording is None:
+        return None
+    place = next((item.position for item in window.page.items if item.id == window.target), None)
+    if place is None and window.cursor:
+        place = window.cursor.position
+    onward = reverse("sessions:find-next", args=[record.pk, search.pk])
+    return Found(
+        search_id=str(search.pk),
+        text=search.text,
+        highlight=wording.visible_pattern(),
+        next_url=f"{onward}?from={Cursor('after', place).sign(record)}" if place else onward,
+        previous_url=f"{onward}?from={Cursor('before', place).sign(record)}" if place else "",
+    )

@@ -1,0 +1,35 @@
+"""The first page after signing in: what waits for a decision, and how the stores are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from memadmin.counting import COUNT_CAP
+from memadmin.web.requests import OperatorRequest
+from sessions_app.listing import with_previews
+from sessions_app.models import SessionRecord
+from sessions_app.views.stores import check_stores
+
+NEWEST_SESSIONS = 8
+
+
+@require_safe
+@never_cache
+def overview(request: OperatorRequest) -> HttpResponse:
+    """Each part only for those who may open what it leads to; for the others a page that says what they can do here."""
+    context: dict[str, Any] = {}
+    if request.user.has_perm("sessions_app.view_sessionstore"):
+        context["checked_stores"] = check_stores()
+    if request.user.has_perm("sessions_app.read_content"):
+        on_record = SessionRecord.objects.on_record()
+        context |= {
+            "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
+            "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
+            "sessions": with_previews(on_record.newest_first().with_names()[:NEWEST_SESSIONS]),
+        }
+    return render(request, "sessions/overview.html", context)

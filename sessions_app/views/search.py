@@ -1,0 +1,103 @@
+"""The search in the top bar: subjects, tickets and sessions by a part of their id, and what was said.
+
+The text comes by POST and is shown in the page, but stands in no address, title, log or Referer: there it is the
+random id of a TextSearch. An only hit is shown like any other instead of being opened at once, because the words may
+have been said elsewhere too, and a page that jumps cannot be gone back to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor
+from memadmin.web.requests import OperatorRequest
+from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.places import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
+from sessions_app.search.sessions import matching_sessions
+from sessions_app.search.wording import Unsearchable
+from sessions_app.services.search import SearchGone, remember_search, search_for
+from sessions_app.stores.base import StoreUnavailable
+
+PLACES_SHOWN = 10
+PAGE_MATCHES = 20
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def search(request: OperatorRequest) -> HttpResponse:
+    """Remembers what was typed and leads to its results: with the field `filters`, to the session list under these."""
+    if request.method != "POST":
+        return render(request, "sessions/search.html")
+    typed = request.POST.get("q", "")
+    try:
+        remembered = remember_search(request.user, typed)
+    except Unsearchable as problem:
+        return render(request, "sessions/search.html", {"problem": str(problem), "typed": typed[:200]}, status=422)
+    if "filters" not in request.POST:
+        return redirect("sessions:search-results", remembered.pk)
+    query = QueryDict(request.POST["filters"], mutable=True)
+    query["search"] = str(remembered.pk)
+    return redirect(f"{reverse('sessions:list')}?{query.urlencode()}")
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
+    """What is called so; what was said is fetched by the page itself, because it may take a few seconds."""
+    try:
+        searched = search_for(search_id)
+    except SearchGone as problem:
+        return gone(request, problem)
+    return render(request, "sessions/search.html", {"search": searched, **places(request, searched)})
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
+    """The sessions in which it was said, a page of them, newest first."""
+    context: dict[str, Any] = {}
+    status = 200
+    try:
+        context["search"] = searched = search_for(search_id)
+        context["matches"] = matching_sessions(
+            searched, SessionRecord.objects.on_record(), cursor=request.GET.get("cursor", ""), size=PAGE_MATCHES
+        )
+    except SearchGone as problem:
+        return gone(request, problem)
+    except Unsearchable as problem:
+        context["problem"] = str(problem)
+    except StoreUnavailable as away:
+        context["problem"], status = str(away), 503
+    except BadCursor as problem:
+        context["bad_cursor"], status = problem, 400
+    return render_page_or_fragment(request, "sessions/search_messages.html", context, fragment="matches", status=status)
+
+
+def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:
+    """The closest few of each kind, and whether there are more."""
+    text = searched.text
+    subjects = aliases_like(text)[: PLACES_SHOWN + 1] if request.user.has_perm("sessions_app.view_subject") else ()
+    return {
+        "aliases": subjects,
+        "tickets": tickets_like(text)[: PLACES_SHOWN + 1],
+        "sessions": sessions_beginning(text)[: PLACES_SHOWN + 1],
+        "shown": PLACES_SHOWN,
+        "is_short": len(text) < LEAST_CHARACTERS,
+        "least": LEAST_CHARACTERS,
+    }
+
+
+def gone(request: OperatorRequest, problem: SearchGone) -> HttpResponse:
+    return render(request, "sessions/search.html", {"problem": str(problem)}, status=410)

@@ -1,0 +1,149 @@
+"""The list of sessions: filters, pages by key, what is newer, and the verbs on those that were ticked."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.counting import COUNT_CAP
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor, count_ahead, page_by_key
+from memadmin.web.requests import OperatorRequest
+from sessions_app.forms import AttachForm, LabelForm, SelectionForm, SessionFilter, sentences
+from sessions_app.listing import with_previews, with_snippets
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind, TextSearch
+from sessions_app.search.sessions import matching_sessions
+from sessions_app.search.wording import Unsearchable
+from sessions_app.services import subjects
+from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
+from sessions_app.views.answers import refused, way_back
+
+PAGE_SESSIONS = 50
+SALT = "sessions"
+
+NEWER_CAP = 50
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def session_list(request: OperatorRequest) -> HttpResponse:
+    filters = SessionFilter(request.GET)
+    if filters.searched:
+        return sessions_saying(request, filters, filters.searched)
+    try:
+        page = page_by_key(
+            filters.queryset().with_names(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=SALT
+        )
+    except BadCursor as problem:
+        context = {"filters": filters, "bad_cursor": problem}
+        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=400)
+    context = {
+        "filters": filters,
+        "page": page,
+        "sessions": with_previews(page.rows),
+        "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
+        "kinds": SubjectKind.choices,
+        "has_stores": bool(page.rows) or SessionStore.objects.exists(),
+    }
+    status = 400 if filters.problems else 200
+    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+
+
+def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
+    """The list, of the sessions under its filters in which something was said."""
+    context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
+    status = 200
+    try:
+        matches = matching_sessions(
+            searched, filters.queryset(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS
+        )
+    except BadCursor as problem:
+        context["bad_cursor"], status = problem, 400
+    except Unsearchable as problem:
+        context["unsearchable"] = problem
+    else:
+        context |= {"matches": matches, "sessions": with_snippets(matches.found)}
+    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def newer(request: HttpRequest) -> HttpResponse:
+    """How many sessions became newer than those on a page that was left open, under the same filters."""
+    filters = SessionFilter(request.GET)
+    try:
+        count = count_ahead(filters.queryset(), cursor=request.GET.get("cursor", ""), cap=NEWER_CAP, salt=SALT)
+    except BadCursor:
+        return HttpResponse(status=400)
+    if not count:
+        # htmx leaves the page as it is.
+        return HttpResponse(status=204)
+    return render(request, "sessions/_newer.html", {"count": count, "cap": NEWER_CAP, "filters": filters})
+
+
+@require_POST
+@permission_required("sessions_app.attach_session", raise_exception=True)
+def label(request: OperatorRequest) -> HttpResponse:
+    form = LabelForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    word = form.cleaned_data["label"]
+    count = label_sessions(form.cleaned_data["session"], word, by=request.user)
+    had_it = f"They had the label “{word}” already."
+    messages.success(request, f"{sessions(count)} got the label “{word}”." if count else had_it)
+    return redirect(way_back(request))
+
+
+@require_POST
+@permission_required("sessions_app.attach_session", raise_exception=True)
+def unlabel(request: OperatorRequest) -> HttpResponse:
+    form = LabelForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    word = form.cleaned_data["label"]
+    count = unlabel_sessions(form.cleaned_data["session"], word, by=request.user)
+    messages.success(request, f"{sessions(count)} lost the label “{word}”.")
+    return redirect(way_back(request))
+
+
+@require_POST
+@permission_required("sessions_app.attach_session", raise_exception=True)
+def attach(request: OperatorRequest) -> HttpResponse:
+    """Attaches the ticked sessions to a subject. One that nobody knows yet is only made when asked a second time."""
+    form = AttachForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    chosen, kind, key = form.cleaned_data["session"], form.cleaned_data["kind"], form.cleaned_data["key"]
+    try:
+        if form.cleaned_data["create"]:
+            subject = subjects.subject_for_key(SubjectKind(kind), key)
+        else:
+            subject = subjects.known_subject(kind, key)
+    except subjects.UnknownKey as unknown:
+        context = {"form": form, "chosen": chosen, "unknown": unknown, "next": way_back(request)}
+        return render(request, "sessions/attach.html", context, status=422)
+    count = attach_sessions(chosen, subject, by=request.user)
+    messages.success(request, f"{sessions(count)} attached.")
+    return redirect(way_back(request))
+
+
+@require_POST
+@permission_required("sessions_app.attach_session", raise_exception=True)
+def detach(request: OperatorRequest) -> HttpResponse:
+    form = SelectionForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    count = detach_sessions(form.cleaned_data["session"], by=request.user)
+    messages.success(request, f"{sessions(count)} detached; patterns leave them alone from now on.")
+    return redirect(way_back(request))
+
+
+def sessions(count: int) -> str:
+    return f"{count} session{pluralize(count)}"

@@ -1,0 +1,151 @@
+"""Stores: how each is, and the patterns by which sessions find their subject."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.counting import COUNT_CAP
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.forms import PatternForm
+from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
+from sessions_app.patterns import PatternError
+from sessions_app.search.index import SearchIndex, search_index_state
+from sessions_app.services import patterns
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Health, StoreUnavailable
+from sessions_app.views.answers import refused
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStore:
+    store: SessionStore
+    health: Health
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_sessionstore", raise_exception=True)
+def store_list(request: OperatorRequest) -> HttpResponse:
+    """Every store, asked how it is while the page is made."""
+    return render(request, "sessions/stores.html", {"checked_stores": check_stores()})
+
+
+def check_stores() -> list[CheckedStore]:
+    return [CheckedStore(store, backend_for(store).health()) for store in SessionStore.objects.all()]
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_sessionstore", raise_exception=True)
+def store(request: OperatorRequest, name: str) -> HttpResponse:
+    """One store. `?edit=<id>` puts that pattern into the form."""
+    shown = access.store_for(request.user, name)
+    context = store_context(shown)
+    if request.GET.get("edit", "").isdecimal():
+        edited = pattern_for(shown, int(request.GET["edit"]))
+        context |= {"edited": edited, "form": PatternForm(instance=edited)}
+    return render(request, "sessions/store.html", context)
+
+
+def store_context(shown: SessionStore) -> dict[str, Any]:
+    records = SessionRecord.objects.on_record().filter(store=shown)
+    return {
+        "store": shown,
+        "health": backend_for(shown).health(),
+        "search_index": search_index_of(shown),
+        "patterns": SessionIdPattern.objects.of(shown),
+        "dropped_writes": FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
+        "without_subject": records.without_subject().count_up_to(COUNT_CAP),
+        "form": PatternForm(),
+        "kinds": SubjectKind.choices,
+    }
+
+
+def search_index_of(shown: SessionStore) -> SearchIndex | None:
+    """None when the store does not answer."""
+    try:
+        return search_index_state(shown)
+    except StoreUnavailable:
+        return None
+
+
+@require_POST
+@never_cache
+@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
+    """The store's page with what the pattern would read from its newest sessions. Nothing is saved."""
+    shown = access.store_for(request.user, name)
+    form = PatternForm(request.POST)
+    form.errors.pop("name", None)  # It takes no name to try one.
+    context = store_context(shown) | {"form": form}
+    if pattern_id is not None:
+        context["edited"] = pattern_for(shown, pattern_id)
+    try:
+        context["trial"] = patterns.try_pattern(shown, request.POST.get("pattern", "").strip())
+    except PatternError:
+        # The form has the sentence.
+        return render(request, "sessions/store.html", context, status=422)
+    return render(request, "sessions/store.html", context)
+
+
+@require_POST
+@never_cache
+@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
+    """Adds a pattern, or changes the one with this id."""
+    shown = access.store_for(request.user, name)
+    edited = None if pattern_id is None else pattern_for(shown, pattern_id)
+    form = PatternForm(request.POST)
+    try:
+        if form.is_valid():
+            fields = form.cleaned_data
+            kind = SubjectKind(fields["subject_kind"])
+            if edited is None:
+                patterns.add_pattern(
+                    shown, name=fields["name"], text=fields["pattern"], subject_kind=kind, by=request.user
+                )
+            else:
+                patterns.change_pattern(
+                    edited, name=fields["name"], text=fields["pattern"], subject_kind=kind, by=request.user
+                )
+            messages.success(request, "Saved. Sessions without a subject are tried within seconds.")
+            return redirect("sessions:store", name)
+    except patterns.PatternNameTaken as taken:
+        form.add_error("name", str(taken))
+    except patterns.NoSuchPattern as gone:
+        return refused(request, str(gone), status=409)
+    context = store_context(shown) | {"form": form, "edited": edited}
+    return render(request, "sessions/store.html", context, status=422)
+
+
+@require_POST
+@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
+    pattern = pattern_for(access.store_for(request.user, name), pattern_id)
+    try:
+        patterns.move_pattern_up(pattern, by=request.user)
+    except patterns.NoSuchPattern as gone:
+        return refused(request, str(gone), status=409)
+    return redirect("sessions:store", name)
+
+
+@require_POST
+@permission_required("sessions_app.delete_sessionidpattern", raise_exception=True)
+def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
+    pattern = pattern_for(access.store_for(request.user, name), pattern_id)
+    patterns.delete_pattern(pattern, by=request.user)
+    messages.success(request, f"Deleted “{pattern.name}”. Sessions that have a subject keep it.")
+    return redirect("sessions:store", name)
+
+
+def pattern_for(shown: SessionStore, pattern_id: int) -> SessionIdPattern:
+    return get_object_or_404(SessionIdPattern.objects.of(shown), pk=pattern_id)

@@ -1,0 +1,159 @@
+"""Subjects: the list, one subject with its sessions and ids, and the verbs on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import prefetch_related_objects
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.counting import COUNT_CAP
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.forms import KeyForm, sentences
+from sessions_app.listing import with_previews
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.services import subjects
+from sessions_app.views.answers import refused, way_back
+
+PAGE_SUBJECTS = 50
+PAGE_SESSIONS = 25
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_subject", raise_exception=True)
+def subject_list(request: OperatorRequest) -> HttpResponse:
+    standing = Subject.objects.standing().newest_first().prefetch_related("aliases")
+    try:
+        page = page_by_key(standing, cursor=request.GET.get("cursor", ""), size=PAGE_SUBJECTS, salt="subjects")
+    except BadCursor as problem:
+        context = {"bad_cursor": problem}
+        return render_page_or_fragment(request, "sessions/subjects.html", context, fragment="subjects", status=400)
+    return render_page_or_fragment(request, "sessions/subjects.html", {"page": page}, fragment="subjects")
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_subject", raise_exception=True)
+def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    """A subject with all that is known of it; the address of a merged one leads to where it went."""
+    shown = access.subject_for(request.user, subject_id)
+    if shown.merged_into_id is not None:
+        messages.info(request, "That subject was merged into this one.")
+        return redirect(subjects.standing_subject(shown))
+    prefetch_related_objects([shown], "aliases")
+    context = {
+        "subject": shown,
+        "merged": Subject.objects.filter(merged_into=shown).newest_first().prefetch_related("aliases", "merged"),
+        "kinds": SubjectKind.choices,
+    }
+    # Content only for those who may read it; who a subject is known as, for all who see subjects.
+    if not request.user.has_perm("sessions_app.read_content"):
+        return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
+    records = SessionRecord.objects.on_record().about(shown).newest_first()
+    try:
+        page = page_by_key(
+            records.with_names(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=f"subject:{shown.pk}"
+        )
+    except BadCursor as problem:
+        context |= {"bad_cursor": problem}
+        return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
+    context |= {"page": page, "sessions": with_previews(page.rows), "holdings": holdings(records)}
+    return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """In which stores a subject's sessions are; of a subject with very many only the newest are looked at.
+
+    Then each store has at least as many as is said.
+    """
+
+    by_store: list[tuple[SessionStore, int]]
+    session_count: int
+
+    @property
+    def is_capped(self) -> bool:
+        return self.session_count > COUNT_CAP
+
+
+def holdings(records: SessionRecordQuerySet) -> Holdings:
+    store_ids = list(records.values_list("store_id", flat=True)[: COUNT_CAP + 1])
+    counts = Counter(store_ids[:COUNT_CAP])
+    stores = SessionStore.objects.filter(pk__in=counts)
+    return Holdings([(store, counts[store.pk]) for store in stores], len(store_ids))
+
+
+@require_POST
+@permission_required("sessions_app.merge_subject", raise_exception=True)
+def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    named = access.subject_for(request.user, subject_id)
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    kind, key = SubjectKind(form.cleaned_data["kind"]), form.cleaned_data["key"]
+    try:
+        subjects.add_alias(named, kind=kind, key=key, by=request.user)
+    except subjects.SubjectError as problem:
+        return refused_for(request, problem)
+    messages.success(request, "Also known by this id from now on.")
+    return redirect(named)
+
+
+@require_POST
+@permission_required("sessions_app.merge_subject", raise_exception=True)
+def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> HttpResponse:
+    named = access.subject_for(request.user, subject_id)
+    alias = get_object_or_404(named.aliases, pk=alias_id)
+    try:
+        subjects.remove_alias(alias, by=request.user)
+    except subjects.SubjectError as problem:
+        return refused_for(request, problem)
+    messages.success(request, "No longer known by this id. The sessions stay.")
+    return redirect(named)
+
+
+@require_POST
+@permission_required("sessions_app.merge_subject", raise_exception=True)
+def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    """Merges the subject with the id that was typed into the one whose page this is."""
+    into = access.subject_for(request.user, subject_id)
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    kind, key = form.cleaned_data["kind"], form.cleaned_data["key"]
+    try:
+        into = subjects.merge_subjects(subjects.known_subject(kind, key), into, by=request.user)
+    except subjects.SubjectError as problem:
+        return refused_for(request, problem)
+    messages.success(request, "Both are the same subject now. Nothing was moved, so it can be undone.")
+    return redirect(into)
+
+
+@require_POST
+@permission_required("sessions_app.merge_subject", raise_exception=True)
+def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    merged = access.subject_for(request.user, subject_id)
+    try:
+        subjects.undo_merge(merged, by=request.user)
+    except subjects.SubjectError as problem:
+        return refused_for(request, problem)
+    messages.success(request, "It is a subject of its own again.")
+    return redirect(way_back(request))
+
+
+def refused_for(request: HttpRequest, problem: subjects.SubjectError) -> HttpResponse:
+    if isinstance(problem, subjects.SubjectConflict):
+        return refused(request, str(problem), status=409, subject=problem.subject)
+    return refused(request, str(problem))

@@ -1,0 +1,173 @@
+"""One session on screen: its timeline in pages of 100 items, live at its open end, and one item as stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.models import SessionFinding, SessionRecord
+from sessions_app.registry import MAIN_STORE
+from sessions_app.services.inspection import inspect_again
+from sessions_app.services.search import SearchGone
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.timeline import build_timeline, title_of
+from sessions_app.views.find import Found, search_shown
+from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, is_whole
+
+LIVE_ITEMS = 300
+"""A page left open on the end of a session grows up to here; then it offers the next page."""
+
+RAW_CHARACTERS = 200_000
+"""How much of one stored item its own page shows; the download has it all."""
+
+FINDINGS_LISTED = 100
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    record = access.session_for(request.user, record_id)
+    backend = backend_for(record.store)
+    try:
+        window = choose_window(backend, record, request.GET)
+        item_count = len(window.page.items) if is_whole(window.page) else backend.count(record.session_id)
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    if window.status == 404:
+        inspect_again(record)
+    try:
+        found = search_shown(request.GET, record, window)
+    except SearchGone as gone:
+        found = None
+        messages.warning(request, str(gone))
+    findings = findings_of(record)
+    context = {
+        **window_context(record, window, found),
+        "item_count": item_count,
+        "findings": findings,
+        "next_finding": next_finding(findings, window.target),
+        "problem": window.problem,
+        "has_raw_edits": record.store.name == MAIN_STORE,
+    }
+    return render(request, "sessions/timeline.html", context, status=window.status)
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """The open end of a session again, if anything in it changed: written, popped, compacted or redacted.
+
+    The whole window is compared and not just its last item, because a run can commit items that belong before
+    others that were already visible. 204 tells htmx to leave the page alone.
+    """
+    record = access.session_for(request.user, record_id)
+    backend = backend_for(record.store)
+    cursor = Cursor.read(record, request.GET.get("from", ""))
+    try:
+        page = (
+            backend.page_at(record.session_id, cursor.position, LIVE_ITEMS)
+            if cursor
+            else backend.first_page(record.session_id, LIVE_ITEMS)
+        )
+    except StoreUnavailable:
+        return HttpResponse(status=204)
+    if fingerprint(page.items) == request.GET.get("state"):
+        return HttpResponse(status=204)
+    window = Window(page, target=request.GET.get("item", ""))
+    try:
+        found = search_shown(request.GET, record, window)
+    except SearchGone:
+        found = None
+    return render(request, "sessions/timeline.html#timeline", window_context(record, window, found))
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """One item exactly as stored: on a page, or with `?download` as a file."""
+    record = access.session_for(request.user, record_id)
+    try:
+        stored = backend_for(record.store).item(record.session_id, item_id)
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    if "download" in request.GET:
+        return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    context = {
+        "record": record,
+        "item": stored,
+        "raw": stored.raw[:RAW_CHARACTERS],
+        "is_cut": len(stored.raw) > RAW_CHARACTERS,
+        "timeline": build_timeline([stored], starts_session=False, ends_session=False),
+    }
+    return render(request, "sessions/item.html", context)
+
+
+def window_context(record: SessionRecord, window: Window, found: Found | None) -> dict[str, Any]:
+    """What the timeline partial needs, on the first paint and on every refresh."""
+    page = window.page
+    first, last = (page.items[0].position, page.items[-1].position) if page.items else (None, None)
+    address = reverse("sessions:timeline", args=[record.pk])
+    live_query = QueryDict(mutable=True)
+    live_query["state"] = fingerprint(page.items)
+    if first and page.has_earlier:
+        live_query["from"] = Cursor("at", first).sign(record)
+    if window.target:
+        live_query["item"] = window.target
+    if found:
+        live_query["find"] = found.search_id
+    return {
+        "record": record,
+        "page": page,
+        "target": window.target,
+        "find": found,
+        "highlight": found and found.highlight,
+        "timeline": build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later),
+        "earlier_url": f"{address}?at={Cursor('before', first).sign(record)}" if first and page.has_earlier else "",
+        "later_url": f"{address}?at={Cursor('after', last).sign(record)}" if last and page.has_later else "",
+        "live_url": "" if page.has_later else f"{reverse('sessions:live', args=[record.pk])}?{live_query.urlencode()}",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class FindingLink:
+    """A finding of the last inspection: the item it stands at, and what it is in a few words."""
+
+    item_id: str
+    title: str
+
+
+def findings_of(record: SessionRecord) -> list[FindingLink]:
+    """The findings of a session in the order of its items, at most FINDINGS_LISTED. One query."""
+    rows = SessionFinding.objects.filter(session_id=record.session_id, record_id=record.pk).order_by("pk")
+    return [FindingLink(row.item_id, title_of(row.kind)) for row in rows[:FINDINGS_LISTED]]
+
+
+def next_finding(findings: list[FindingLink], target: str) -> FindingLink | None:
+    """The finding after the one that the page points at, round to the first; None when there is none."""
+    if not findings:
+        return None
+    places = [finding.item_id for finding in findings]
+    return findings[(places.index(target) + 1) % len(findings)] if target in places else findings[0]
+
+
+def as_file(text: str, name: str, content_type: str) -> HttpResponse:
+    response = HttpResponse(text.encode(errors="surrogatepass"), content_type=f"{content_type}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

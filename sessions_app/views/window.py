@@ -1,0 +1,95 @@
+"""Which part of a session a page shows: what an address asks for, and signed places in a session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+
+from django.core import signing
+from django.http import QueryDict
+from django.utils.dateparse import parse_date
+
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import Backend, UnknownItem
+
+PAGE_ITEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a session that a page shows, and what the page has to say about the way there."""
+
+    page: ItemPage
+    target: str = ""
+    """The id of the item that the address points at."""
+    cursor: Cursor | None = None
+    problem: str = ""
+    status: int = 200
+
+
+def choose_window(backend: Backend, record: SessionRecord, query: QueryDict) -> Window:
+    """What the address asks for: an item, a day, a signed place, the end; the start when it asks for nothing.
+
+    An address that cannot be followed gives the start, with the reason in a sentence and an honest status.
+    """
+    session_id = record.session_id
+    if item_id := query.get("item"):
+        try:
+            return Window(backend.page_around(session_id, item_id, PAGE_ITEMS), target=item_id)
+        except UnknownItem:
+            gone = "That item is not in this session: the agent may have taken it back or compacted its history."
+            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=gone, status=404)
+    if day := query.get("date"):
+        try:
+            parsed = parse_date(day)
+        except ValueError:
+            parsed = None
+        if parsed is None:
+            wrong = "That is not a date; write it as 2026-11-30."
+            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+        return Window(backend.page_from(session_id, datetime.combine(parsed, time.min, UTC), PAGE_ITEMS))
+    if place := query.get("at"):
+        cursor = Cursor.read(record, place)
+        if cursor is None:
+            wrong = "That link was changed or cut off on its way, so this is the start of the session."
+            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+        turns = {"before": backend.page_before, "at": backend.page_at, "after": backend.page_after}
+        return Window(turns[cursor.direction](session_id, cursor.position, PAGE_ITEMS), cursor=cursor)
+    if "end" in query:
+        return Window(backend.last_page(session_id, PAGE_ITEMS))
+    return Window(backend.first_page(session_id, PAGE_ITEMS))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in one session, signed: it cannot be made up, nor carried over to another session."""
+
+    direction: str
+    position: Position
+
+    def sign(self, record: SessionRecord) -> str:
+        return signing.Signer(salt=f"timeline:{record.pk}").sign(f"{self.direction}~{self.position}")
+
+    @classmethod
+    def read(cls, record: SessionRecord, text: str) -> Cursor | None:
+        """The signed place, or None for anything that we did not sign for this session."""
+        try:
+            direction, _, place = signing.Signer(salt=f"timeline:{record.pk}").unsign(text).partition("~")
+            return cls(direction, Position.parse(place))
+        except (signing.BadSignature, ValueError):
+            return None
+
+
+def is_whole(page: ItemPage) -> bool:
+    return not page.has_earlier and not page.has_later
+
+
+def fingerprint(items: Iterable[StoredItem]) -> str:
+    """Changes when an item of the window comes, goes, moves, or is rewritten to another length."""
+    digest = hashlib.blake2b(digest_size=9)
+    for stored in items:
+        digest.update(f"{stored.id}:{stored.position}:{stored.byte_count}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,59 @@
+"""Accounts in Django admin: an administrator gives roles, and cannot give themselves everything."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.urls import reverse
+
+pytestmark = pytest.mark.django_db
+
+
+def form_of(user: User, **changes: object) -> dict[str, object]:
+    return {"username": user.username, "is_active": "on", **changes}
+
+
+def change(user: User) -> str:
+    return reverse("admin:auth_user_change", args=[user.pk])
+
+
+def test_administrator_gives_a_role(administrator: Client) -> None:
+    newcomer = User.objects.create_user("newcomer")
+    support = Group.objects.get(name="support")
+    administrator.post(change(newcomer), form_of(newcomer, groups=[support.pk]))
+    assert list(newcomer.groups.all()) == [support]
+
+
+def test_administrator_makes_no_superuser_and_gives_no_single_permission(administrator: Client) -> None:
+    helper = User.objects.get(username="administrator")
+    roles = list(helper.groups.values_list("pk", flat=True))
+    raw_edit = Permission.objects.get(codename="raw_edit")
+    wish = form_of(
+        helper, groups=roles, is_superuser="on", is_staff="on", user_permissions=[raw_edit.pk], last_name="Seen"
+    )
+    assert administrator.post(change(helper), wish).status_code == 302
+    helper = User.objects.get(pk=helper.pk)
+    assert helper.last_name == "Seen"
+    assert not helper.is_superuser
+    assert not helper.has_perm("sessions_app.raw_edit")
+
+
+@pytest.mark.parametrize("form", ["auth_user_change", "auth_user_password_change"])
+def test_administrator_does_not_touch_a_superuser(administrator: Client, form: str) -> None:
+    owner = User.objects.create_superuser("owner", password="owner")
+    administrator.post(
+        reverse(f"admin:{form}", args=[owner.pk]),
+        form_of(owner, username="mine", password1="f7Hq2pLw9x", password2="f7Hq2pLw9x"),
+    )
+    owner.refresh_from_db()
+    assert owner.username == "owner"
+    assert owner.check_password("owner")
+
+
+def test_superuser_gives_raw_edit_to_a_person(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("owner"))
+    helper = User.objects.create_user("helper")
+    raw_edit = Permission.objects.get(codename="raw_edit")
+    client.post(change(helper), form_of(helper, user_permissions=[raw_edit.pk]))
+    assert User.objects.get(pk=helper.pk).has_perm("sessions_app.raw_edit")

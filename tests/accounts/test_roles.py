@@ -1,0 +1,88 @@
+"""Who may open what: one table, role by page. A new page gets a line here."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.test import Client
+from django.urls import reverse
+
+from tests.people import person
+
+SUPPORT, REVIEWER, COMPLIANCE, AUDITOR, ADMINISTRATOR = ROLES = (
+    "support",
+    "reviewer",
+    "compliance",
+    "auditor",
+    "administrator",
+)
+READERS = {SUPPORT, REVIEWER, COMPLIANCE}
+
+MAY_OPEN = {
+    "sessions:overview": set(ROLES),
+    "sessions:list": READERS,
+    "sessions:subjects": READERS | {ADMINISTRATOR},
+    "sessions:search": READERS,
+    "sessions:stores": {SUPPORT, COMPLIANCE, ADMINISTRATOR},
+    "admin:index": {ADMINISTRATOR},
+    "admin:auth_user_changelist": {ADMINISTRATOR},
+    "admin:sessions_app_subject_changelist": {ADMINISTRATOR},
+    "admin:sessions_app_sessionrecord_changelist": {ADMINISTRATOR},
+    "admin:sessions_app_sessionstore_changelist": {ADMINISTRATOR},
+    "admin:sessions_app_agentmessage_changelist": set(),
+}
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("address", MAY_OPEN)
+def test_role_opens_its_pages_and_no_other(address: str, role: str) -> None:
+    response = signed_in(person(role)).get(reverse(address))
+    assert response.status_code == (200 if role in MAY_OPEN[address] else 403)
+
+
+@pytest.mark.django_db
+def test_raw_edit_comes_with_no_role() -> None:
+    assert not Group.objects.filter(permissions__codename="raw_edit").exists()
+
+
+@pytest.mark.django_db
+def test_person_who_was_given_raw_edit_enters_the_admin() -> None:
+    helper = person(SUPPORT)
+    helper.user_permissions.add(Permission.objects.get(codename="raw_edit"))
+    assert signed_in(helper).get("/admin/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_staff_flag_alone_opens_nothing() -> None:
+    helper = person()
+    User.objects.filter(pk=helper.pk).update(is_staff=True)
+    assert signed_in(helper).get("/admin/").status_code == 403
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", [AUDITOR, ADMINISTRATOR])
+def test_role_without_content_has_no_permission_to_read_it(role: str) -> None:
+    assert not person(role).has_perm("sessions_app.read_content")
+
+
+@pytest.mark.django_db
+def test_making_the_roles_again_keeps_what_was_added_to_one() -> None:
+    extra = Permission.objects.get(codename="raw_edit")
+    Group.objects.get(name=SUPPORT).permissions.add(extra)
+    migration = importlib.import_module("memadmin.accounts.migrations.0001_roles")
+    apps = MigrationLoader(connection).project_state().apps
+    with connection.schema_editor() as editor:
+        migration.create_roles(apps, editor)
+    assert Group.objects.filter(name__in=ROLES).count() == len(ROLES)
+    assert Group.objects.get(name=SUPPORT).permissions.contains(extra)

@@ -1,0 +1,100 @@
+"""Agents in tests: the SDK's own session class, in connections of its own, on the tables of the test database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager
+from typing import Any, TypeVar, cast
+
+import psycopg
+from agents import TResponseInputItem
+from django.db import connection
+
+from sessions_app import registry
+from sessions_app.models import SessionStore
+from sessions_app.stores.engine import AgentTables, open_agent_tables
+
+T = TypeVar("T")
+
+
+def in_sdk(work: Callable[[AgentTables], Awaitable[T]], **tables: Any) -> T:
+    """Runs async work on the agents' tables, opened as an agent opens them; creates them if they are missing."""
+
+    async def opened() -> T:
+        async with aclosing(open_agent_tables(**tables)) as agent_tables:
+            return await work(agent_tables)
+
+    # In a thread of its own, because Playwright keeps an event loop running in the one of the browser tests.
+    with ThreadPoolExecutor(1) as agent:
+        return agent.submit(asyncio.run, opened()).result()
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"content": text, "role": "user"}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"content": text, "role": "assistant"}
+
+
+def add_items(session_id: str, *items: dict[str, Any] | str, **tables: Any) -> None:
+    """One call of the SDK's `add_items`, which is one turn; a string is what a user says."""
+    written = cast(Sequence[TResponseInputItem], [user(item) if isinstance(item, str) else item for item in items])
+    in_sdk(lambda agent_tables: agent_tables.session(session_id).add_items(list(written)), **tables)
+
+
+def make_agent_tables() -> None:
+    """The main store's tables, as the SDK creates them."""
+    in_sdk(lambda agent_tables: agent_tables.session("nobody").get_items())
+
+
+def attach_main_store(**declared: Any) -> SessionStore:
+    """The main store on tables that the SDK created, with registry and fence."""
+    make_agent_tables()
+    return attach_store(registry.MAIN_STORE, **declared)
+
+
+def attach_store(name: str, **declared: Any) -> SessionStore:
+    store = registry.declare_store(name, **declared)
+    registry.attach(store)
+    return store
+
+
+def drop_agent_tables() -> None:
+    """The agents' tables belong to nobody that Django's flush knows; what stands on them goes too."""
+    run_sql('DROP SCHEMA IF EXISTS "Agents" CASCADE')
+    run_sql("DROP TABLE IF EXISTS agent_messages, agent_sessions CASCADE")
+    run_sql(
+        """
+        DO $$ DECLARE ours regprocedure; BEGIN
+          FOR ours IN SELECT oid FROM pg_proc WHERE proname ~ '^memadmin_(register|follow|keep_out)_[0-9]+$' LOOP
+            EXECUTE 'DROP FUNCTION ' || ours || ' CASCADE';
+          END LOOP;
+        END $$
+        """
+    )
+
+
+def run_sql(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def value_of(query: str) -> Any:
+    """The first column of the first row."""
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+@contextmanager
+def second_connection(**options: Any) -> Iterator[psycopg.Connection]:
+    """Somebody else, in transactions of their own on the same database."""
+    given = connection.get_connection_params()
+    reach = {name: given[name] for name in ("host", "port", "user", "password", "dbname") if given.get(name)}
+    with psycopg.connect(**reach, **options) as other:
+        yield other
+        other.rollback()

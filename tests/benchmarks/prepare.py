@@ -1,0 +1,218 @@
+"""Makes a seeded database the console's own, by its own verbs, and tells where the pages are that will be measured.
+
+Runs in a process of its own for each database, because Django has one default database for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from urllib.parse import quote
+
+from django.contrib.admin.utils import quote as admin_quote
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
+from django.db import connection
+from django.db.models import Count, F
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.web.paging import sign_cursor, sort_keys
+from sessions_app import registry
+from sessions_app.items import Position
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.search.index import create_search_index, search_index_state
+from sessions_app.services import patterns
+from sessions_app.services.search import remember_search
+from sessions_app.stores import backend_for
+from sessions_app.views.overview import NEWEST_SESSIONS
+from sessions_app.views.sessions import PAGE_SESSIONS, SALT
+from sessions_app.views.window import PAGE_ITEMS, Cursor
+from tests.benchmarks.pages import Place
+
+ADMIN_SESSIONS = "/plain_admin/session/"
+PLACES = 20
+"""So many different pages are asked for by turns, so that none is fast for having been asked for just now."""
+
+PATTERN = "customer_{subject}:ticket_{ticket}"
+COMMON_WORD = "refund"
+
+
+def main() -> None:
+    """Prints one JSON object. Safe to repeat: it does what is missing, and finds the same pages every time."""
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        seconds[name] = round(time.perf_counter() - started, 1)
+
+    with step("migrate"):
+        call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+    store = registry.declare_store(registry.MAIN_STORE)
+    is_new = store.attached_at is None
+    with step("attach"):
+        registry.attach(store)
+    with step("find_subjects"):
+        find_subjects(store)
+    with step("search_index"):
+        if not search_index_state(store).is_ready:
+            create_search_index(store)
+    if is_new:
+        settle()
+    places = {key: [asdict(place) for place in each] for key, each in find_places().items()}
+    json.dump({"seconds": seconds, "places": places, **sign_in()}, sys.stdout)
+
+
+def find_subjects(store: SessionStore) -> None:
+    """Has the console read subject and ticket of every session from its id."""
+    if not SessionIdPattern.objects.of(store).exists():
+        operator = User.objects.get_or_create(username="bench")[0]
+        patterns.add_pattern(store, name="ours", text=PATTERN, subject_kind=SubjectKind.USER, by=operator)
+    while patterns.apply_patterns(store):
+        pass
+
+
+def settle() -> None:
+    """The state of a console that has been running for a while: all is inspected, vacuumed and analyzed."""
+    SessionRecord.objects.update(inspected_count=F("activity_count"))
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE)")
+        cursor.execute("CHECKPOINT")
+
+
+def sign_in() -> dict[str, str]:
+    """Cookies of two operators: support staff for the console, and one who may do all for the plain admin."""
+    reader = User.objects.get_or_create(username="bench")[0]
+    reader.groups.set([Group.objects.get(name="support")])
+    root = User.objects.get_or_create(username="bench-admin", defaults={"is_staff": True, "is_superuser": True})[0]
+    cookies = []
+    for user in (reader, root):
+        client = Client()
+        client.force_login(user)
+        cookies.append(client.cookies["sessionid"].value)
+    return dict(zip(("cookie", "admin_cookie"), cookies, strict=True))
+
+
+def find_places() -> dict[str, list[Place]]:
+    """Addresses of every page that is measured, up to PLACES of each."""
+    records = SessionRecord.objects.newest_first()
+    newest = reverse("sessions:list")
+    # Each a full page away from both ends of the list.
+    depths = [PAGE_SESSIONS + step * (records.count() - 2 * PAGE_SESSIONS) // PLACES for step in range(PLACES)]
+    deep = {depth: records[depth - 1] for depth in depths}
+    subjects = (
+        Subject.objects.annotate(session_count=Count("sessions"))
+        .filter(session_count__gte=PAGE_SESSIONS)
+        .order_by("created_at", "pk")[:PLACES]
+    )
+    return {
+        "list": [Place(newest, [], PAGE_SESSIONS, ADMIN_SESSIONS)],
+        "deep": [
+            Place(
+                f"{newest}?cursor={cursor_after(record)}",
+                [record.last_activity_at.isoformat(), str(record.pk)],
+                PAGE_SESSIONS,
+                f"{ADMIN_SESSIONS}?p={depth // PAGE_SESSIONS + 1}",
+            )
+            for depth, record in deep.items()
+        ],
+        "subject": [
+            Place(
+                f"{newest}?subject={subject.pk}",
+                [str(subject.pk)],
+                PAGE_SESSIONS,
+                f"{ADMIN_SESSIONS}?q=customer_{subject.aliases.get().key}:",
+            )
+            for subject in subjects
+        ],
+        "ticket": [
+            Place(f"{newest}?ticket={record.ticket}", [record.ticket], 1, f"{ADMIN_SESSIONS}?q=:ticket_{record.ticket}")
+            for record in deep.values()
+        ],
+        "overview": [Place(reverse("sessions:overview"), [], NEWEST_SESSIONS)],
+        **timeline_places(),
+        **search_places(newest),
+    }
+
+
+def timeline_places() -> dict[str, list[Place]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT session_id, count(*) FROM agent_messages GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
+        longest, count = cursor.fetchone()
+        cursor.execute(
+            "SELECT created_at::text, id FROM agent_messages WHERE session_id = %s"
+            " ORDER BY created_at, id OFFSET %s LIMIT 1",
+            [longest, count // 2],
+        )
+        instant, number = cursor.fetchone()
+    record = SessionRecord.objects.get(session_id=longest)
+    address, rows = record.get_absolute_url(), min(PAGE_ITEMS, count)
+    position = Cursor("after", Position((instant, number))).sign(record)
+    steady = SessionRecord.objects.filter(session_id__startswith="customer_1:").order_by("session_id")
+    return {
+        "head": [Place(address, [longest], rows)],
+        "middle": [
+            Place(f"{address}?at={quote(position)}", [longest, instant, number], min(rows, count - count // 2 - 1))
+        ],
+        "tail": [Place(f"{address}?end", [longest], rows)],
+        "forty": [
+            Place(
+                each.get_absolute_url(),
+                [each.session_id],
+                40,
+                f"{ADMIN_SESSIONS}{admin_quote(each.session_id)}/change/",
+            )
+            for each in steady
+        ],
+    }
+
+
+def search_places(address: str) -> dict[str, list[Place]]:
+    """A search for the rarest word of some texts, and one for a word that many of them have."""
+    operator = User.objects.get(username="bench")
+
+    def place(word: str, rows: int) -> Place:
+        return Place(f"{address}?search={remember_search(operator, word).pk}", [word], rows)
+
+    rare = min(words_said(), key=expected_items)
+    return {
+        "rare": [place(rare, min(session_count(rare), PAGE_SESSIONS))],
+        "common": [place(COMMON_WORD, PAGE_SESSIONS)],
+    }
+
+
+def words_said() -> list[str]:
+    """Words of what customers said first in some sessions."""
+    steady = SessionRecord.objects.filter(session_id__startswith="customer_1:").order_by("session_id")[:PLACES]
+    previews = backend_for(steady[0].store).previews([record.session_id for record in steady]).values()
+    texts = (preview.first_user_text.removesuffix("…").rpartition(" ")[0] for preview in previews)
+    return sorted({word for text in texts for word in text.split()})
+
+
+SAID = "FROM agent_messages WHERE memadmin_item_words(message_data) @@ websearch_to_tsquery('simple', %s)"
+
+
+def expected_items(word: str) -> int:
+    """How many items have a word, as the planner sees it: counting those of a common one takes minutes."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT {SAID}", [word])
+        return int(cursor.fetchone()[0][0]["Plan"]["Plan Rows"])
+
+
+def session_count(word: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(DISTINCT session_id) {SAID}", [word])
+        return int(cursor.fetchone()[0])
+
+
+def cursor_after(record: SessionRecord) -> str:
+    """What the link to older sessions says on a page that ends with this one."""
+    keys = sort_keys(SessionRecord.objects.newest_first())
+    return quote(sign_cursor("older", record, keys, SALT))

@@ -1,0 +1,31 @@
+"""The bench runs from end to end, so that it still does when somebody needs a figure. Figures are not looked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memadmin.settings import CHECKOUT_DIR
+from tests.benchmarks.pages import PAGES
+
+
+@pytest.mark.slow
+def test_the_bench_measures_every_page_and_writes_it_down(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    options = ["--size", "tiny", "--requests", "10", "--data-dir", str(tmp_path / "bench"), "--json", str(written)]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(written.read_text())
+    assert found["pages"].keys() == PAGES.keys()
+    for page in found["pages"].values():
+        assert {"console", "raw", "console_tenth", "raw_tenth"} <= page.keys()
+        assert all(each["requests"] == 10 and each["p50_ms"] > 0 for each in page.values())
+    assert [each["clients"] for each in found["add_items"]] == [1, 8]
+    for target in found["targets"]:
+        assert target["name"] in run.stdout

@@ -1,0 +1,118 @@
+"""Tests in a real browser: Debian's Chromium, else Playwright's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browser import looking
+from tests.people import person
+
+# Playwright's synchronous interface runs an event loop in this thread, and Django would refuse to query beside it.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+NO_BROWSER = (
+    "NO BROWSER: the browser tests did not run. "
+    "`apt-get install chromium` or `.venv/bin/playwright install chromium` gives them one."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--look", type=Path, metavar="FOLDER", help="Keep screenshots of every page looked at in FOLDER.")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwright: Playwright) -> dict[str, Any]:
+    if looking.SYSTEM_CHROMIUM:
+        return {**browser_type_launch_args, "executable_path": looking.SYSTEM_CHROMIUM}
+    if Path(playwright.chromium.executable_path).exists():
+        return browser_type_launch_args
+    if os.environ.get("CI") == "true":
+        pytest.fail(NO_BROWSER)
+    pytest.skip(NO_BROWSER)
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any], live_server: LiveServer) -> dict[str, Any]:
+    return {**browser_context_args, "base_url": live_server.url, "timezone_id": "Asia/Tokyo"}
+
+
+class Watch:
+    """What went wrong in the browser during a test: errors of scripts, of the console, of the CSP; foreign requests."""
+
+    def __init__(self, own_address: str) -> None:
+        self.own_address = own_address
+        self.problems: list[str] = []
+        self.expected: list[str] = []
+
+    def expect(self, text: str) -> None:
+        """From now on a problem that contains `text` is part of the story."""
+        self.expected.append(text)
+
+    def note(self, problem: str) -> None:
+        if not any(text in problem for text in self.expected):
+            self.problems.append(problem)
+
+    def on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.note(f"console: {message.text} ({message.location['url']})")
+
+    def on_error(self, error: WebError) -> None:
+        self.note(f"script: {error.error}")
+
+    def on_request(self, request: Request) -> None:
+        if not request.url.startswith((self.own_address, "data:")):
+            self.note(f"foreign request: {request.url}")
+
+
+@pytest.fixture(autouse=True)
+def watch(context: BrowserContext, live_server: LiveServer) -> Iterator[Watch]:
+    """Fails the test when anything goes wrong in the browser that it did not `expect`."""
+    context.set_default_timeout(10_000)
+    watch = Watch(live_server.url)
+    context.on("console", watch.on_console)
+    context.on("weberror", watch.on_error)
+    context.on("request", watch.on_request)
+    yield watch
+    assert not watch.problems, "\n".join(watch.problems)
+
+
+@pytest.fixture
+def sign_in(context: BrowserContext, live_server: LiveServer) -> Callable[..., User]:
+    """Signs the browser in as somebody with the given roles: `sign_in("support")`."""
+
+    def sign_in(*roles: str) -> User:
+        user = person(*roles)
+        client = Client()
+        client.force_login(user)
+        cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_server.url, "httpOnly": True}])
+        return user
+
+    return sign_in
+
+
+@pytest.fixture
+def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
+
+    With `pytest tests/browser --look FOLDER` the screenshots are kept there.
+    """
+
+    def look(path: str) -> None:
+        for view in looking.each_view(page, path):
+            if folder := pytestconfig.getoption("--look", None):
+                looking.photograph(page, view, looking.name_of(path), folder)
+            looking.assert_no_sideways_scroll(page)
+            looking.assert_accessible(page)
+
+    return look

@@ -1,0 +1,208 @@
+"""Sessions, subjects and stores in the browser, by keyboard, by mouse and on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
+from sessions_app.services import subjects
+from tests.agents import add_items, attach_main_store
+from tests.browser.conftest import Watch
+from tests.builders import make_session, make_store, make_subject
+from tests.people import person
+from tests.sessions.stores import stores
+
+__all__ = ["stores"]
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.fixture
+def three_sessions(agent_tables: None) -> list[SessionRecord]:
+    """Of a person, of nobody, and one in a store that is away; newest last."""
+    attach_main_store()
+    add_items("customer_1:ticket_1", "My flight AX 482 was cancelled and I want the refund to my card, not a voucher")
+    add_items("kiosk", "Where is my suitcase?")
+    SessionRecord.objects.filter(session_id="customer_1:ticket_1").update(
+        subject=make_subject("cust_48213"), ticket="T-90417", agent="Refunds", labels=["vip"], finding_count=2
+    )
+    make_session("away", store=make_store("claims", sessions_table="nowhere", messages_table="nowhere_either"))
+    return list(SessionRecord.objects.order_by("last_activity_at"))
+
+
+class TestLooks:
+    def test_the_session_list(self, three_sessions: Any, look: Look, sign_in: SignIn) -> None:
+        sign_in("support")
+        look("/sessions/?days=30")
+
+    @pytest.mark.parametrize("address", ["/sessions/", "/sessions/?ticket=T-7", "/subjects/", "/stores/", "/"])
+    def test_empty_pages(self, transactional_db: None, look: Look, sign_in: SignIn, address: str) -> None:
+        sign_in("support")
+        look(address)
+
+    @pytest.mark.parametrize("address", ["/sessions/?cursor=made-up", "/sessions/?store=nowhere&days=7"])
+    def test_pages_that_refuse(
+        self, transactional_db: None, look: Look, watch: Watch, sign_in: SignIn, address: str
+    ) -> None:
+        watch.expect("status of 400")
+        sign_in("support")
+        look(address)
+
+    def test_subjects(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
+        user = sign_in("support")
+        subject = three_sessions[0].subject
+        assert subject
+        subjects.add_alias(subject, kind=SubjectKind.USER, key="L-77120", by=user)
+        subjects.merge_subjects(make_subject("kiosk:QX7F2L"), subject, by=user)
+        look("/subjects/")
+        look(subject.get_absolute_url())
+
+    def test_stores_and_overview(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
+        sign_in("support", "administrator")
+        for name, pattern in (("support", "customer_{subject}:ticket_{ticket}"), ("kiosk", "kiosk:{subject}")):
+            SessionIdPattern.objects.create(store=three_sessions[0].store, name=name, pattern=pattern)
+        look("/stores/")
+        look("/stores/main/")
+        look("/")
+
+    @pytest.mark.parametrize("role", ["auditor", "administrator"])
+    def test_the_overview_of_who_reads_nothing(
+        self, transactional_db: None, look: Look, sign_in: SignIn, role: str
+    ) -> None:
+        sign_in(role)
+        look("/")
+
+
+class TestKeys:
+    @pytest.fixture
+    def pages(self, transactional_db: None, stores: dict[str, Any], page: Page, sign_in: SignIn) -> Page:
+        for number in range(60):
+            make_session(f"s{number:02}")
+        sign_in("support")
+        page.goto("/sessions/")
+        return page
+
+    def test_rows_are_walked_ticked_and_opened(self, pages: Page) -> None:
+        pages.keyboard.press("j")
+        pages.keyboard.press("j")
+        expect(pages.get_by_role("link", name="Words of s58")).to_be_focused()
+        pages.keyboard.press("x")
+        expect(pages.get_by_role("checkbox", name="Words of s58")).to_be_checked()
+        expect(pages.locator("#selection")).to_contain_text("1 selected")
+        expect(pages.locator("tr[aria-selected=true]")).to_contain_text("Words of s58")
+
+    def test_pages_are_turned(self, pages: Page) -> None:
+        pages.keyboard.press("]")
+        expect(pages.get_by_role("link", name="Words of s09")).to_be_visible()
+        pages.keyboard.press("[")
+        expect(pages.get_by_role("link", name="Words of s59")).to_be_visible()
+
+    def test_all_on_the_page_are_ticked_at_once(self, pages: Page) -> None:
+        pages.get_by_label("Select all on this page").check()
+        expect(pages.locator("#selection")).to_contain_text("50 selected")
+        pages.get_by_role("checkbox", name="Words of s59").uncheck()
+        expect(pages.locator("#selection")).to_contain_text("49 selected")
+
+
+class TestWork:
+    @pytest.fixture
+    def list_page(self, three_sessions: list[SessionRecord], page: Page, sign_in: SignIn) -> Page:
+        sign_in("support")
+        page.goto("/sessions/")
+        return page
+
+    def test_support_finds_a_ticket_and_opens_it(self, list_page: Page) -> None:
+        list_page.locator("summary", has_text="More").click()
+        list_page.get_by_role("textbox", name="Ticket").fill("T-90417")
+        list_page.get_by_role("textbox", name="Ticket").press("Enter")
+        expect(list_page.get_by_role("link", name="Remove filter ticket T-90417")).to_be_visible()
+        expect(list_page.locator("[data-row]")).to_have_count(1)
+        list_page.get_by_role("link", name="My flight AX 482").click()
+        expect(list_page).to_have_url(re.compile(r"/sessions/[0-9a-f-]{36}/$"))
+
+    def test_support_labels_two_sessions(self, list_page: Page) -> None:
+        list_page.get_by_role("checkbox", name="Where is my suitcase?").check()
+        list_page.get_by_role("checkbox", name="First words unknown").check()
+        list_page.locator("summary", has_text="Label").click()
+        list_page.get_by_role("textbox", name="Label").fill("urgent")
+        list_page.get_by_role("button", name="Add label").click()
+        expect(list_page.get_by_text("2 sessions got the label “urgent”.")).to_be_visible()
+        assert SessionRecord.objects.labelled("urgent").count() == 2
+
+    def test_support_attaches_a_session_to_a_subject_made_on_the_way(self, list_page: Page, watch: Watch) -> None:
+        watch.expect("status of 422")
+        list_page.get_by_role("checkbox", name="Where is my suitcase?").check()
+        list_page.locator("summary", has_text="Attach to subject").click()
+        list_page.get_by_label("Id in the host application").fill("cust_7")
+        list_page.get_by_role("button", name="Attach sessions").click()
+        expect(list_page.get_by_text("No subject is known as user cust_7")).to_be_visible()
+        list_page.get_by_role("button", name="Make the subject and attach").click()
+        expect(list_page.get_by_text("1 session attached.")).to_be_visible()
+        assert SessionRecord.objects.get(session_id="kiosk").subject == subjects.known_subject("user", "cust_7")
+
+    def test_a_page_left_open_offers_what_is_newer(self, list_page: Page) -> None:
+        add_items("new", "Can I bring my cello as cabin luggage?")
+        # What the page does by itself every 15 seconds.
+        list_page.evaluate(
+            "htmx.ajax('GET', document.querySelector('[hx-get*=newer]').getAttribute('hx-get'),"
+            " {target: '[hx-get*=newer]', swap: 'innerHTML'})"
+        )
+        expect(list_page.get_by_text("1 newer")).to_be_visible()
+        list_page.get_by_role("link", name="Show").click()
+        expect(list_page.get_by_role("link", name="Can I bring my cello")).to_be_visible()
+        expect(list_page.get_by_text("1 newer")).to_have_count(0)
+
+    def test_support_merges_two_subjects_and_undoes_it(self, three_sessions: Any, page: Page, sign_in: SignIn) -> None:
+        sign_in("support")
+        make_session("of the other", subject=make_subject("kiosk:QX7F2L"))
+        page.goto(subjects.known_subject("user", "cust_48213").get_absolute_url())
+        page.get_by_text("Merge another subject into this one").click()
+        page.locator("#merge-key").fill("kiosk:QX7F2L")
+        page.get_by_role("button", name="Merge subjects").click()
+        expect(page.get_by_text("merged into this subject")).to_be_visible()
+        expect(page.locator("[data-row]")).to_have_count(2)
+        page.get_by_role("button", name="Undo the merge of kiosk:QX7F2L").click()
+        expect(page.locator("[data-row]")).to_have_count(1)
+
+    def test_an_administrator_tries_a_pattern_and_saves_it(
+        self, three_sessions: Any, page: Page, sign_in: SignIn
+    ) -> None:
+        sign_in("administrator")
+        page.goto("/stores/main/")
+        page.get_by_role("textbox", name="Pattern").fill("customer_{subject}:ticket_{ticket}")
+        page.get_by_role("button", name="Try on 20 sessions").click()
+        expect(page.get_by_text("1 of 2")).to_be_visible()
+        page.get_by_role("textbox", name="Name").fill("support")
+        page.get_by_role("button", name="Save pattern").click()
+        expect(page.get_by_text("Saved. Sessions without a subject are tried within seconds.")).to_be_visible()
+        assert SessionIdPattern.objects.get().pattern == "customer_{subject}:ticket_{ticket}"
+
+
+def test_sessions_are_labelled_without_javascript(
+    three_sessions: Any, browser: Browser, live_server: LiveServer
+) -> None:
+    client = Client()
+    client.force_login(person("support"))
+    context = browser.new_context(java_script_enabled=False, base_url=live_server.url)
+    context.add_cookies(
+        [{"name": "sessionid", "value": client.cookies[settings.SESSION_COOKIE_NAME].value, "url": live_server.url}]
+    )
+    page = context.new_page()
+    page.goto("/sessions/")
+    expect(page.get_by_label("Select all on this page")).to_be_hidden()
+    page.get_by_role("checkbox", name="Where is my suitcase?").check()
+    page.locator("summary", has_text="Label").click()
+    page.get_by_role("textbox", name="Label").fill("urgent")
+    page.get_by_role("button", name="Add label").click()
+    expect(page.get_by_text("1 session got the label “urgent”.")).to_be_visible()
+    context.close()

@@ -1,0 +1,253 @@
+"""What every page shares, in the browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import override_settings
+from playwright.sync_api import Error, Page, expect
+
+from tests.browser.conftest import Watch
+from tests.browser.looking import assert_accessible
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.fixture(autouse=True)
+def pages_to_try_it_on() -> Iterator[None]:
+    with override_settings(ROOT_URLCONF="tests.browser.pages"):
+        yield
+
+
+@pytest.fixture
+def rows(page: Page, sign_in: SignIn) -> Page:
+    """The page of rows and runs, with a support person before it."""
+    sign_in("support")
+    page.goto("/")
+    return page
+
+
+def test_shell_looks_sound(look: Look, sign_in: SignIn) -> None:
+    sign_in("support", "administrator")
+    look("/")
+
+
+def test_404_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
+    watch.expect("status of 404")
+    sign_in("auditor")
+    look("/no/such/page/")
+
+
+def test_403_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
+    watch.expect("status of 403")
+    sign_in("support", "reviewer")
+    look("/admin/")
+
+
+@pytest.mark.parametrize(
+    ("address", "heading"),
+    [("/failed/", "memadmin failed to show this page"), ("/away/", "The database does not answer")],
+)
+def test_page_without_the_shell_looks_sound(
+    look: Look, watch: Watch, sign_in: SignIn, page: Page, address: str, heading: str
+) -> None:
+    watch.expect("status of 50")
+    sign_in("support")
+    look(address)
+    expect(page.get_by_role("heading")).to_have_text(heading)
+
+
+def test_form_that_is_too_old_is_explained(page: Page, watch: Watch) -> None:
+    watch.expect("status of 403")
+    page.goto("/accounts/login/")
+    page.context.clear_cookies()
+    page.get_by_label("User name").fill("clerk")
+    page.get_by_label("Password").fill("clerk")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading")).to_have_text("That form is too old, or came from elsewhere")
+    assert_accessible(page)
+
+
+def test_login_looks_sound(look: Look) -> None:
+    look("/accounts/login/")
+
+
+def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Watch) -> None:
+    User.objects.create_user("clerk", password="clerk")
+    watch.expect("status of 422")
+    page.goto("/accounts/login/")
+    page.keyboard.type("clerk")
+    page.keyboard.press("Tab")
+    page.keyboard.type("wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("User name or password is wrong")
+    expect(page.get_by_label("Password")).to_be_focused()
+    page.keyboard.type("clerk")
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Rows · memadmin")
+    page.locator("summary", has_text="clerk").press("Enter")
+    page.get_by_role("button", name="Sign out").press("Enter")
+    expect(page).to_have_title("Sign in · memadmin")
+
+
+def test_skip_link_is_the_first_stop_and_leads_to_the_content(rows: Page) -> None:
+    rows.keyboard.press("Tab")
+    link = rows.get_by_role("link", name="Skip to content")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
+    rows.keyboard.press("Enter")
+    expect(rows.locator("#main")).to_be_focused()
+
+
+def test_sidebar_shows_what_the_role_may_see(page: Page, sign_in: SignIn) -> None:
+    sign_in("reviewer")
+    page.goto("/")
+    sections = page.get_by_role("navigation", name="Sections")
+    expect(sections.get_by_role("link")).to_have_text(["Overview", "Sessions", "Subjects"])
+    expect(sections.locator("[aria-current=page]")).to_have_text("Overview")
+
+
+def test_search_never_stands_in_an_address(rows: Page) -> None:
+    rows.keyboard.press("/")
+    rows.keyboard.type("marta / ? g s")
+    rows.keyboard.press("Enter")
+    expect(rows.locator("#main")).to_contain_text("a cup of marta / ? g s")
+    assert rows.url.endswith("/search/")
+
+
+def test_keys_walk_through_rows(rows: Page) -> None:
+    rows.keyboard.press("j")
+    rows.keyboard.press("j")
+    expect(rows.get_by_role("link", name="Row 2")).to_be_focused()
+    rows.keyboard.press("k")
+    rows.keyboard.press("x")
+    expect(rows.get_by_label("Select row 1")).to_be_checked()
+    rows.keyboard.press("Enter")
+    expect(rows).to_have_url(re.compile("/rows/1/$"))
+
+
+def test_keys_lead_to_places_and_pages(rows: Page) -> None:
+    rows.keyboard.press("g")
+    rows.keyboard.press("u")
+    expect(rows).to_have_url(re.compile("/subjects/$"))
+    rows.keyboard.press("]")
+    expect(rows).to_have_url(re.compile("/rows/99/$"))
+
+
+def test_keys_walk_through_runs_and_open_details(rows: Page) -> None:
+    for _ in range(2):
+        rows.keyboard.press("n")
+    expect(rows.locator("#run-2")).to_be_focused()
+    rows.keyboard.press("n")
+    rows.keyboard.press("p")
+    expect(rows.locator("#run-2")).to_be_focused()
+    expect(rows.locator("#run-2")).to_be_in_viewport()
+    rows.keyboard.press("o")
+    expect(rows.get_by_label("Output of call 2")).to_be_visible()
+    rows.keyboard.press("o")
+    expect(rows.get_by_label("Output of call 2")).to_be_hidden()
+
+
+def test_list_of_keys_opens_and_closes(rows: Page) -> None:
+    rows.get_by_role("button", name="Pour").scroll_into_view_if_needed()
+    rows.keyboard.press("?")
+    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_in_viewport(ratio=1)
+    assert_accessible(rows)
+    rows.keyboard.press("Escape")
+    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+
+
+def test_keys_can_be_switched_off_for_good(rows: Page) -> None:
+    rows.keyboard.press("?")
+    rows.get_by_label("Use these keys in this browser").uncheck()
+    rows.keyboard.press("Escape")
+    rows.reload()
+    rows.keyboard.press("?")
+    rows.keyboard.press("j")
+    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+    expect(rows.get_by_role("link", name="Row 1")).not_to_be_focused()
+
+
+def test_keys_do_nothing_while_somebody_types(rows: Page) -> None:
+    rows.get_by_role("searchbox").fill("")
+    rows.keyboard.type("?jx]gs")
+    expect(rows.get_by_role("searchbox")).to_have_value("?jx]gs")
+    expect(rows).to_have_title("Rows · memadmin")
+
+
+def test_chosen_theme_stays(rows: Page) -> None:
+    rows.emulate_media(color_scheme="light")
+    rows.get_by_role("button", name="Switch between light and dark").click()
+    rows.goto("/sessions/")
+    expect(rows.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    rows.get_by_role("button", name="Switch between light and dark").click()
+    rows.reload()
+    expect(rows.locator("html")).not_to_have_attribute("data-bs-theme", "dark")
+
+
+def test_menu_opens_on_a_phone(rows: Page) -> None:
+    rows.set_viewport_size({"width": 390, "height": 844})
+    link = rows.get_by_role("link", name="Stores")
+    expect(link).to_be_hidden()
+    rows.get_by_role("button", name="Menu").click()
+    expect(link).to_be_visible()
+    link.click()
+    expect(rows).to_have_url(re.compile("/stores/$"))
+
+
+def test_lost_race_is_shown_in_its_place_and_told_again_on_the_next_page(rows: Page, watch: Watch) -> None:
+    watch.expect("status of 409")
+    rows.get_by_role("button", name="Pour").click()
+    expect(rows.locator("#cup")).to_have_text("a cup of <second>")
+    rows.reload()
+    expect(rows.locator("#toasts")).to_contain_text("<Poured>")
+    rows.locator("#toasts").get_by_role("button", name="Close").click()
+    expect(rows.locator("#toasts")).not_to_contain_text("Poured")
+
+
+def test_failed_part_leaves_the_page_and_says_so_once(rows: Page, watch: Watch) -> None:
+    watch.expect("500")
+    for _ in range(2):
+        rows.get_by_role("button", name="Break").click()
+    expect(rows.locator("#toasts")).to_contain_text("Not done")
+    expect(rows.locator("#toasts .toast-static")).to_have_count(1)
+    expect(rows.locator("#cup")).to_be_empty()
+
+
+def test_part_cannot_bring_scripts_styles_or_foreign_images(rows: Page, watch: Watch) -> None:
+    watch.expect("Content Security Policy")
+    watch.expect("foreign request")
+    rows.get_by_role("button", name="Inject").click()
+    expect(rows.locator("#injected")).to_be_visible()
+    rows.locator("#injected").click()
+    expect(rows).to_have_title("Rows · memadmin")
+    assert rows.locator("#injected").evaluate("node => getComputedStyle(node).color") != "rgb(255, 0, 0)"
+
+
+def test_script_cannot_turn_text_into_html(rows: Page, watch: Watch) -> None:
+    watch.expect("TrustedHTML")
+    with pytest.raises(Error, match="TrustedHTML"):
+        rows.evaluate("document.getElementById('cup').innerHTML = '<b>text</b>'")
+
+
+def test_browser_keeps_no_copies_of_pages(rows: Page) -> None:
+    rows.get_by_role("button", name="Break").wait_for()
+    assert rows.evaluate("htmx.config.historyCacheSize") == 0
+    assert rows.evaluate("htmx.config.allowEval") is False
+
+
+class TestWithoutScripts:
+    @pytest.fixture
+    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
+        return {**browser_context_args, "java_script_enabled": False}
+
+    def test_menus_open_and_what_needs_scripts_is_not_offered(self, rows: Page) -> None:
+        expect(rows.get_by_role("button", name="Switch between light and dark")).to_be_hidden()
+        rows.locator("summary", has_text="support").click()
+        rows.get_by_role("button", name="Sign out").click()
+        expect(rows).to_have_title("Sign in · memadmin")

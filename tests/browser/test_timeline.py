@@ -1,0 +1,118 @@
+"""A session on screen, used with mouse and keyboard while an agent writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, expect
+
+from sessions_app.models import SessionRecord
+from sessions_app.services.inspection import inspect_session
+from tests.agents import add_items, assistant, attach_main_store
+from tests.browser.conftest import Watch
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+CALL = {"type": "function_call", "call_id": "call_1", "name": "find_order", "arguments": '{"number": "SO-1"}'}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": '{"state": "on its way"}'}
+
+
+@pytest.fixture
+def address(agent_tables: None, sign_in: SignIn) -> str:
+    attach_main_store()
+    sign_in("support")
+    add_items("customer_1", "Where is my order?")
+    add_items("customer_1", CALL, OUTPUT)
+    add_items("customer_1", assistant("It is on its way."))
+    return SessionRecord.objects.get().get_absolute_url()
+
+
+def test_timeline_looks_sound(address: str, look: Look) -> None:
+    add_items("customer_1", "Thanks", OUTPUT | {"call_id": "call_lost"}, {"type": "hologram_call"})
+    inspect_session(SessionRecord.objects.select_related("store").get())
+    look(address)
+
+
+def test_item_looks_sound(address: str, look: Look, page: Page) -> None:
+    page.goto(address)
+    href = page.get_by_role("link", name="Item").and_(page.get_by_text("JSON", exact=True)).first.get_attribute("href")
+    assert href
+    look(href)
+
+
+def test_what_the_agent_writes_appears_and_what_a_person_opened_stays_open(address: str, page: Page) -> None:
+    page.goto(address)
+    tool = page.locator("details.tool")
+    tool.locator("summary").click()
+    expect(page.get_by_text("on its way", exact=False).first).to_be_visible()
+
+    add_items("customer_1", "Is it there yet?")
+
+    expect(page.get_by_text("Is it there yet?")).to_be_visible()
+    expect(tool).to_have_attribute("open", "")
+
+
+def test_search_by_keyboard_goes_from_hit_to_hit(address: str, page: Page) -> None:
+    add_items("customer_1", "When does the order arrive?")
+    page.goto(address)
+    page.keyboard.press("f")
+    page.keyboard.type("order")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tl-item.found mark")).to_have_text("order")
+    expect(page.locator(".tl-item.found")).to_contain_text("Where is my order?")
+    page.get_by_role("link", name="Next match").click()
+    page.get_by_role("link", name="Next match").click()
+    expect(page.locator(".tl-item.found")).to_contain_text("When does the order arrive?")
+    page.go_back()
+    expect(page.locator(".tl-item.found")).not_to_contain_text("When does the order arrive?")
+
+
+def test_a_key_leads_to_the_next_finding(address: str, page: Page) -> None:
+    add_items("customer_1", "Hm", OUTPUT | {"call_id": "call_lost"})
+    inspect_session(SessionRecord.objects.select_related("store").get())
+    page.goto(address)
+    page.keyboard.press("!")
+    expect(page.locator(".tl-item.found")).to_contain_text("an output without its call")
+    expect(page.locator(".tl-item.found")).to_be_in_viewport()
+
+
+def test_a_conversation_can_be_copied(address: str, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(address)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert "Where is my order?" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_session_can_be_read_without_javascript(address: str, page: Page, browser: Browser, watch: Watch) -> None:
+    [cookie] = [cookie for cookie in page.context.cookies() if cookie["name"] == "sessionid"]
+    context = browser.new_context(java_script_enabled=False, base_url=watch.own_address)
+    context.add_cookies([{"name": "sessionid", "value": cookie["value"], "url": watch.own_address}])
+    plain = context.new_page()
+    plain.goto(address)
+    plain.locator("details.tool summary").click()
+    expect(plain.get_by_text("SO-1").last).to_be_visible()
+    plain.get_by_label("Search in this session").fill("on its way")
+    plain.get_by_label("Search in this session").press("Enter")
+    expect(plain.locator(".tl-item.found")).to_have_count(1)
+    expect(plain.get_by_role("button", name="Copy")).to_have_count(0)
+    context.close()
+
+
+def test_hostile_text_does_nothing(address: str, page: Page) -> None:
+    add_items(
+        "customer_1",
+        '<img src="https://elsewhere.example/x.png"><script>document.title = "owned"</script>',
+        {"role": "user", "content": [{"type": "input_image", "image_url": "https://elsewhere.example/pixel.png"}]},
+        assistant("![beacon](https://elsewhere.example/beacon.png) [click](javascript:alert(1))"),
+        assistant("x" * 100_000),
+    )
+    page.goto(address)
+    expect(page.get_by_text("document.title")).to_be_visible()
+    assert "owned" not in page.title()
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -1,0 +1,53 @@
+"""The cast: who appears in the tests, each signed in to a browser of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from tests.agents import drop_agent_tables
+from tests.people import person
+
+
+def _sign_in(*roles: str) -> Client:
+    client = Client()
+    client.force_login(person(*roles))
+    return client
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """Support staff: reads conversations."""
+    return _sign_in("support")
+
+
+@pytest.fixture
+def reviewer(db: None) -> Client:
+    """Decides which learned memories agents may use."""
+    return _sign_in("reviewer")
+
+
+@pytest.fixture
+def administrator(db: None) -> Client:
+    """Users and stores; no conversation content."""
+    return _sign_in("administrator")
+
+
+@pytest.fixture
+def outsider(db: None) -> Client:
+    """Signed in, without any right."""
+    return _sign_in()
+
+
+@pytest.fixture
+def agent_tables(transactional_db: None) -> Iterator[None]:
+    """A database in which agents create their tables and write, in connections of their own; all gone afterwards."""
+    yield
+    drop_agent_tables()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests come last: Playwright's event loop runs until the end, and commands bring a loop of their own."""
+    items.sort(key=lambda item: "browser" in item.path.parts)

@@ -1,0 +1,214 @@
+"""`memadmin demo` as a newcomer meets it: a real program, started, used, interrupted and started again."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import psutil
+import psycopg
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+
+from memadmin.demo import preparing
+from memadmin.embedded.server import server_for
+from tests.people import person
+from tests.processes import kill, still_running
+
+pytestmark = pytest.mark.slow
+
+PASSWORD = "tried by a test"
+
+
+class Demo:
+    """A running `memadmin demo` with a data directory and a port of its own."""
+
+    def __init__(self, data_dir: Path, port: int, **variables: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MEMADMIN_", "OPENAI_"))}
+        self.address = f"http://127.0.0.1:{port}"
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "demo"],
+            cwd=settings.CHECKOUT_DIR,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **inherited,
+                "DJANGO_SETTINGS_MODULE": "memadmin.settings",
+                "MEMADMIN_DATA_DIR": str(data_dir),
+                "MEMADMIN_PORT": str(port),
+                "MEMADMIN_DEMO_PASSWORD": PASSWORD,
+                **variables,
+            },
+        )
+
+    def wait_until_it_greets(self) -> str:
+        assert self.process.stdout
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if line.startswith("Ctrl-C"):
+                return "".join(said)
+        pytest.fail(f"It ended with {self.process.wait()}: {''.join(said)}{self.complaint()}")
+
+    def complaint(self) -> str:
+        assert self.process.stderr
+        return self.process.stderr.read()
+
+    def programs(self) -> list[psutil.Process]:
+        return [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+
+    def stop(self, signal_number: int = signal.SIGINT) -> int:
+        self.process.send_signal(signal_number)
+        return self.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all: the first start makes a database, and the others find it."""
+    return tmp_path_factory.mktemp("demo") / "data"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def demo(data_dir: Path, port: int) -> Iterator[Demo]:
+    demo = Demo(data_dir, port)
+    yield demo
+    if demo.process.poll() is None:
+        demo.stop()
+
+
+def test_people_sign_in_and_everything_ends_with_ctrl_c(demo: Demo, data_dir: Path) -> None:
+    said = demo.wait_until_it_greets()
+    assert demo.address in said
+    assert PASSWORD in said
+    for role in ("support", "reviewer", "compliance", "auditor", "administrator"):
+        assert f"  {role}\n" in said
+        sign_in(demo, role)
+    programs = [*demo.programs(), psutil.Process(server_for(data_dir).ensure_running().pid)]
+    server_for(data_dir).leave()
+    assert len(programs) >= 4
+    assert demo.stop(signal.SIGINT) == 0
+    assert still_running(programs) == []
+
+
+def sign_in(demo: Demo, name: str) -> None:
+    """Asserts that the login leads on to a page that everybody may see."""
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    page = browser.open(f"{demo.address}/accounts/login/").read().decode()
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
+    assert token
+    form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": token[1], "next": "/healthz"}
+    arrived = browser.open(f"{demo.address}/accounts/login/", urlencode(form).encode())
+    assert arrived.url == f"{demo.address}/healthz"
+
+
+def test_a_second_start_duplicates_nothing(data_dir: Path, port: int) -> None:
+    first = Demo(data_dir, port)
+    first.wait_until_it_greets()
+    before = rows(data_dir)
+    assert first.stop() == 0
+    second = Demo(data_dir, port)
+    assert "conversations" not in second.wait_until_it_greets()
+    after = rows(data_dir)
+    assert second.stop(signal.SIGTERM) == 0
+    assert second.complaint() == ""
+    assert after == before
+    assert before["auth_user"] == 5
+    assert before["agent_sessions"] == before["sessions_app_sessionrecord"] > 5
+
+
+def rows(data_dir: Path) -> dict[str, int]:
+    """How many rows the tables hold that a second start could fill again; the agent that talks on adds to no other."""
+    tables = [
+        *("auth_user", "auth_user_groups", "agent_sessions"),
+        *("sessions_app_sessionstore", "sessions_app_sessionrecord", "sessions_app_sessionidpattern"),
+    ]
+    server = server_for(data_dir)
+    with psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin") as connection:
+        counted = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in tables)
+        counts: dict[str, int] = dict(connection.execute(counted).fetchall())
+    server.leave()
+    return counts
+
+
+def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, data_dir: Path) -> None:
+    demo.wait_until_it_greets()
+    sign_in(demo, "support")
+    kill(server_for(data_dir).ensure_running().pid)
+    sign_in(demo, "support")
+    assert demo.process.poll() is None
+    server_for(data_dir).leave()
+
+
+@pytest.mark.parametrize("name", ["worker", "granian"])
+def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
+    demo.wait_until_it_greets()
+    programs = demo.programs()
+    next(program for program in programs[1:] if name in program.cmdline()).kill()
+    assert demo.process.wait(60) == 1
+    assert "ended by itself" in demo.complaint()
+    assert still_running(programs) == []
+
+
+def test_a_taken_port_is_one_sentence(data_dir: Path, port: int) -> None:
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", port))
+        somebody.listen()
+        demo = Demo(data_dir, port)
+        assert demo.process.wait(60) == 1
+    assert demo.complaint() == (
+        f"CommandError: Port {port} cannot be used (Address already in use):"
+        " free it, or choose another with MEMADMIN_PORT.\n"
+    )
+
+
+def test_a_database_of_others_gets_no_well_known_password(data_dir: Path, port: int) -> None:
+    demo = Demo(data_dir, port, DATABASE_URL="postgres://127.0.0.1:1/agents", MEMADMIN_DEMO_PASSWORD="")
+    assert demo.process.wait(60) == 1
+    assert "MEMADMIN_DEMO_PASSWORD" in demo.complaint()
+
+
+@pytest.mark.django_db
+def test_a_person_of_that_name_keeps_their_password() -> None:
+    person("support")
+    with pytest.raises(preparing.NameTaken, match="a person named support already"):
+        preparing.make_logins(PASSWORD)
+    assert User.objects.get(username="support").check_password("support")
+
+
+@pytest.mark.django_db
+def test_a_new_password_is_everybodys() -> None:
+    preparing.make_logins("old")
+    assert preparing.make_logins("new") == [role.name for role in Group.objects.order_by("name")]
+    assert all(user.check_password("new") for user in User.objects.all())
+
+
+@pytest.mark.django_db
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a disk that only says that it is full; tests/embedded fills a real one."""
+
+    def fail(password: str) -> None:
+        raise OSError("could not extend file")
+
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
+    monkeypatch.setattr(preparing, "prepare", fail)
+    with pytest.raises(CommandError, match=r"^The disk that holds .* is full\.$"):
+        call_command("demo")

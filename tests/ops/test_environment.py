@@ -1,0 +1,133 @@
+"""What an operator may set, and what happens when it is wrong: one sentence, exit 1, however memadmin is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from memadmin import environment
+
+GOOD_URL = "postgres://console:p%40ss@db.example:6432/agents?sslmode=require"
+
+STARTS = {
+    "manage.py": [sys.executable, "manage.py", "migrate"],
+    "memadmin": [sys.executable, "-m", "memadmin", "worker"],
+    "wsgi": [sys.executable, "-c", "import memadmin.wsgi"],
+}
+
+
+@pytest.mark.parametrize("command", STARTS.values(), ids=STARTS)
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"DATABASE_URL": "mysql://role:secret@host/name"}, "DATABASE_URL must look like postgres://"),
+        ({"DATABASE_URL": "postgres://role:secret@host:port/name"}, "DATABASE_URL must look like postgres://"),
+        ({"DATABASE_URL": "postgres://role:secret@host"}, "DATABASE_URL must look like postgres://"),
+        ({"DATABASE_URL": "secret"}, "DATABASE_URL must look like postgres://"),
+        ({"DATABASE_URL_FILE": "/nowhere"}, "DATABASE_URL_FILE names /nowhere, which cannot be read: No such file"),
+        ({"AGENT_TIMEZONE": "Mars/Base"}, "AGENT_TIMEZONE must be an IANA time zone such as Europe/Riga"),
+        ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
+    ],
+)
+def test_a_wrong_value_stops_every_start_with_one_sentence(
+    command: list[str], variables: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    result = start(command, {"MEMADMIN_DATA_DIR": str(tmp_path), **variables})
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"memadmin: {sentence}")
+    assert result.stderr.count("\n") == 1
+    assert "secret@" not in result.stderr
+
+
+@pytest.mark.parametrize("command", [STARTS["manage.py"], STARTS["memadmin"]], ids=["manage.py", "memadmin"])
+def test_a_database_that_does_not_answer_is_one_sentence(command: list[str], tmp_path: Path) -> None:
+    nobody_listens = {"DATABASE_URL": "postgres://role:secret@127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)}
+    result = start(command, nobody_listens)
+    assert result.returncode == 1
+    assert 'connection to server at "127.0.0.1", port 1 failed: Connection refused' in result.stderr
+    assert result.stderr.startswith("memadmin: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_with_a_database_url_the_embedded_one_is_never_touched(tmp_path: Path) -> None:
+    start(STARTS["manage.py"], {"DATABASE_URL": "postgres://127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)})
+    assert [path.name for path in tmp_path.iterdir()] == ["secret-key"]
+
+
+def start(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMADMIN_")}
+    return subprocess.run(
+        command,
+        check=False,
+        cwd=settings.CHECKOUT_DIR,
+        capture_output=True,
+        text=True,
+        env={**inherited, "DJANGO_SETTINGS_MODULE": "memadmin.settings", **variables},
+    )
+
+
+def test_a_database_url_keeps_its_password_and_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", GOOD_URL)
+    database = environment.database("DATABASE_URL")
+    assert database["PASSWORD"] == "p@ss"
+    assert database["OPTIONS"] == {"sslmode": "require"}
+
+
+def test_a_secret_may_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("$ecret\n")
+    monkeypatch.setenv("MEMADMIN_SECRET_KEY_FILE", str(tmp_path / "key"))
+    assert environment.secret_key("MEMADMIN_SECRET_KEY", kept=tmp_path / "unused") == "$ecret"
+
+
+def test_a_secret_that_nobody_gave_is_made_once_and_kept_to_oneself(tmp_path: Path) -> None:
+    kept = tmp_path / "secret-key"
+    first = environment.secret_key("NOT_SET", kept=kept)
+    assert environment.secret_key("NOT_SET", kept=kept) == first
+    assert len(first) >= 50
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "answer"),
+    [
+        (environment.yes_or_no, "Yes", True),
+        (environment.yes_or_no, "0", False),
+        (environment.yes_or_no, "", False),
+        (environment.words, " a, b ,,c", ["a", "b", "c"]),
+        (lambda name: environment.positive_integer(name, 8), "", 8),
+        (lambda name: environment.positive_integer(name, 8), "12", 12),
+        (lambda name: environment.table_name(name, "t"), "agents.sessions", "agents.sessions"),
+    ],
+)
+def test_values(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], value: str, answer: object) -> None:
+    monkeypatch.setenv("SETTING", value)
+    assert read("SETTING") == answer
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        (environment.yes_or_no, "ture"),
+        (environment.origins, "memadmin.example.org"),
+        (lambda name: environment.positive_integer(name, 8), "0"),
+        (lambda name: environment.positive_integer(name, 8), "-1"),
+        (lambda name: environment.positive_integer(name, 8), "many"),
+        (lambda name: environment.port(name, 8000), "65536"),
+        (lambda name: environment.table_name(name, "t"), "a.b.c"),
+        (lambda name: environment.table_name(name, "t"), ".sessions"),
+        (lambda name: environment.time_zone(name, "UTC"), "../etc/passwd"),
+    ],
+)
+def test_nonsense_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], value: str
+) -> None:
+    monkeypatch.setenv("SETTING", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^SETTING must .*\.$"):
+        read("SETTING")

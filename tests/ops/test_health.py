@@ -1,0 +1,53 @@
+"""What a load balancer learns, without signing in."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from memadmin.web import health
+
+
+def test_healthz_answers_without_a_database(client: Client) -> None:
+    """No `db` fixture here: a query would fail the test."""
+    assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.django_db
+def test_readyz_is_ready_when_all_migrations_are_there(client: Client) -> None:
+    response = client.get("/readyz")
+    assert (response.status_code, response.json()) == (200, {"ready": True, "problems": []})
+
+
+@pytest.mark.django_db
+def test_readyz_names_a_missing_migration(client: Client) -> None:
+    newest = max(name for app, name in health.last_migrations() if app == "sessions_app")
+    MigrationRecorder(connection).record_unapplied("sessions_app", newest)
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["problems"] == [
+        f"The database lacks migrations (sessions_app.{newest}): run `memadmin migrate`."
+    ]
+
+
+def test_readyz_says_so_when_the_database_is_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(recorder: MigrationRecorder) -> None:
+        raise OperationalError("connection refused for role console")
+
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", refuse)
+    response = client.get("/readyz")
+    assert (response.status_code, response.json()["problems"]) == (503, ["The database does not answer."])
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_only_ask(client: Client, path: str) -> None:
+    assert client.post(path).status_code == 405
+
+
+def test_probes_are_not_sent_to_https(client: Client, settings: Settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/accounts/login/").status_code == 301

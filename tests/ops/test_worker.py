@@ -1,0 +1,124 @@
+"""`memadmin worker`, as a program: how it ends, and what it survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from procrastinate import App
+from procrastinate.contrib.django import app
+
+from memadmin.embedded.server import EmbeddedServer, server_for
+from tests.processes import kill
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """A database of its own with all tables: the worker is another process and would not see a test's transaction."""
+    server = server_for(tmp_path_factory.mktemp("worker"))
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity=0"], check=True, **in_a_checkout(server.data_dir)
+    )
+    server.ensure_running()
+    yield server
+    server.leave()
+
+
+@pytest.fixture
+def worker(server: EmbeddedServer) -> Iterator[subprocess.Popen[str]]:
+    """A worker that has begun to work."""
+    worker = subprocess.Popen(
+        [sys.executable, "manage.py", "worker"],
+        stdout=subprocess.PIPE,
+        text=True,
+        **in_a_checkout(server.data_dir),
+    )
+    assert worker.stdout
+    assert worker.stdout.readline() == "The worker runs.\n"
+    wait_for_a_job_after(last_job_done(server), server)
+    yield worker
+    worker.kill()
+    worker.wait()
+
+
+def in_a_checkout(data_dir: Path) -> dict[str, Any]:
+    return {
+        "cwd": settings.CHECKOUT_DIR,
+        "env": {**os.environ, "DJANGO_SETTINGS_MODULE": "memadmin.settings", "MEMADMIN_DATA_DIR": str(data_dir)},
+    }
+
+
+def last_job_done(server: EmbeddedServer) -> int:
+    """When the last periodic job was due whose row is gone, as those of jobs are that succeeded."""
+    host = server.ensure_running().socket_dir
+    with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
+        done = connection.execute(
+            "SELECT coalesce(max(defer_timestamp), 0) FROM procrastinate_periodic_defers WHERE job_id IS NULL"
+        ).fetchone()
+    assert done
+    return int(done[0])
+
+
+def wait_for_a_job_after(last: int, server: EmbeddedServer) -> None:
+    """Periodic jobs come every five seconds."""
+    deadline = time.monotonic() + 90
+    while last_job_done(server) <= last:
+        assert time.monotonic() < deadline, "The worker does nothing."
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_it_ends_well_and_signs_off(
+    worker: subprocess.Popen[str], server: EmbeddedServer, signal_number: signal.Signals
+) -> None:
+    worker.send_signal(signal_number)
+    assert worker.wait(60) == 0
+    host = server.ensure_running().socket_dir
+    with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
+        assert connection.execute("SELECT count(*) FROM procrastinate_workers").fetchone() == (0,)
+
+
+@pytest.mark.slow
+def test_it_works_on_when_the_embedded_server_was_killed(worker: subprocess.Popen[str], server: EmbeddedServer) -> None:
+    last = last_job_done(server)
+    kill(server.ensure_running().pid)
+    wait_for_a_job_after(last, server)
+    assert worker.poll() is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ending_without_being_asked_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As procrastinate ends after its listener could not connect again: without an error, as if all were well."""
+
+    async def return_at_once(app: App, **options: Any) -> None:
+        return None
+
+    monkeypatch.setattr(App, "run_worker_async", return_at_once)
+    with pytest.raises(CommandError, match="stopped without being asked to"):
+        call_command("worker")
+
+
+@pytest.mark.django_db
+def test_it_does_not_start_on_a_database_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memadmin.web.health.last_migrations", lambda: {("sessions_app", "9999_from_the_future")})
+    with pytest.raises(CommandError, match=r"lacks migrations \(sessions_app.9999_from_the_future\)"):
+        call_command("worker")
+
+
+@pytest.mark.parametrize("name", ["find_subjects", "inspect_sessions"])
+def test_new_sessions_are_looked_through_every_five_seconds(name: str) -> None:
+    """In procrastinate's schedules the seconds come last; first they would mean minutes."""
+    times = app.periodic_registry.periodic_tasks[f"sessions_app.jobs.{name}", ""].croniter
+    first = times.get_next(float)
+    assert [times.get_next(float) - first for _ in range(3)] == [5, 10, 15]

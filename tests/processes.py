@@ -1,0 +1,23 @@
+"""Processes of other programs, as tests end them and look whether they are gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+import psutil
+
+
+def kill(pid: int) -> None:
+    """Returns when it is dead, or a zombie that its parent has not buried yet."""
+    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+
+
+def still_running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that have not ended; a zombie has."""
+    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

@@ -1,0 +1,312 @@
+"""`check_stores` says precisely what is wrong, and `attach_store` repairs what it can."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from sessions_app import registry
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Health
+from tests.agents import add_items, attach_main_store, make_agent_tables, run_sql
+
+
+@pytest.fixture
+def store(agent_tables: None) -> SessionStore:
+    return attach_main_store()
+
+
+def check_command(*arguments: str) -> str:
+    out = StringIO()
+    call_command("check_stores", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def only_problem(health: Health) -> tuple[str, str]:
+    (problem,) = health.problems
+    return problem.code, problem.sentence
+
+
+class TestWhatAttachRepairs:
+    @pytest.mark.parametrize(
+        ("damage", "code", "sentence"),
+        [
+            (
+                "DROP TRIGGER {register} ON agent_sessions",
+                "trigger-missing",
+                "{register} on public.agent_sessions is missing",
+            ),
+            (
+                "DROP TRIGGER {follow} ON agent_sessions",
+                "trigger-missing",
+                "{follow} on public.agent_sessions is missing",
+            ),
+            ("ALTER TABLE agent_sessions DISABLE TRIGGER {register}", "trigger-disabled", "{register} .* is disabled"),
+            (
+                "ALTER TABLE agent_sessions ENABLE REPLICA TRIGGER {register}",
+                "trigger-disabled",
+                "{register} .* is disabled",
+            ),
+            (
+                "CREATE OR REPLACE TRIGGER {register} BEFORE INSERT ON agent_sessions"
+                " FOR EACH ROW EXECUTE FUNCTION {register}()",
+                "trigger-changed",
+                "trigger {register} on public.agent_sessions is not the one of this version",
+            ),
+            (
+                "CREATE OR REPLACE TRIGGER {register} BEFORE INSERT OR UPDATE OF session_id ON agent_sessions"
+                " FOR EACH ROW WHEN (NEW.session_id <> 'x') EXECUTE FUNCTION {register}()",
+                "trigger-changed",
+                "trigger {register} on public.agent_sessions is not the one of this version",
+            ),
+            (
+                "CREATE OR REPLACE FUNCTION {register}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+                "function-changed",
+                "function {register} is not the one of this version: it was changed, or is older",
+            ),
+            ("ALTER FUNCTION {register}() SECURITY INVOKER", "function-changed", "function {register} is not"),
+            ("ALTER FUNCTION {follow}() RESET search_path", "function-changed", "function {follow} is not"),
+        ],
+    )
+    def test_a_damaged_fence(self, store: SessionStore, damage: str, code: str, sentence: str) -> None:
+        names = {"register": f"memadmin_register_{store.pk}", "follow": f"memadmin_follow_{store.pk}"}
+        run_sql(damage.format(**names))
+
+        health = registry.check(store)
+        assert only_problem(health)[0] == code
+        assert_says(health, sentence.format(**names))
+        assert_says(health, r"Run attach_store main\.")
+        assert (health.state, health.fence) == ("degraded", "off")
+
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+
+    def test_functions_that_are_gone(self, store: SessionStore) -> None:
+        run_sql(f"DROP FUNCTION memadmin_register_{store.pk} CASCADE")
+        assert [problem.code for problem in registry.check(store).problems] == ["function-missing", "trigger-missing"]
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+
+    def test_tables_that_were_dropped_and_created_again(self, store: SessionStore) -> None:
+        run_sql("DROP TABLE agent_messages, agent_sessions")
+        make_agent_tables()
+        add_items("unseen", "hello")
+        assert [problem.code for problem in registry.check(store).problems] == [
+            "trigger-missing",
+            "trigger-missing",
+            "unregistered",
+        ]
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+
+    def test_a_mode_that_differs(self, store: SessionStore) -> None:
+        store.fence_mode = SessionStore.FenceMode.DROP
+        health = registry.check(store)
+        assert only_problem(health) == (
+            "mode-differs",
+            "Its fence is in reject mode, and should be in drop mode. Run attach_store main.",
+        )
+        assert (health.state, health.fence) == ("degraded", "on")
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+
+    def test_sessions_without_a_registry_row(self, store: SessionStore) -> None:
+        for session_id in ("one", "two", "three"):
+            add_items(session_id, "hello")
+        SessionRecord.objects.filter(session_id__in=["one", "two"]).delete()
+        assert only_problem(registry.check(store)) == (
+            "unregistered",
+            "2 of its sessions are not in the registry, and so in no list. Run attach_store main.",
+        )
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+        assert SessionRecord.objects.count() == 3
+
+    def test_an_index_that_is_missing_or_invalid(self, store: SessionStore) -> None:
+        run_sql("DROP INDEX idx_agent_messages_session_time")
+        health = registry.check(store)
+        assert only_problem(health)[0] == "index-missing"
+        assert health.fence == "on"
+
+        run_sql(f"CREATE INDEX memadmin_items_{store.pk} ON agent_messages (session_id, created_at)")
+        run_sql(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'memadmin_items_{store.pk}'::regclass")
+        assert_says(
+            registry.check(store), "memadmin_items_.* of public.agent_messages is invalid: its building broke off"
+        )
+
+        registry.attach(store)
+        assert registry.check(store).problems == ()
+
+
+class TestWhatAPersonRepairs:
+    def test_a_foreign_key_that_is_gone(self, store: SessionStore) -> None:
+        run_sql("ALTER TABLE agent_messages DROP CONSTRAINT agent_messages_session_id_fkey")
+        health = registry.check(store)
+        assert only_problem(health)[0] == "foreign-key-missing"
+        assert health.fence == "off"
+        remedy = health.problems[0].sentence.rsplit("with: ", 1)[1]
+        run_sql(remedy)
+        assert registry.check(store).problems == ()
+
+    def test_ids_that_run_out(self, store: SessionStore) -> None:
+        run_sql("SELECT setval('agent_messages_id_seq', 2000000000)")
+        assert_says(registry.check(store), "has given out 2,000,000,000 of 2,147,483,647 ids; .* Make the column id")
+        run_sql("ALTER TABLE agent_messages ALTER id TYPE bigint; ALTER SEQUENCE agent_messages_id_seq AS bigint")
+        assert registry.check(store).problems == ()
+
+    def test_tables_that_are_gone(self, store: SessionStore) -> None:
+        run_sql("DROP TABLE agent_messages")
+        health = registry.check(store)
+        assert (health.state, health.fence, health.sessions) == ("down", "off", None)
+        assert_says(health, "This database has no table agent_messages")
+
+    def test_columns_that_are_gone(self, store: SessionStore) -> None:
+        run_sql("ALTER TABLE agent_messages RENAME message_data TO data")
+        health = registry.check(store)
+        assert (health.state, health.fence) == ("down", "off")
+        assert_says(health, "public.agent_messages has no column message_data")
+
+    def test_times_that_may_be_empty(self, store: SessionStore) -> None:
+        run_sql("ALTER TABLE agent_messages ALTER created_at DROP NOT NULL")
+        assert only_problem(registry.check(store))[0] == "times-may-be-empty"
+
+
+class TestZones:
+    def test_what_agents_wrote_shows_a_wrong_zone(self, store: SessionStore, settings: Settings) -> None:
+        add_items("tokyo", "hello", timezone="Asia/Tokyo")
+        assert only_problem(registry.check(store)) == (
+            "wrong-zone",
+            "1 of the 1 sessions written last have times that are not in UTC: they are off by +9 hours."
+            " Set AGENT_TIMEZONE to the agents' zone and run attach_store main.",
+        )
+        settings.AGENT_TIMEZONE = "Asia/Tokyo"
+        call_command("attach_store", "main", stdout=StringIO())
+        store.refresh_from_db()
+        assert registry.check(store).problems == ()
+
+    def test_agents_in_two_zones_are_found_out(self, store: SessionStore) -> None:
+        add_items("utc", "hello")
+        add_items("caracas", "hello", timezone="America/Caracas")
+        assert_says(registry.check(store), "1 of the 2 sessions .* off by -4 hours")
+
+    def test_before_anything_is_written_the_configuration_tells(self, store: SessionStore) -> None:
+        database = connection.settings_dict["NAME"]
+        run_sql("DROP ROLE IF EXISTS memadmin_test_agent; CREATE ROLE memadmin_test_agent")
+        run_sql("CREATE ROLE memadmin_test_stranger")
+        try:
+            run_sql("GRANT INSERT ON agent_messages TO memadmin_test_agent")
+            run_sql(f"ALTER ROLE memadmin_test_agent IN DATABASE {database} SET timezone TO 'Asia/Tokyo'")
+            run_sql("ALTER ROLE memadmin_test_stranger SET timezone TO 'Asia/Kolkata'")
+            run_sql(f"ALTER DATABASE {database} SET timezone TO 'Etc/UTC'")
+            assert_says(
+                registry.check(store),
+                r"Agents write in the zone Asia/Tokyo \(setting of the role memadmin_test_agent\)",
+            )
+            assert len(registry.check(store).problems) == 1
+            store.writer_timezone = "Asia/Tokyo"
+            assert "memadmin_test_agent" not in registry.check(store).problems[0].sentence
+        finally:
+            run_sql(f"ALTER DATABASE {database} RESET timezone")
+            run_sql("DROP OWNED BY memadmin_test_agent; DROP ROLE memadmin_test_agent, memadmin_test_stranger")
+
+    def test_times_with_a_zone_need_no_setting(self, agent_tables: None) -> None:
+        make_agent_tables()
+        run_sql("ALTER TABLE agent_sessions ALTER updated_at TYPE timestamptz, ALTER created_at TYPE timestamptz")
+        store = attach_main_store()
+        add_items("tokyo", "hello", timezone="Asia/Tokyo")
+        assert registry.check(store).problems == ()
+
+
+class TestHealth:
+    def test_small_stores_are_counted_exactly(self, store: SessionStore) -> None:
+        add_items("one", "hello", "again")
+        health = backend_for(store).health()
+        assert (health.sessions, health.items, health.fence, health.state) == (1, 2, "on", "ok")
+        assert health.answered_in_ms is not None
+
+    def test_large_stores_are_counted_by_statistics(self, store: SessionStore) -> None:
+        run_sql("INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 12000) AS n")
+        run_sql("ANALYZE agent_sessions")
+        assert backend_for(store).health().sessions == 12000
+
+    def test_its_cost_does_not_grow_with_the_store(self, store: SessionStore) -> None:
+        def queries() -> int:
+            with CaptureQueriesContext(connection) as captured:
+                backend_for(store).health()
+            return len(captured)
+
+        add_items("one", "hello")
+        few = queries()
+        run_sql("INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 500) AS n")
+        assert queries() <= few
+
+
+class TestCommand:
+    def test_json_has_the_keys_that_scripts_rely_on(self, store: SessionStore) -> None:
+        add_items("one", "hello")
+        assert json.loads(check_command("--json")) == {
+            "stores": [
+                {
+                    "name": "main",
+                    "kind": "sqlalchemy",
+                    "state": "ok",
+                    "problems": [],
+                    "sessions": 1,
+                    "fence": "on",
+                }
+            ]
+        }
+
+    def test_people_read_sentences(self, store: SessionStore) -> None:
+        assert check_command() == "main: ok, sessions 0, fence on\n"
+        run_sql(f"ALTER TABLE agent_sessions DISABLE TRIGGER memadmin_follow_{store.pk}")
+        assert check_command() == (
+            "main: degraded, sessions 0, fence off\n"
+            f"  - The trigger memadmin_follow_{store.pk} on public.agent_sessions is disabled. Run attach_store main.\n"
+        )
+
+    def test_the_main_store_is_listed_before_it_is_attached(self, agent_tables: None) -> None:
+        assert the_only_store()["state"] == "down"
+        make_agent_tables()
+        found = the_only_store()
+        assert (found["name"], found["state"], found["fence"]) == ("main", "degraded", "off")
+        assert found["problems"] == [
+            "It is not attached: its sessions are in no list, and an erased one can come back. Run attach_store main."
+        ]
+        assert not SessionStore.objects.exists()
+
+    def test_a_database_that_is_away_is_said(self, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        connection.close()
+        with monkeypatch.context() as away:
+            away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
+            found = the_only_store()
+        assert (found["state"], found["sessions"]) == ("down", None)
+        assert found["problems"] == ["The database of the store main does not answer."]
+
+    def test_a_database_that_was_not_migrated_is_said(self, agent_tables: None) -> None:
+        run_sql("ALTER TABLE sessions_app_sessionstore RENAME TO elsewhere")
+        try:
+            assert the_only_store()["problems"] == [
+                "The console's own tables are not in this database yet. Run migrate."
+            ]
+        finally:
+            run_sql("ALTER TABLE elsewhere RENAME TO sessions_app_sessionstore")
+
+
+def the_only_store() -> dict[str, Any]:
+    (found,) = json.loads(check_command("--json"))["stores"]
+    return dict(found)
+
+
+def assert_says(health: Health, pattern: str) -> None:
+    sentences = [problem.sentence for problem in health.problems]
+    assert any(re.search(pattern, sentence) for sentence in sentences), sentences

@@ -1,0 +1,119 @@
+"""Many agents on the SDK's own sessions while all their sessions are erased: nothing may be left, nobody may deadlock.
+
+The agents also clear their sessions, which leaves registry rows without session rows: the state in which a weaker
+fence leaks. Operators write to the registry meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from agents import TResponseInputItem
+from agents.extensions.memory import SQLAlchemySession
+from django.db import connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from sessions_app import registry
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import SessionBusy
+from sessions_app.stores.engine import asyncpg_arguments
+from tests.agents import attach_main_store, value_of
+
+SESSIONS = 60
+WRITERS = 16
+ITEMS: list[TResponseInputItem] = [{"role": "user", "content": "hello"}] * 3
+
+REFUSED = registry.ERASED
+SERIALIZATION_FAILURE = "40001"
+LOST_RACE = "23505"
+"""The SDK's own race, without us too: another agent made the session's row first, and cleared it before we looked."""
+
+
+async def write_until(done: threading.Event, begun: threading.Event, level: str) -> Counter[str]:
+    """How the agents' writes ended, by SQLSTATE; `ok` for those that were stored."""
+    engine = create_async_engine(
+        "postgresql+asyncpg://", connect_args=asyncpg_arguments(), pool_size=WRITERS, isolation_level=level
+    )
+    endings: Counter[str] = Counter()
+
+    async def write(seed: int) -> None:
+        chance = random.Random(seed)
+        while not done.is_set():
+            session = SQLAlchemySession(name(chance.randrange(SESSIONS)), engine=engine)
+            try:
+                if chance.random() < 0.8:
+                    await session.clear_session()
+                await session.add_items(ITEMS)
+                endings["ok"] += 1
+                if endings["ok"] > WRITERS:
+                    begun.set()
+            except DBAPIError as problem:
+                endings[str(getattr(problem.orig, "sqlstate", problem.orig))] += 1
+
+    await asyncio.gather(*(write(seed) for seed in range(WRITERS)))
+    await engine.dispose()
+    return endings
+
+
+def erase_all(store: SessionStore, done: threading.Event) -> list[str]:
+    """Erases every session, trying again as a job would; returns why it had to."""
+    reasons = []
+    try:
+        for number in range(SESSIONS):
+            while True:
+                try:
+                    backend_for(store).erase_session(name(number))
+                    break
+                except SessionBusy as busy:
+                    reasons.append(str(busy.__cause__))
+    finally:
+        done.set()
+        connection.close()
+    return reasons
+
+
+def label_until(done: threading.Event, store: SessionStore) -> None:
+    """What inspection and operators do to the registry at the same time."""
+    chance = random.Random(7)
+    try:
+        while not done.wait(0.002):
+            wanted = SessionRecord.objects.filter(store=store, session_id=name(chance.randrange(SESSIONS)))
+            wanted.update(ticket=str(chance.randrange(1000)), labels=["seen"])
+    finally:
+        connection.close()
+
+
+def name(number: int) -> str:
+    return f"session-{number}"
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+def test_no_row_of_an_erased_session_is_left_and_no_agent_deadlocks(agent_tables: None, level: str) -> None:
+    store = attach_main_store()
+    # Half of the sessions have a registry row before anybody writes, as after a registration by the client.
+    SessionRecord.objects.bulk_create([SessionRecord(store=store, session_id=name(n)) for n in range(0, SESSIONS, 2)])
+    begun, done = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(3) as threads:
+        writing = threads.submit(asyncio.run, write_until(done, begun, level))
+        labelling = threads.submit(label_until, done, store)
+        assert begun.wait(60), "the agents never came to write"
+        reasons = threads.submit(erase_all, store, done).result()
+        endings = writing.result()
+        labelling.result()
+
+    left = "SELECT count(*) FROM {} JOIN sessions_app_sessionrecord r USING (session_id) WHERE r.erased_at IS NOT NULL"
+    assert SessionRecord.objects.filter(erased_at__isnull=False).count() == SESSIONS
+    assert value_of(left.format("agent_messages")) == 0
+    assert value_of(left.format("agent_sessions")) == 0
+    assert endings["ok"], "nobody wrote, so nothing was tried"
+    assert endings[REFUSED], "no write met the fence, so nothing was tried"
+    expected = {"ok", REFUSED, LOST_RACE} | ({SERIALIZATION_FAILURE} if level != "READ COMMITTED" else set())
+    assert endings.keys() <= expected, endings
+    assert not [reason for reason in reasons if "deadlock" in reason]

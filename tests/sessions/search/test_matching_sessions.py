@@ -1,0 +1,438 @@
+"""Sessions in which something was said, found with an index and without, and never in more than the time given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from psycopg import sql
+
+from memadmin.web.paging import BadCursor
+from sessions_app.items import Position
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.search import items, sessions, within
+from sessions_app.search.index import create_search_index
+from sessions_app.search.sessions import MatchingSessions, is_rare, matching_sessions
+from sessions_app.search.slices import FIRST_SLICE_ITEMS
+from sessions_app.search.within import Find, find_in_session
+from sessions_app.search.wording import Wording
+from sessions_app.services.search import remember_search
+from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.postgres import fetch
+from tests.agents import add_items, attach_main_store, attach_store, in_sdk, run_sql, value_of
+from tests.people import person
+
+
+@pytest.fixture(params=["no index", "rare words", "common words"])
+def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> SessionStore:
+    """The main store in each of the ways in which it is searched."""
+    store = attach_main_store()
+    if request.param != "no index":
+        create_search_index(store)
+        monkeypatch.setattr(sessions, "is_rare", lambda store, wording: request.param == "rare words")
+        monkeypatch.setattr(within, "is_rare", lambda store, wording: request.param == "rare words")
+    return store
+
+
+@pytest.fixture
+def reading_store(agent_tables: None) -> SessionStore:
+    """The main store without an index."""
+    return attach_main_store()
+
+
+def look_for(text: str, **page: Any) -> MatchingSessions:
+    searcher = User.objects.first() or person("support")
+    return matching_sessions(remember_search(searcher, text), SessionRecord.objects.on_record(), **page)
+
+
+def found(text: str, **page: Any) -> list[str]:
+    return [match.record.session_id for match in look_for(text, **page).found]
+
+
+def test_a_word_is_found_however_it_was_stored(store: SessionStore) -> None:
+    add_items("escaped", "Un café, s'il vous plaît")
+    add_items("output", {"type": "function_call_output", "call_id": "c", "output": '{"drink": "caf\\u00e9"}'})
+    run_sql(
+        """INSERT INTO agent_messages (session_id, message_data)
+           SELECT 'escaped', '{"role": "user", "content": "decaf"}' UNION ALL
+           SELECT 'output', 'CAFÉ, and this is no JSON'"""
+    )
+    add_items("tea", "Un thé")
+
+    assert found("café") == ["output", "escaped"]
+    assert found("CAFÉ") == ["output", "escaped"]
+    assert found("caf") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("refund", ["c", "b", "a"]),
+        ("refund card", ["c", "b"]),
+        ('"refund card"', ["b"]),
+        ("refund -card", ["a"]),
+        ('refund -"refund card"', ["c", "a"]),
+        ("T-90420 or nothing", ["c"]),
+        ("90420", ["c"]),
+        ("'; DROP TABLE agent_messages; -- %s %(x)s 100%", []),
+        ("東京", ["a"]),
+    ],
+)
+def test_the_syntax_of_web_searches(store: SessionStore, typed: str, expected: list[str]) -> None:
+    add_items("a", "A refund, please. 東京")
+    add_items("b", "No refund, card only. refund\ncard")
+    add_items("c", "The card gets the refund of T-90420")
+
+    assert found(typed) == expected
+
+
+def test_a_hit_leads_to_the_newest_item_that_says_so(store: SessionStore) -> None:
+    add_items("s", "first refund")
+    add_items("s", "second refund", "something else")
+
+    [match] = look_for("refund").found
+
+    assert str(match.snippet) == "second refund"
+    assert match.item_id == str(value_of("SELECT id FROM agent_messages WHERE message_data LIKE '%second%'"))
+
+
+def test_pages_follow_each_other_without_gap_or_double(store: SessionStore) -> None:
+    for number in range(7):
+        add_items(f"s{number}", "needle", *["hay"] * number)
+    search = remember_search(person("support"), "needle")
+
+    seen = []
+    cursor = ""
+    for _ in range(3):
+        page = matching_sessions(search, SessionRecord.objects.on_record(), cursor=cursor, size=3)
+        seen += [match.record.session_id for match in page.found]
+        cursor = page.older
+
+    assert seen == [f"s{number}" for number in reversed(range(7))]
+    assert not cursor
+
+
+def test_a_cursor_belongs_to_its_search(store: SessionStore) -> None:
+    for number in range(2):
+        add_items(f"s{number}", "needle")
+    cursor = look_for("needle", size=1).older
+    for stranger in (cursor, cursor[:-1], "x", "\0"):
+        with pytest.raises(BadCursor):
+            look_for("needle", cursor=stranger)
+
+
+def test_filters_of_the_list_apply(store: SessionStore) -> None:
+    add_items("customer_1:ticket_1", "needle")
+    add_items("customer_2:ticket_2", "needle")
+    SessionRecord.objects.filter(session_id="customer_2:ticket_2").update(ticket="T-2")
+
+    search = remember_search(person("support"), "needle")
+    matches = matching_sessions(search, SessionRecord.objects.on_record().filter(ticket="T-2"))
+
+    assert [match.record.session_id for match in matches.found] == ["customer_2:ticket_2"]
+
+
+def test_an_erased_session_is_not_found(store: SessionStore) -> None:
+    add_items("s", "needle")
+    SessionRecord.objects.update(erased_at="2026-11-21T00:00Z")
+    assert found("needle") == []
+
+
+def test_encrypted_sessions_are_named_as_not_searched(store: SessionStore) -> None:
+    from agents.extensions.memory import EncryptedSession
+
+    async def write(tables: Any) -> None:
+        plain = tables.session("sealed")
+        await EncryptedSession("sealed", plain, Fernet.generate_key().decode()).add_items(
+            [{"role": "user", "content": "needle"}]
+        )
+
+    in_sdk(write)
+    assert found("needle") == []
+    assert found("payload or hkdf or v1") == []
+    SessionRecord.objects.update(is_encrypted=True)
+
+    assert look_for("needle").notes == ["Encrypted sessions cannot be searched."]
+
+
+def test_a_store_that_is_away_is_named_and_the_others_are_searched(store: SessionStore) -> None:
+    add_items("s", "needle")
+    away = SessionStore.objects.create(name="away", messages_table="nowhere")
+    SessionRecord.objects.create(store=away, session_id="gone")
+
+    matches = look_for("needle")
+
+    assert [match.record.session_id for match in matches.found] == ["s"]
+    assert "away could not be searched" in matches.notes[0]
+
+
+def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
+    run_sql(
+        """
+        CREATE SCHEMA "Agents";
+        CREATE TABLE "Agents"."50% sessions" (session_id text PRIMARY KEY,
+            created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now());
+        CREATE TABLE "Agents"."50% items" (id bigserial PRIMARY KEY,
+            session_id text NOT NULL REFERENCES "Agents"."50% sessions" ON DELETE CASCADE,
+            message_data jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());
+        CREATE INDEX ON "Agents"."50% items" (session_id, created_at);
+        """
+    )
+    other = attach_store("other", sessions_table="Agents.50% sessions", messages_table="Agents.50% items")
+    run_sql(
+        """INSERT INTO "Agents"."50% sessions" VALUES ('s');
+           INSERT INTO "Agents"."50% items" (session_id, message_data)
+           SELECT 's', jsonb_build_object('role', 'user', 'content', word)
+           FROM unnest('{café,"café %s",tea}'::text[]) AS word"""
+    )
+    for _ in ("without an index", "with one"):
+        [match] = look_for("café").found
+        assert (match.record.store, str(match.snippet)) == (other, "café %s")
+        first = find_in_session(other, "s", Wording.parse("café"))
+        assert first.found
+        second = find_in_session(other, "s", Wording.parse("café"), after=first.found)
+        assert second.item_id == match.item_id
+        assert not find_in_session(other, "s", Wording.parse("café"), after=second.found).found
+        create_search_index(other)
+
+
+def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore) -> None:
+    add_items("s", "needle")
+    SessionRecord.objects.create(store=store, session_id="only in the registry")
+    assert found("needle") == ["s"]
+
+
+def test_a_search_without_an_index_says_how_much_it_read(reading_store: SessionStore) -> None:
+    add_items("a", "needle", "hay", "hay")
+    add_items("b", "hay", "hay")
+
+    matches = look_for("needle")
+
+    # Of the first session its newest three, up to the hit.
+    assert matches.effort.startswith("Searched 5 items of 2 sessions in 0.")
+    assert not matches.is_stopped
+
+
+def test_a_search_that_an_index_answers_has_read_nothing(agent_tables: None) -> None:
+    create_search_index(attach_main_store())
+    add_items("a", "needle")
+    assert look_for("needle").effort == ""
+
+
+def test_search_stops_at_its_time_and_goes_on_from_there(reading_store: SessionStore, settings: Any) -> None:
+    """With no time at all each step reads one batch or one slice, and still all is found in the end."""
+    settings.SEARCH_SCAN_SECONDS = 0
+    run_sql(
+        """INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 60) AS n;
+           INSERT INTO agent_messages (session_id, message_data)
+           SELECT 's' || n, '{"content": "hay"}' FROM generate_series(1, 60) AS n, generate_series(1, 3);
+           INSERT INTO agent_messages (session_id, message_data)
+           SELECT 's9', '{"content": "hay"}' FROM generate_series(1, 1500);
+           UPDATE agent_messages SET message_data = '{"content": "needle"}'
+           WHERE id = (SELECT min(id) FROM agent_messages WHERE session_id = 's9')"""
+    )
+    search = remember_search(person("support"), "needle")
+    steps = []
+    cursor = ""
+    while True:
+        steps.append(matching_sessions(search, SessionRecord.objects.on_record(), cursor=cursor))
+        cursor = steps[-1].older
+        if not cursor:
+            break
+        assert len(steps) < 100
+
+    assert [match.record.session_id for step in steps for match in step.found] == ["s9"]
+    assert steps[0].is_stopped
+    assert "older sessions were not searched" in steps[0].effort
+    assert sum(step.items_read for step in steps) == 60 * 3 + 1500
+    assert sum(step.sessions_read for step in steps) == 60
+
+
+@pytest.fixture
+def cancelled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many items each look was to read that PostgreSQL cancelled.
+
+    An item takes as many seconds to search as it says: "needless 0.01".
+    """
+    seconds = "pg_sleep((regexp_match(message_data::text, 'needless ([0-9.]+)'))[1]::float)"
+    slow = f"(SELECT to_tsvector('simple', message_data::text) FROM coalesce({seconds}::text, '') AS slept)"
+    monkeypatch.setattr(items, "WORDS", sql.SQL(slow))
+    limits: list[int] = []
+    look = items.look
+
+    def watched(*arguments: Any, **named: Any) -> dict[str, items.Look]:
+        try:
+            return look(*arguments, **named)
+        except StoreTooSlow:
+            limits.append(named["limit"])
+            raise
+
+    monkeypatch.setattr(items, "look", watched)
+    return limits
+
+
+class TestLargeItems:
+    """The time is over in the middle of a statement, and PostgreSQL ends that."""
+
+    @pytest.fixture(autouse=True)
+    def no_time(self, settings: Any) -> None:
+        settings.SEARCH_SCAN_SECONDS = 0
+
+    def test_a_slice_that_takes_too_long_is_cancelled_and_read_in_smaller_ones(
+        self, reading_store: SessionStore, cancelled: list[int]
+    ) -> None:
+        add_items("s", *["needless 0.08"] * 6, "needle")
+        place, steps = None, 0
+        while not (find := find_in_session(reading_store, "s", Wording.parse("needle"), after=place)).found:
+            assert find.searched_to
+            assert not find.note
+            place, steps = find.searched_to, steps + 1
+
+        assert cancelled[0] == FIRST_SLICE_ITEMS
+        assert steps > 1
+        assert find.item_id == str(value_of("SELECT max(id) FROM agent_messages"))
+
+    def test_an_item_that_takes_too_long_alone_is_passed_over_and_named(
+        self, reading_store: SessionStore, cancelled: list[int]
+    ) -> None:
+        add_items("s", "needless 60", "needle")
+
+        find = find_in_session(reading_store, "s", Wording.parse("needle"))
+
+        assert cancelled == [FIRST_SLICE_ITEMS, 1]
+        assert find.note == "One item was passed over, because searching it alone takes too long."
+        assert find.searched_to
+        assert find_in_session(reading_store, "s", Wording.parse("needle"), after=find.searched_to).found
+
+    def test_a_search_in_all_sessions_comes_past_large_items_too(
+        self, reading_store: SessionStore, cancelled: list[int]
+    ) -> None:
+        add_items("oldest", "needle")
+        add_items("endless", "needle", "needless 60")
+        for number in range(3):
+            add_items(f"large {number}", *["needless 0.1"] * 2)
+        search = remember_search(person("support"), "needle")
+
+        steps = [matching_sessions(search, SessionRecord.objects.on_record())]
+        while steps[-1].older:
+            assert len(steps) < 100
+            steps.append(matching_sessions(search, SessionRecord.objects.on_record(), cursor=steps[-1].older))
+
+        assert cancelled[0] == sessions.QUICK_LOOK_ITEMS
+        assert steps[0].is_stopped
+        assert [match.record.session_id for step in steps for match in step.found] == ["endless", "oldest"]
+        assert [note for step in steps for note in step.notes] == [
+            "One item was passed over, because searching it alone takes too long."
+        ]
+
+    def test_a_rare_word_whose_items_take_too_long_is_looked_for_item_by_item(
+        self, reading_store: SessionStore, cancelled: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(within, "is_rare", lambda store, wording: True)
+        add_items("s", *["needless 0.1"] * 10, "needle")
+        find = find_in_session(reading_store, "s", Wording.parse("needle"))
+        assert find.searched_to
+
+    def test_what_was_limited_for_a_search_is_not_limited_afterwards(self, reading_store: SessionStore) -> None:
+        before = value_of("SHOW statement_timeout")
+        add_items("s", "needle")
+        with transaction.atomic():
+            assert found("needle") == ["s"]
+            assert value_of("SHOW statement_timeout") == before
+
+
+def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) -> None:
+    store = attach_main_store()
+    run_sql(
+        """INSERT INTO agent_sessions VALUES ('s');
+           INSERT INTO agent_messages (session_id, message_data)
+           SELECT 's', '{"content": "the word_' || n % 400 || '"}' FROM generate_series(1, 2000) AS n"""
+    )
+    assert not is_rare(store, Wording.parse("the")), "without an index nothing is"
+    create_search_index(store)
+
+    assert is_rare(store, Wording.parse("399"))
+    assert is_rare(store, Wording.parse("xyzzy"))
+    assert not is_rare(store, Wording.parse("the"))
+    # What is left out does not make the rest rarer for the index.
+    assert not is_rare(store, Wording.parse("the -399"))
+
+
+def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
+    store = attach_main_store()
+    create_search_index(store)
+    add_items("a", "refund of a card")
+    with CaptureQueriesContext(connection) as queries:
+        assert items.sessions_that_say_so(store, Wording.parse('"of a card" -tea'), seconds=3)
+    [asked] = [query["sql"] for query in queries if "GROUP BY session_id" in query["sql"]]
+
+    run_sql("SET enable_seqscan = off; SET enable_indexscan = off")
+    try:
+        plan = fetch(f"EXPLAIN {asked}")
+    finally:
+        run_sql("RESET enable_seqscan; RESET enable_indexscan")
+
+    [condition] = [line for (line,) in plan if "Index Cond" in line]
+    assert "'card'" in condition
+    assert "<->" not in condition, "asked for the order, an index has every hit read again"
+
+
+class TestWithinASession:
+    def steps(self, store: SessionStore, typed: str, **start: Position | None) -> list[str]:
+        """What was said at each step through the session, in one direction."""
+        wording = Wording.parse(typed)
+        [direction] = start
+        said: list[str] = []
+        place = start[direction]
+        while True:
+            find = (
+                find_in_session(store, "s", wording, after=place)
+                if direction == "after"
+                else find_in_session(store, "s", wording, before=place)
+            )
+            if find.found is None:
+                assert find.searched_to is None
+                return said
+            said += [str(found) for found in items.snippets(store, wording, [int(find.item_id)]).values()]
+            place = find.found
+
+    def test_next_and_previous_lead_through_every_match(self, store: SessionStore) -> None:
+        add_items("other", "needle of another session")
+        add_items("s", "needle 1", "hay", "needle 2")
+        add_items("s", "hay", "needle 3")
+
+        forward = self.steps(store, "needle", after=None)
+        assert forward == ["needle 1", "needle 2", "needle 3"]
+        last = find_in_session(store, "s", Wording.parse("needle"), before=Position(("infinity", 0)))
+        assert last.found
+        assert self.steps(store, "needle", before=last.found) == ["needle 2", "needle 1"]
+
+    def test_nothing_is_found_and_it_says_so(self, store: SessionStore) -> None:
+        add_items("s", "hay")
+        assert find_in_session(store, "s", Wording.parse("needle")) == Find()
+        assert find_in_session(store, "unknown", Wording.parse("needle")) == Find()
+
+    def test_a_long_session_is_read_in_steps_of_the_time_given(
+        self, reading_store: SessionStore, settings: Any
+    ) -> None:
+        settings.SEARCH_SCAN_SECONDS = 0
+        run_sql(
+            """INSERT INTO agent_sessions VALUES ('s');
+               INSERT INTO agent_messages (session_id, message_data)
+               SELECT 's', '{"content": "hay"}' FROM generate_series(1, 1200);
+               INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{"content": "needle"}')"""
+        )
+        place, steps = None, 0
+        while True:
+            find = find_in_session(reading_store, "s", Wording.parse("needle"), after=place)
+            if find.found:
+                break
+            place, steps = find.searched_to, steps + 1
+            assert place
+
+        assert steps == 1200 // FIRST_SLICE_ITEMS
+        assert find.item_id == str(value_of("SELECT max(id) FROM agent_messages"))

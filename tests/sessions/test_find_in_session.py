@@ -1,0 +1,92 @@
+"""Searching in one session, from hit to hit."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions_app.models import SessionRecord, SessionStore, TextSearch
+from tests.agents import add_items, assistant, attach_main_store
+
+
+@pytest.fixture
+def store(agent_tables: None) -> SessionStore:
+    store = attach_main_store()
+    add_items("s", "I want a refund, not a voucher")
+    add_items("s", assistant("A Voucher would be quicker."))
+    add_items("s", "No.")
+    add_items("s", "I said: no VOUCHER")
+    return store
+
+
+def look_for(client: Client, text: str) -> Any:
+    record = SessionRecord.objects.get(session_id="s")
+    return client.post(reverse("sessions:find", args=[record.pk]), {"q": text}, follow=True)
+
+
+def shown_item(page: Any) -> str:
+    return str(page.context["target"])
+
+
+def test_the_arrows_lead_from_hit_to_hit_and_stop_at_the_ends(store: SessionStore, operator: Client) -> None:
+    page = look_for(operator, "voucher")
+    first = shown_item(page)
+    second = shown_item(page := operator.get(page.context["find"].next_url, follow=True))
+    third = shown_item(page := operator.get(page.context["find"].next_url, follow=True))
+    assert int(first) < int(second) < int(third)
+
+    beyond = operator.get(page.context["find"].next_url, follow=True)
+    assert b"No later item says this." in beyond.content
+
+    back = operator.get(page.context["find"].previous_url, follow=True)
+    assert shown_item(back) == second
+
+
+def test_what_was_searched_for_is_marked_and_stands_in_no_address(store: SessionStore, operator: Client) -> None:
+    page = look_for(operator, "voucher")
+    assert page.content.count(b"<mark>") == 3
+    for url, _ in page.redirect_chain:
+        assert "voucher" not in url
+    search = TextSearch.objects.get()
+    assert f"find={search.pk}" in page.redirect_chain[-1][0]
+
+
+def test_what_is_marked_stays_marked_while_the_agent_writes(store: SessionStore, operator: Client) -> None:
+    page = look_for(operator, "voucher")
+    add_items("s", assistant("No voucher then."))
+    fragment = operator.get(page.context["live_url"])
+    assert fragment.content.count(b"<mark>") == 4
+    assert fragment.content.count(b" found") == page.content.count(b" found") == 1
+
+
+def test_words_that_nobody_said_lead_to_the_start_with_a_sentence(store: SessionStore, operator: Client) -> None:
+    page = look_for(operator, "cello")
+    assert page.status_code == 200
+    assert b"No item of this session says this." in page.content
+    assert b"not a voucher" in page.content
+
+
+@pytest.mark.parametrize("text", ["", "   ", "!!!", "x" * 600, "a\0b"])
+def test_what_cannot_be_searched_for_is_refused_with_a_sentence(
+    store: SessionStore, operator: Client, text: str
+) -> None:
+    answer = look_for(operator, text)
+    assert answer.status_code == 422
+    assert not TextSearch.objects.exists()
+
+
+def test_a_search_that_is_over_shows_the_session_all_the_same(store: SessionStore, operator: Client) -> None:
+    record = SessionRecord.objects.get(session_id="s")
+    for gone in (uuid4(), "nonsense"):
+        page = operator.get(f"{record.get_absolute_url()}?find={gone}")
+        assert page.status_code == 200
+        assert b"This search is over." in page.content
+        assert b"not a voucher" in page.content
+
+
+def test_the_outsider_may_not_search(store: SessionStore, outsider: Client) -> None:
+    assert look_for(outsider, "voucher").status_code == 403

@@ -1,0 +1,79 @@
+"""The first page after signing in, for each who signs in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tests.agents import add_items, attach_main_store
+from tests.builders import make_session, make_subject
+from tests.people import person
+from tests.sessions.stores import link, shown, stores
+
+__all__ = ["stores"]
+
+pytestmark = pytest.mark.usefixtures("stores")
+
+ADDRESS = reverse("sessions:overview")
+
+
+def test_support_sees_what_waits_and_what_is_new(agent_tables: None, operator: Client) -> None:
+    attach_main_store()
+    add_items("newest", "The voucher code says invalid")
+    make_session(subject=make_subject(), finding_count=2)
+    page = operator.get(ADDRESS)
+    assert (page.context["without_subject"], page.context["with_findings"]) == (1, 1)
+    assert "The voucher code says invalid" in page.text
+    assert "healthy" in page.text
+    assert link(page, "Without a subject") == reverse("sessions:list") + "?without_subject=1"
+    assert link(page, "With findings") == reverse("sessions:list") + "?state=findings"
+
+
+def test_only_the_newest_sessions_are_shown(operator: Client) -> None:
+    for number in range(10):
+        make_session(f"s{number}")
+    assert shown(operator.get(ADDRESS)) == [f"s{number}" for number in range(9, 1, -1)]
+
+
+def test_ten_sessions_and_a_hundred_cost_the_same(operator: Client) -> None:
+    subject = make_subject()
+    operator.get(ADDRESS)
+
+    def queries_for(count: int) -> int:
+        for _ in range(count):
+            make_session(subject=subject)
+        with CaptureQueriesContext(connection) as queries:
+            operator.get(ADDRESS)
+        return len(queries)
+
+    assert queries_for(10) == queries_for(90)
+
+
+def test_an_administrator_sees_the_stores_and_no_session(administrator: Client) -> None:
+    make_session("secret")
+    text = administrator.get(ADDRESS).text
+    assert "Stores" in text
+    assert "Words of secret" not in text
+    assert "Without a subject" not in text
+
+
+@pytest.mark.parametrize("role", ["auditor", ""])
+def test_who_can_do_nothing_yet_is_told_who_could(db: Any, role: str) -> None:
+    client = Client()
+    client.force_login(person(*[role] if role else []))
+    page = client.get(ADDRESS)
+    assert page.status_code == 200
+    assert "administrator gives roles" in " ".join(page.text.split())
+
+
+def test_nobody_sees_it_before_signing_in(db: Any) -> None:
+    assert Client().get(ADDRESS).status_code == 302
+
+
+def test_it_takes_no_post(operator: Client) -> None:
+    assert operator.post(ADDRESS).status_code == 405

@@ -1,0 +1,15 @@
+"""The settings of the test suite: the real ones, without what a test run has no use for."""
+
+from memadmin.settings import *  # noqa: F403
+from memadmin.settings import CHECKOUT_DIR, DATABASES, STORAGES, TEMPLATES
+
+# Nothing here has to survive a power cut.
+DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
+
+# Pages render without `collectstatic`.
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Pages that only tests have.
+TEMPLATES[0]["DIRS"] += [CHECKOUT_DIR / "tests" / "templates"]  # type: ignore[operator]

@@ -1,0 +1,450 @@
+"""The main store, on tables as the SDK creates them and on tables that somebody made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import Position
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import (
+    ITEM_HEAD_BYTES,
+    ITEM_TAIL_BYTES,
+    WHOLE_ITEM_BYTES,
+    Backend,
+    SessionBusy,
+    StoreUnavailable,
+    UnknownItem,
+)
+from tests.agents import (
+    add_items,
+    assistant,
+    attach_main_store,
+    attach_store,
+    in_sdk,
+    make_agent_tables,
+    run_sql,
+    second_connection,
+    user,
+    value_of,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+MADE_BY_HAND = """
+CREATE SCHEMA "Agents";
+CREATE TABLE "Agents"."Sessions of 100%" (
+    session_id varchar(12000) COLLATE "C" PRIMARY KEY,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE "Agents"."Messages" (
+    id bigint GENERATED ALWAYS AS IDENTITY (START WITH 5000000000) PRIMARY KEY,
+    session_id text COLLATE "C" NOT NULL REFERENCES "Agents"."Sessions of 100%" ON DELETE CASCADE,
+    message_data json NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    tenant text
+)
+"""
+
+
+@pytest.fixture(params=["made by the SDK", "made by hand"])
+def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
+    if request.param == "made by the SDK":
+        return attach_main_store()
+    run_sql(MADE_BY_HAND)
+    return attach_store("hand", sessions_table="Agents.Sessions of 100%", messages_table="Agents.Messages")
+
+
+@pytest.fixture
+def backend(store: SessionStore) -> Backend:
+    return backend_for(store)
+
+
+def quoted(name: str) -> str:
+    return ".".join(f'"{part}"' for part in name.split("."))
+
+
+def write(store: SessionStore, session_id: str, texts: Sequence[str], *, at: datetime = NOON, apart: int = 1) -> None:
+    """Rows as an agent leaves them, `apart` seconds from each other; 0 makes them one turn."""
+    # The tables' names may hold a percent sign, so nothing here is a parameter of the driver's.
+    with second_connection() as agent:
+        agent.execute("SET TIME ZONE 'UTC'")
+        agent.execute(
+            f"INSERT INTO {quoted(store.sessions_table)} (session_id) VALUES ($${session_id}$$) ON CONFLICT DO NOTHING"
+        )
+        for number, text in enumerate(texts):
+            instant = (at + timedelta(seconds=number * apart)).strftime("%Y-%m-%d %H:%M:%S.%f")
+            agent.execute(
+                f"INSERT INTO {quoted(store.messages_table)} (session_id, message_data, created_at)"
+                f" VALUES ($${session_id}$$, $item${text}$item$, '{instant}')"
+            )
+        agent.commit()
+
+
+def said(number: int) -> str:
+    return json.dumps(user(f"item {number}"))
+
+
+def texts_of(items: Sequence[Any]) -> list[str]:
+    return [json.loads(item.raw)["content"] for item in items]
+
+
+class TestPages:
+    def test_a_long_session_is_read_page_by_page_in_both_directions(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        write(store, "long", [said(number) for number in range(10)])
+
+        first = backend.first_page("long", 4)
+        assert texts_of(first.items) == ["item 0", "item 1", "item 2", "item 3"]
+        assert (first.has_earlier, first.has_later) == (False, True)
+
+        second = backend.page_after("long", first.items[-1].position, 4)
+        assert texts_of(second.items) == ["item 4", "item 5", "item 6", "item 7"]
+        assert (second.has_earlier, second.has_later) == (True, True)
+
+        last = backend.last_page("long", 4)
+        assert texts_of(last.items) == ["item 6", "item 7", "item 8", "item 9"]
+        assert (last.has_earlier, last.has_later) == (True, False)
+
+        back = backend.page_before("long", second.items[0].position, 4)
+        assert back == first
+
+    def test_a_page_can_begin_at_a_position_or_have_an_item_in_its_middle(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        write(store, "long", [said(number) for number in range(10)])
+        items = backend.first_page("long", 10).items
+
+        assert backend.page_at("long", items[3].position, 2).items == items[3:5]
+        around = backend.page_around("long", items[5].id, 4)
+        assert around.items == items[3:7]
+        assert (around.has_earlier, around.has_later) == (True, True)
+        assert backend.page_around("long", items[0].id, 4).items == items[0:2]
+
+    def test_a_page_at_an_item_that_the_agent_took_back_begins_with_the_next(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        write(store, "long", [said(number) for number in range(4)])
+        items = backend.first_page("long", 4).items
+        run_sql(f"DELETE FROM {quoted(store.messages_table)} WHERE id = {items[1].id}")
+
+        assert backend.page_at("long", items[1].position, 4).items == items[2:]
+
+    def test_a_page_can_begin_at_an_instant(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "long", [said(number) for number in range(10)], apart=60)
+
+        page = backend.page_from("long", NOON + timedelta(minutes=7, seconds=30), 10)
+        assert texts_of(page.items) == ["item 8", "item 9"]
+        assert page.has_earlier
+        assert texts_of(backend.page_from("long", NOON + timedelta(minutes=8), 10).items) == ["item 8", "item 9"]
+        assert texts_of(backend.page_from("long", datetime(1, 1, 1, tzinfo=UTC), 2).items) == ["item 0", "item 1"]
+
+        beyond = backend.page_from("long", datetime(9999, 12, 31, 23, tzinfo=UTC), 2)
+        assert texts_of(beyond.items) == ["item 8", "item 9"]
+
+    def test_items_of_one_turn_have_one_time_and_keep_their_order(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "turn", [said(number) for number in range(6)], apart=0)
+
+        whole = backend.first_page("turn", 6).items
+        assert {item.written_at for item in whole} == {NOON}
+        halves = [backend.first_page("turn", 3), backend.page_after("turn", whole[2].position, 3)]
+        assert [*halves[0].items, *halves[1].items] == whole
+        assert sorted(whole, key=lambda item: item.position) == whole
+
+    def test_the_order_is_the_agents_even_where_a_later_row_has_an_earlier_time(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        write(store, "mixed", [said(1)], at=NOON)
+        write(store, "mixed", [said(0)], at=NOON - timedelta(hours=9))
+
+        assert texts_of(backend.first_page("mixed", 5).items) == ["item 0", "item 1"]
+        assert texts_of(backend.last_page("mixed", 1).items) == ["item 1"]
+
+    def test_an_unknown_session_has_an_empty_page(self, backend: Backend) -> None:
+        page = backend.first_page("nobody", 10)
+        assert (page.items, page.has_earlier, page.has_later) == ([], False, False)
+        assert backend.page_from("nobody", NOON, 10).items == []
+        assert list(backend.every_item("nobody")) == []
+
+    def test_a_position_survives_its_trip_through_a_cursor(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "long", [said(number) for number in range(3)])
+        position = backend.first_page("long", 1).items[0].position
+        assert Position.parse(str(position)) == position
+
+    def test_a_page_is_one_query_whatever_is_on_it(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "short", [said(0)])
+        write(store, "long", [said(number) for number in range(200)])
+        for session_id in ("short", "long"):
+            position = backend.first_page(session_id, 1).items[0].position
+            with CaptureQueriesContext(
+                connection,
+            ) as queries:
+                backend.first_page(session_id, 100)
+                backend.last_page(session_id, 100)
+                backend.page_after(session_id, position, 100)
+            assert len(queries) == 3
+
+
+class TestItems:
+    def test_a_giant_item_is_read_at_both_ends_on_a_page_and_whole_by_itself(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        raw = json.dumps(user("ü" * WHOLE_ITEM_BYTES), ensure_ascii=False)
+        write(store, "giant", [raw, said(1)])
+
+        giant, ordinary = backend.first_page("giant", 2).items
+        assert giant.byte_count == len(raw.encode())
+        assert (giant.raw, giant.raw_tail) == (raw[:ITEM_HEAD_BYTES], raw[-ITEM_TAIL_BYTES:])
+        assert not giant.is_whole
+        assert ordinary.is_whole
+
+        whole = backend.item("giant", giant.id)
+        assert whole.raw == raw
+        assert whole.is_whole
+        assert [item.raw for item in backend.every_item("giant")] == [raw, said(1)]
+
+    def test_an_item_at_the_limit_is_whole(self, store: SessionStore, backend: Backend) -> None:
+        raw = json.dumps(user(""))
+        raw = json.dumps(user("x" * (WHOLE_ITEM_BYTES - len(raw))))
+        write(store, "limit", [raw])
+        assert backend.first_page("limit", 1).items[0].raw == raw
+
+    @pytest.mark.parametrize(
+        "item_id", ["", "x", "01", " 1", "1_0", "-1", "9" * 30, "1; DROP TABLE agent_messages", "٣", "1\0"]
+    )
+    def test_what_is_no_item_id_is_an_unknown_item(self, backend: Backend, item_id: str) -> None:
+        with pytest.raises(UnknownItem):
+            backend.item("nobody", item_id)
+        with pytest.raises(UnknownItem):
+            backend.page_around("nobody", item_id, 10)
+
+    def test_an_item_of_another_session_is_unknown(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "mine", [said(0)])
+        write(store, "theirs", [said(1)])
+        (foreign,) = backend.first_page("theirs", 1).items
+        with pytest.raises(UnknownItem):
+            backend.item("mine", foreign.id)
+
+    def test_every_item_reads_on_while_the_agent_takes_items_back(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "long", [said(number) for number in range(250)])
+        items = backend.every_item("long")
+        head = [next(items) for _ in range(100)]
+        run_sql(
+            f"DELETE FROM {quoted(store.messages_table)} WHERE id > {head[-1].id} AND id <= {int(head[-1].id) + 20}"
+        )
+        assert texts_of([*head, *items]) == [f"item {number}" for number in range(250) if not 100 <= number < 120]
+
+    def test_counts_stop_at_the_cap(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "long", [said(number) for number in range(7)])
+        assert backend.count("long") == 7
+        assert backend.count("long", cap=7) == 7
+        assert backend.count("long", cap=3) == 4
+        assert backend.count("nobody") == 0
+
+    @pytest.mark.parametrize("session_id", ["a/b", "100%", "'; --", "%s", "😀", "Case", "case", " ", "", "x" * 10_000])
+    def test_any_session_id_is_one_session(self, store: SessionStore, backend: Backend, session_id: str) -> None:
+        write(store, session_id, [said(0)])
+        write(store, session_id + "!", [said(1)])
+
+        assert texts_of(backend.first_page(session_id, 5).items) == ["item 0"]
+        assert backend.previews([session_id])[session_id].item_count == 1
+        assert SessionRecord.objects.filter(store=store).count() == 2
+        assert backend.erase_session(session_id) == 1
+        assert backend.count(session_id + "!") == 1
+
+    def test_sessions_that_differ_in_case_only_are_two(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "M1", [said(0)])
+        write(store, "m1", [said(1)])
+        backend.erase_session("M1")
+        assert texts_of(backend.first_page("m1", 5).items) == ["item 1"]
+
+
+class TestPreviews:
+    def test_fifty_sessions_take_one_query(self, store: SessionStore, backend: Backend) -> None:
+        for number in range(50):
+            write(store, f"session {number}", [json.dumps(assistant("Hello")), said(number)])
+        with CaptureQueriesContext(connection) as queries:
+            previews = backend.previews([f"session {number}" for number in range(50)])
+        assert len(queries) == 1
+        assert [preview.first_user_text for preview in previews.values()] == [f"item {n}" for n in range(50)]
+        assert {preview.item_count for preview in previews.values()} == {2}
+
+    def test_a_session_that_is_not_there_says_so_and_an_empty_one_has_no_items(
+        self, store: SessionStore, backend: Backend
+    ) -> None:
+        write(store, "empty", [])
+        previews = backend.previews(["empty", "nobody"])
+        assert previews["empty"].item_count == 0
+        assert previews["nobody"].item_count is None
+        assert backend.previews([]) == {}
+
+    def test_counts_of_long_sessions_are_capped(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "long", [])
+        messages = quoted(store.messages_table)
+        run_sql(
+            f"INSERT INTO {messages} (session_id, message_data)"
+            f" SELECT 'long', '{said(0)}' FROM generate_series(1, {COUNT_CAP + 500})"
+        )
+        assert backend.previews(["long"])["long"].item_count == COUNT_CAP + 1
+
+    def test_escapes_that_are_no_text_do_no_harm(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "nul", ['{"content":"a\\u0000b","role":"user"}'])
+        write(store, "half", ['{"content":"a\\ud800b","role":"user"}'])
+        previews = backend.previews(["nul", "half"])
+        for preview in previews.values():
+            assert preview.first_user_text[0] + preview.first_user_text[-1] == "ab"
+            preview.first_user_text.encode()
+            assert "\0" not in preview.first_user_text
+
+
+class TestErasing:
+    def test_an_erased_session_leaves_nothing_but_its_registry_row(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "gone", [said(0), said(1)])
+        write(store, "kept", [said(2)])
+
+        assert backend.erase_session("gone") == 2
+
+        assert backend.previews(["gone"])["gone"].item_count is None
+        assert SessionRecord.objects.get(store=store, session_id="gone").erased_at is not None
+        assert SessionRecord.objects.get(store=store, session_id="kept").erased_at is None
+        assert backend.count("kept") == 1
+
+    def test_a_session_nobody_ever_saw_can_be_erased_in_advance(self, store: SessionStore, backend: Backend) -> None:
+        assert backend.erase_session("unborn") == 0
+        assert SessionRecord.objects.get(store=store, session_id="unborn").erased_at is not None
+
+    def test_erasing_twice_keeps_the_first_instant(self, store: SessionStore, backend: Backend) -> None:
+        backend.erase_session("gone")
+        first = SessionRecord.objects.get(session_id="gone").erased_at
+        assert backend.erase_session("gone") == 0
+        assert SessionRecord.objects.get(session_id="gone").erased_at == first
+
+    def test_an_agent_that_holds_the_session_for_long_makes_it_busy(
+        self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sessions_app.stores.sqlalchemy.ERASE_LOCK_TIMEOUT", "50ms")
+        write(store, "busy", [said(0)])
+        with second_connection() as agent:
+            agent.execute(f"SELECT 1 FROM {quoted(store.sessions_table)} WHERE session_id = 'busy' FOR UPDATE")
+            with pytest.raises(SessionBusy, match="agents hold this session"):
+                backend.erase_session("busy")
+            agent.rollback()
+        assert SessionRecord.objects.get(session_id="busy").erased_at is None
+        assert backend.erase_session("busy") == 1
+
+
+class TestUnavailable:
+    def test_missing_tables_are_said_in_a_sentence(self, transactional_db: None) -> None:
+        backend = backend_for(SessionStore(name="lost", sessions_table="lost.sessions", messages_table="lost.messages"))
+        with pytest.raises(StoreUnavailable, match=r"The tables lost\.sessions and lost\.messages are not in"):
+            backend.first_page("x", 1)
+        with pytest.raises(StoreUnavailable):
+            backend.previews(["x"])
+        assert backend.health().state == "down"
+
+    def test_a_database_that_is_away_is_said_in_a_sentence(
+        self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        backend = backend_for(attach_main_store())
+        connection.close()
+        with monkeypatch.context() as away:
+            away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
+            with pytest.raises(StoreUnavailable, match="does not answer"):
+                backend.last_page("x", 1)
+            health = backend.health()
+        assert health.state == "down"
+        assert [problem.sentence for problem in health.problems] == ["The database of the store main does not answer."]
+
+
+class TestTimes:
+    def test_times_of_a_writer_in_tokyo_are_shown_in_utc(self, agent_tables: None) -> None:
+        make_agent_tables()
+        before = datetime.now(UTC)
+        add_items("tokyo", "早上好", timezone="Asia/Tokyo")
+        store = SessionStore.objects.create(name="main", writer_timezone="Asia/Tokyo")
+
+        (item,) = backend_for(store).first_page("tokyo", 1).items
+        assert item.written_at is not None
+        assert before <= item.written_at <= datetime.now(UTC)
+        assert backend_for(store).page_from("tokyo", before, 5).items == [item]
+        assert not backend_for(store).page_from("tokyo", before, 5).has_earlier
+
+    def test_an_instant_that_python_cannot_hold_is_left_out(self, agent_tables: None) -> None:
+        store = attach_main_store()
+        write(store, "odd", [said(0), said(1), said(2)])
+        run_sql("UPDATE agent_messages SET created_at = 'infinity' WHERE message_data LIKE '%item 0%'")
+        run_sql("UPDATE agent_messages SET created_at = '-infinity' WHERE message_data LIKE '%item 2%'")
+
+        page = backend_for(store).first_page("odd", 5)
+        assert texts_of(page.items) == ["item 2", "item 1", "item 0"]
+        assert [item.written_at for item in page.items] == [None, NOON + timedelta(seconds=1), None]
+        assert texts_of(backend_for(store).page_after("odd", page.items[0].position, 5).items) == ["item 1", "item 0"]
+        assert texts_of(backend_for(store).page_before("odd", page.items[2].position, 5).items) == ["item 2", "item 1"]
+
+
+def test_what_the_sdk_reads_is_what_a_page_shows(agent_tables: None) -> None:
+    """Items of several turns, with an undone one, through the SDK's own class."""
+    store = attach_main_store()
+    add_items("talk", "one", assistant("two"))
+    add_items("talk", "three")
+    add_items("talk", "four é 😀")
+    in_sdk(lambda tables: tables.session("talk").pop_item())
+    add_items("talk", "five")
+
+    shown = [json.loads(item.raw) for item in backend_for(store).first_page("talk", 10).items]
+    assert shown == in_sdk(lambda tables: tables.session("talk").get_items())
+    assert len({item.written_at for item in backend_for(store).first_page("talk", 10).items}) == 3
+
+
+def test_pages_of_a_long_session_run_along_the_sdks_own_index(agent_tables: None) -> None:
+    """Whatever place is asked for, a page reads the same few blocks of the database."""
+    store = attach_main_store()
+    run_sql("INSERT INTO agent_sessions (session_id) VALUES ('long'), ('other')")
+    run_sql(
+        """
+        INSERT INTO agent_messages (session_id, message_data, created_at)
+        SELECT CASE WHEN n % 10 = 0 THEN 'other' ELSE 'long' END, json_build_object('role', 'user', 'content', n),
+               timestamp '2026-01-01' + (n / 4) * interval '1 second'
+        FROM generate_series(1, 30000) AS n
+        """
+    )
+    run_sql("ANALYZE agent_messages")
+    backend = backend_for(store)
+    middle = backend.page_from("long", datetime(2026, 1, 1, 1, tzinfo=UTC), 1).items[0].position
+
+    blocks = {
+        "head": blocks_of(lambda: backend.first_page("long", 100)),
+        "middle": blocks_of(lambda: backend.page_after("long", middle, 100)),
+        "before the middle": blocks_of(lambda: backend.page_before("long", middle, 100)),
+        "tail": blocks_of(lambda: backend.last_page("long", 100)),
+    }
+    assert max(blocks.values()) < 60, blocks
+    assert max(blocks.values()) - min(blocks.values()) < 20, blocks
+
+
+def blocks_of(ask: Any) -> int:
+    """How many blocks the one query reads that `ask` sends; every scan of it must be on the SDK's index."""
+    with CaptureQueriesContext(connection) as queries:
+        ask()
+    (query,) = queries.captured_queries
+    plan = value_of(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query['sql']}")[0]["Plan"]
+    scans = list(scans_in(plan))
+    assert {scan.get("Index Name") for scan in scans} == {"idx_agent_messages_session_time"}, scans
+    return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
+
+
+def scans_in(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Scan" in node["Node Type"] and node["Node Type"] != "Subquery Scan":
+        yield node
+    for inner in node.get("Plans", []):
+        yield from scans_in(inner)

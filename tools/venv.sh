@@ -1,0 +1,22 @@
+#!/bin/sh
+# tools/venv.sh LOCKFILE: .venv holds what the lock file names. Quick when it already does; mends one that is half made.
+set -eu
+cd "$(dirname "$0")/.."
+lock=$1
+stamp=.venv/.$lock
+[ -x .venv/bin/python ] && cmp -s "$lock" "$stamp" && exit 0
+
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    for python in "${PYTHON3:-python3}" python3.13 python3.12 python3.11; do
+        "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
+        python=
+    done
+    if [ -z "$python" ]; then
+        echo "memadmin needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv)." >&2
+        exit 1
+    fi
+    "$python" -m venv --clear .venv
+fi
+echo "Installing what $lock names into .venv ..."
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$lock"
+cp "$lock" "$stamp"
