@@ -57,8 +57,9 @@ DATABASE_POOL = {
     "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE", 8),
     "timeout": CONNECT_TIMEOUT_SECONDS,
 }
-# The worker's way round a transaction pooler, behind which it would wait for notifications that never come.
-WORKER_DATABASE = with_our_options(environment.database("MEMADMIN_WORKER_DATABASE_URL") or DATABASES["default"])
+# The worker's way round a transaction pooler, behind which it would wait for notifications that never come; empty
+# where it goes the same way as everybody.
+WORKER_DATABASE = environment.database("MEMADMIN_WORKER_DATABASE_URL")
 
 # The main store: the tables that the agents' SDK keeps in this database.
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")

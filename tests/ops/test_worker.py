@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -18,6 +18,7 @@ from django.core.management import CommandError, call_command
 from procrastinate import App
 from procrastinate.contrib.django import app
 
+from memadmin import environment
 from memadmin.embedded.server import EmbeddedServer, server_for
 from tests.processes import kill
 
@@ -107,6 +108,26 @@ def test_ending_without_being_asked_is_a_failure(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(App, "run_worker_async", return_at_once)
     with pytest.raises(CommandError, match="stopped without being asked to"):
         call_command("worker")
+
+
+@pytest.mark.parametrize("url", ["", "postgres://worker:secret@direct:5432/console"])
+def test_it_goes_round_a_pooler_only_where_told_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = {"NAME": "usual", "OPTIONS": {"application_name": "usual"}}
+    reached: list[dict[str, Any]] = []
+
+    class Connections(dict[str, Any]):
+        settings: ClassVar = {"default": usual}
+
+        def __getitem__(self, alias: str) -> Any:
+            reached.append(dict(usual))
+            raise CommandError("far enough")
+
+    monkeypatch.setenv("WAY_ROUND", url)
+    monkeypatch.setattr(settings, "WORKER_DATABASE", environment.database("WAY_ROUND"))
+    monkeypatch.setattr("sessions_app.management.commands.worker.connections", Connections())
+    with pytest.raises(CommandError, match="far enough"):
+        call_command("worker")
+    assert [each["NAME"] for each in reached] == ["console" if url else "usual"]
 
 
 @pytest.mark.django_db

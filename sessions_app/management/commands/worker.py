@@ -14,6 +14,7 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 
+from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
 
 
@@ -21,7 +22,8 @@ class Command(BaseCommand):
     help = "Runs background jobs. Ends with 0 when asked to stop (SIGINT, SIGTERM), else with 1: restart it then."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        connections.settings["default"].update(settings.WORKER_DATABASE)
+        if settings.WORKER_DATABASE:
+            connections.settings["default"].update(with_our_options(settings.WORKER_DATABASE))
         connections["default"].ensure_connection()
         for reason in reasons_not_to_serve():
             raise CommandError(reason)
