@@ -15,7 +15,7 @@ from django.db import migrations
 #
 # A block that catches needs a subtransaction, which a parallel worker may not start: PARALLEL UNSAFE.
 CREATE = r"""
-CREATE FUNCTION memadmin_item_words(data text) RETURNS tsvector
+CREATE OR REPLACE FUNCTION memadmin_item_words(data text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE COST 2000
 SET search_path = pg_catalog, pg_temp
 AS $body$
@@ -77,5 +77,5 @@ GRANT EXECUTE ON FUNCTION memadmin_item_words(text) TO PUBLIC;
 class Migration(migrations.Migration):
     """The words of a stored item, for searches in message text, with an index or without."""
 
-    dependencies = [("sessions_app", "0004_note_tried_patterns")]
+    dependencies = [("sessions_app", "0002_registry")]
     operations = [migrations.RunSQL(CREATE, "DROP FUNCTION memadmin_item_words(text)")]
