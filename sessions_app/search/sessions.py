@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.core import signing
 from django.core.exceptions import ValidationError
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import BooleanField, F, Func, Q, TextField, Value, prefetch_related_objects
 
 from memadmin.web.paging import BadCursor, Place, beyond, sort_keys
 from sessions_app.items import Position
@@ -172,11 +173,17 @@ def _pick_known(
     """Fills the page; returns its last session if there are more."""
     chosen = Q(pk__in=[])
     for store, hits in known.items():
-        chosen |= Q(store=store, session_id__in=list(hits))
+        chosen |= Q(store=store) & Q(is_among("session_id", list(hits)))
     records = list(_from(sessions.filter(chosen), resume)[: reading.wanted + 1])
     shown = records[: reading.wanted]
     reading.hits = [(record, Position(("", known[record.store][record.session_id]))) for record in shown]
     return (shown[-1] if len(records) > len(shown) else None), None
+
+
+def is_among(column: str, texts: list[str]) -> Func:
+    """`IN`, as one parameter: thousands of them cost Django more than the answer costs PostgreSQL."""
+    any_of_them = Func(Value(texts, output_field=ArrayField(TextField())), function="ANY", output_field=TextField())
+    return Func(F(column), any_of_them, template="%(expressions)s", arg_joiner=" = ", output_field=BooleanField())
 
 
 def _read_newest_first(
