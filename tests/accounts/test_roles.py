@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
@@ -11,6 +9,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.test import Client
 from django.urls import reverse
 
+from memadmin.accounts import roles
 from tests.people import person
 
 SUPPORT, REVIEWER, COMPLIANCE, AUDITOR, ADMINISTRATOR = ROLES = (
@@ -77,12 +76,19 @@ def test_role_without_content_has_no_permission_to_read_it(role: str) -> None:
 
 
 @pytest.mark.django_db
+def test_roles_may_what_the_table_says_and_no_more() -> None:
+    """The migrations of all features together arrive at the table."""
+    for name, permissions in roles.ROLES.items():
+        given = Group.objects.get(name=name).permissions.values_list("content_type__app_label", "codename")
+        assert sorted(permissions) == sorted(".".join(each) for each in given), name
+
+
+@pytest.mark.django_db
 def test_making_the_roles_again_keeps_what_was_added_to_one() -> None:
     extra = Permission.objects.get(codename="raw_edit")
     Group.objects.get(name=SUPPORT).permissions.add(extra)
-    migration = importlib.import_module("memadmin.accounts.migrations.0001_roles")
     apps = MigrationLoader(connection).project_state().apps
     with connection.schema_editor() as editor:
-        migration.create_roles(apps, editor)
+        roles.give(roles.ROLES).code(apps, editor)
     assert Group.objects.filter(name__in=ROLES).count() == len(ROLES)
     assert Group.objects.get(name=SUPPORT).permissions.contains(extra)

@@ -1,16 +1,8 @@
-"""The roles: Django groups, each with the permissions its work needs.
+"""The first roles; what they may today is in `roles.py`."""
 
-`raw_edit` is in none of them. It is given to a person, for as long as they need it.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-from django.contrib.auth.management import create_permissions
 from django.db import migrations
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations.state import StateApps
+
+from memadmin.accounts.roles import give
 
 SUPPORT = [
     "sessions_app.read_content",
@@ -50,24 +42,6 @@ ROLES = {
 }
 
 
-def create_roles(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    # Django makes permissions after all migrations; on an empty database they have to exist before that.
-    for label in ("auth", "sessions_app"):
-        app = apps.get_app_config(label)
-        app.models_module = True  # type: ignore[assignment]  # only asked whether it is there
-        create_permissions(app, apps=apps, using=schema_editor.connection.alias, verbosity=0)
-        app.models_module = None
-    grant_permissions(apps.get_model("auth", "Group"), apps.get_model("auth", "Permission"))
-
-
-def grant_permissions(Group: Any, Permission: Any) -> None:
-    for name, permissions in ROLES.items():
-        role, _ = Group.objects.get_or_create(name=name)
-        for permission in permissions:
-            app_label, codename = permission.split(".")
-            role.permissions.add(Permission.objects.get(content_type__app_label=app_label, codename=codename))
-
-
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
@@ -75,5 +49,4 @@ class Migration(migrations.Migration):
         ("sessions_app", "0002_registry"),
     ]
 
-    # Backwards nothing happens: people are in these groups by then.
-    operations = [migrations.RunPython(create_roles, migrations.RunPython.noop)]
+    operations = [give(ROLES)]

@@ -1,0 +1,80 @@
+"""The roles: Django groups, each with the permissions its work needs. The whole table, as it is today.
+
+`raw_edit` is in none of them. It is given to a person, for as long as they need it. A feature that brings a permission
+adds it here and, for databases that are there already, with `give` in a migration of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.management import create_permissions
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
+
+READ = ["sessions_app.read_content", "sessions_app.view_subject"]
+
+SUPPORT = [
+    *READ,
+    "sessions_app.attach_session",
+    "sessions_app.merge_subject",
+    "sessions_app.view_sessionstore",
+]
+
+ROLES: dict[str, list[str]] = {
+    "support": SUPPORT,
+    "reviewer": READ,
+    "compliance": SUPPORT,
+    "auditor": [],
+    "administrator": [
+        "auth.add_user",
+        "auth.change_user",
+        "auth.view_user",
+        "auth.view_group",
+        "sessions_app.add_sessionstore",
+        "sessions_app.change_sessionstore",
+        "sessions_app.view_sessionstore",
+        "sessions_app.add_sessionidpattern",
+        "sessions_app.change_sessionidpattern",
+        "sessions_app.delete_sessionidpattern",
+        "sessions_app.view_sessionidpattern",
+        "sessions_app.change_sessionrecord",
+        "sessions_app.view_sessionrecord",
+        "sessions_app.add_subject",
+        "sessions_app.change_subject",
+        "sessions_app.view_subject",
+        "sessions_app.add_subjectalias",
+        "sessions_app.change_subjectalias",
+        "sessions_app.delete_subjectalias",
+        "sessions_app.view_subjectalias",
+    ],
+}
+
+
+def give(roles: Mapping[str, Sequence[str]]) -> migrations.RunPython:
+    """The operation of a migration that adds permissions to roles, and makes a role that is not there yet.
+
+    What somebody else added to a role stays. Backwards nothing happens: people are in these groups by then.
+    """
+    labels = {permission.split(".")[0] for permissions in roles.values() for permission in permissions}
+
+    def run(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        # Django makes permissions after all migrations; on an empty database they have to exist before that.
+        for label in labels:
+            app = apps.get_app_config(label)
+            app.models_module = True  # type: ignore[assignment]  # only asked whether it is there
+            create_permissions(app, apps=apps, using=schema_editor.connection.alias, verbosity=0)
+            app.models_module = None
+        grant_permissions(roles, apps.get_model("auth", "Group"), apps.get_model("auth", "Permission"))
+
+    return migrations.RunPython(run, migrations.RunPython.noop)
+
+
+def grant_permissions(roles: Mapping[str, Sequence[str]], Group: Any, Permission: Any) -> None:
+    for name, permissions in roles.items():
+        role, _ = Group.objects.get_or_create(name=name)
+        for permission in permissions:
+            app_label, codename = permission.split(".")
+            role.permissions.add(Permission.objects.get(content_type__app_label=app_label, codename=codename))
