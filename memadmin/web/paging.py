@@ -41,14 +41,24 @@ def page_by_key(queryset: QuerySet[Row], *, cursor: str, size: int, salt: str) -
     The order is the queryset's own: plain columns that are never null, the last one the primary key. Their values can
     be read in the cursor, so none may be personal. `salt` names the list; a cursor of another one is refused.
     """
-    keys = sort_keys(queryset)
+    return page_of_union([queryset], cursor=cursor, size=size, salt=salt)
+
+
+def page_of_union(branches: Sequence[QuerySet[Row]], *, cursor: str, size: int, salt: str) -> KeysetPage[Row]:
+    """The page of a list that is the union of several querysets of one model in one order; a row in two of them is
+    shown once. Raises BadCursor. Two queries, or one for a single branch.
+
+    Each branch gives at most a page of rows, by an index of its own: what a condition with OR would collect and sort
+    as a whole costs no more than its branches here.
+    """
+    keys = sort_keys(branches[0])
     place = read_cursor(cursor, keys, salt) if cursor else None
     backwards = place is not None and place.direction == "newer"
     if place:
-        queryset = queryset.filter(beyond(keys, place))
+        branches = [branch.filter(beyond(keys, place)) for branch in branches]
     if backwards:
-        queryset = queryset.reverse()
-    found = list(queryset[: size + 1])
+        branches = [branch.reverse() for branch in branches]
+    found = first_rows(branches, size + 1)
     has_more = len(found) > size
     rows = found[:size]
     if backwards:
@@ -65,12 +75,38 @@ def page_by_key(queryset: QuerySet[Row], *, cursor: str, size: int, salt: str) -
     )
 
 
+def first_rows(branches: Sequence[QuerySet[Row]], limit: int) -> list[Row]:
+    if len(branches) == 1:
+        return list(branches[0][:limit])
+    # The union has taken over from the branches whether the order is reversed.
+    order = branches[0].query.order_by or branches[0].model._meta.ordering or ()
+    primary_keys = [row[-1] for row in union_of_keys(branches, limit).order_by(*order)[:limit]]
+    rows = branches[0].model._default_manager.in_bulk(primary_keys)
+    # One may have been deleted since.
+    return [rows[primary_key] for primary_key in primary_keys if primary_key in rows]
+
+
+def union_of_keys(branches: Sequence[QuerySet[Row]], limit: int) -> QuerySet[Row, Any]:
+    """The keys of the first rows of each branch, in no order."""
+    columns = [key.field.attname for key in sort_keys(branches[0])]
+    first, *others = (branch.values_list(*columns)[:limit] for branch in branches)
+    return first.union(*others)
+
+
 def count_ahead(queryset: QuerySet[Row], *, cursor: str, cap: int, salt: str) -> int:
     """How many rows stand before the page that gave this `ahead` cursor, at most cap + 1. Raises BadCursor."""
+    return count_ahead_of_union([queryset], cursor=cursor, cap=cap, salt=salt)
+
+
+def count_ahead_of_union(branches: Sequence[QuerySet[Row]], *, cursor: str, cap: int, salt: str) -> int:
+    """The same for a page of a union. One query."""
     if cursor:
-        keys = sort_keys(queryset)
-        queryset = queryset.filter(beyond(keys, read_cursor(cursor, keys, salt)))
-    return queryset[: cap + 1].count()
+        keys = sort_keys(branches[0])
+        place = read_cursor(cursor, keys, salt)
+        branches = [branch.filter(beyond(keys, place)) for branch in branches]
+    if len(branches) == 1:
+        return branches[0][: cap + 1].count()
+    return union_of_keys(branches, cap + 1)[: cap + 1].count()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memadmin.web.paging import BadCursor, count_ahead, page_by_key
+from memadmin.web.paging import BadCursor, count_ahead, count_ahead_of_union, page_by_key, page_of_union
 from sessions_app.models import SessionRecord, SessionStore
 
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
@@ -80,6 +80,49 @@ def test_walking_to_the_end_and_back_shows_every_row_once(
     position = {row.pk: number for number, row in enumerate(queryset)}
     assert back == sorted(position, key=lambda pk: position[pk])
     assert there == sorted(there, key=lambda pk: position[pk])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some=rows, size=st.integers(1, 5))
+def test_pages_of_a_union_are_the_pages_of_its_condition(
+    order: tuple[str, ...], some: list[tuple[int, int]], size: int
+) -> None:
+    """Though a row may be in two of the branches, and ties are many."""
+    SessionRecord.objects.all().delete()
+    insert(some)
+    ordered = SessionRecord.objects.order_by(*order)
+    branches = [ordered.filter(finding_count=0), ordered.filter(finding_count__gt=1), ordered.filter(finding_count=2)]
+    either = ordered.exclude(finding_count=1)
+    cursor = ""
+    while True:
+        page = page_of_union(branches, cursor=cursor, size=size, salt="test")
+        assert page == page_by_key(either, cursor=cursor, size=size, salt="test")
+        if page.newer:
+            back = page_of_union(branches, cursor=page.newer, size=size, salt="test")
+            assert back == page_by_key(either, cursor=page.newer, size=size, salt="test")
+        if not page.older:
+            break
+        cursor = page.older
+
+
+def test_what_is_newer_in_a_union_is_counted_once() -> None:
+    insert([(0, 0), (0, 2)])
+    newest = SessionRecord.objects.newest_first()
+    branches = [newest.filter(finding_count=2), newest.filter(finding_count__gt=0)]
+    ahead = page_of_union(branches, cursor="", size=50, salt="test").ahead
+    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 0
+    insert([(1, 1), (1, 2), (1, 0)])
+    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 2
+    insert([(1, 2)] * 5)
+    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 4
+
+
+def test_a_union_reads_no_more_than_a_page_of_each_branch() -> None:
+    newest = SessionRecord.objects.newest_first()
+    with CaptureQueriesContext(connection) as queries:
+        page_of_union([newest, newest.filter(finding_count=1)], cursor="", size=50, salt="test")
+    assert queries[0]["sql"].count("LIMIT 51") == 3
 
 
 def test_a_page_says_which_neighbours_it_has() -> None:
