@@ -21,11 +21,8 @@ TRIGGERS = f"{SIGNS}\t\r\n"
 texts = st.text(st.sampled_from(f"{TRIGGERS}{SKIPPED}a1;,|\"'\x00é\U0001f600")) | st.text()
 
 
-def read(lines: list[str], delimiter: str = ",", quotechar: str | None = '"') -> list[list[str]]:
-    quoting = csv.QUOTE_MINIMAL if quotechar else csv.QUOTE_NONE
-    return list(
-        csv.reader(StringIO("".join(lines), newline=""), delimiter=delimiter, quotechar=quotechar, quoting=quoting)
-    )
+def read(lines: list[str]) -> list[list[str]]:
+    return list(csv.reader(StringIO("".join(lines), newline="")))
 
 
 def is_formula(cell: str, triggers: str = TRIGGERS) -> bool:
