@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from hashlib import sha256
-from typing import NamedTuple
 
 EMPTY_ROOT = sha256(b"").digest()
 STORED_LEVELS = 8
 """Levels 8, 16, 24 … are stored besides the leaves."""
 
 
-class Node(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Node:
     """A complete subtree with its hash."""
 
     level: int
@@ -27,7 +27,8 @@ class Node(NamedTuple):
     hash: bytes
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """Neighbouring nodes of one stored level, from `start` to before `stop`."""
 
     level: int

@@ -86,7 +86,7 @@ class StoredTree:
                 assert node.index == len(level)
                 level.append(node.hash)
 
-    def read(self, spans: Sequence[Span]) -> list[Sequence[bytes]]:
+    def read(self, spans: Sequence[Span]) -> Sequence[Sequence[bytes]]:
         found = [self.levels[span.level][span.start : span.stop] for span in spans]
         assert [len(hashes) for hashes in found] == [span.stop - span.start for span in spans]
         return found
@@ -195,7 +195,7 @@ def test_nothing_is_said_about_sizes_that_cannot_be_compared(old: int, size: int
 def test_a_proof_reads_little_of_a_large_tree() -> None:
     asked: list[Span] = []
 
-    def read(spans: Sequence[Span]) -> list[Sequence[bytes]]:
+    def read(spans: Sequence[Span]) -> Sequence[Sequence[bytes]]:
         asked.extend(spans)
         return BIG.read(spans)
 
