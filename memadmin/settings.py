@@ -74,7 +74,9 @@ SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS", 3)
 
 INSTALLED_APPS = [
+    "pgtrigger",
     "memadmin.web",
+    "memadmin.audit",
     "memadmin.accounts",
     "sessions_app",
     "memories_app",

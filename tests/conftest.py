@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 
 from tests.agents import drop_agent_tables
+from tests.flushing import flush_as_owner
 from tests.people import person
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flush_as_owner() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(DatabaseOperations, "execute_sql_flush", flush_as_owner)
+        yield
 
 
 def _sign_in(*roles: str) -> Client:

@@ -1,0 +1,33 @@
+"""The audit log: who saw and who changed what, written in the same transaction as the change itself.
+
+Upper rooms use the names of this module; `models` holds the tables, and `types` the register of event types.
+"""
+
+from memadmin.audit.actors import Actor, acting, current_actor, person
+from memadmin.audit.recording import (
+    NotInTransaction,
+    Recording,
+    Unavailable,
+    before_showing,
+    record,
+    record_alone,
+    recording,
+)
+from memadmin.audit.types import EventType, Undeclared, declare
+
+__all__ = [
+    "Actor",
+    "EventType",
+    "NotInTransaction",
+    "Recording",
+    "Unavailable",
+    "Undeclared",
+    "acting",
+    "before_showing",
+    "current_actor",
+    "declare",
+    "person",
+    "record",
+    "record_alone",
+    "recording",
+]

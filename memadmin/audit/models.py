@@ -1,0 +1,286 @@
+"""The tables of the audit log.
+
+Events hold no personal data: ids, times, counts and words from a register. What a person could be known by is in two
+tables that may be erased without touching an event: `AuditActor` (who an actor is) and `AuditDetail` (reasons, values
+before and after), whose contents an event commits to by a salted hash.
+
+An event is written by its transaction; the sequencer then gives it a place in the tree (`AuditLeaf`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.contrib.postgres.indexes import BrinIndex, GinIndex
+from django.db import models
+from django.db.models import F, Func, Q
+from django.db.models.functions import Length, Now
+from django.db.models.lookups import Exact
+
+from memadmin.audit import triggers
+
+WORD = r"^[a-z][a-z0-9_]{0,39}$"
+
+
+class Uuid7(Func):
+    """A new id that begins with the time."""
+
+    function = "memadmin_uuid7"
+    output_field: ClassVar = models.UUIDField()
+
+
+class IsCounters(Func):
+    """Whether a JSON value is an object of few whole numbers."""
+
+    function = "memadmin_is_counters"
+    output_field: ClassVar = models.BooleanField()
+
+
+def is_hash(column: str) -> Exact[int]:
+    return Exact(Length(column), 32)
+
+
+class ActorKind(models.TextChoices):
+    PERSON = "person", "person"
+    AGENT = "agent", "agent"
+    JOB = "job", "background job"
+    COMMAND = "command", "command"
+    DATABASE = "database", "database role"
+    SYSTEM = "system", "system"
+
+
+class Outcome(models.TextChoices):
+    SUCCEEDED = "succeeded", "succeeded"
+    DENIED = "denied", "denied"
+    FAILED = "failed", "failed"
+
+
+class AuditActor(models.Model):
+    """Who an actor is: the only way from an event to a person. Erasing the row severs it for good."""
+
+    ref = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
+    kind = models.CharField(max_length=16, choices=ActorKind)
+    label = models.CharField(max_length=200)
+    user_id = models.BigIntegerField(null=True)
+    first_seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "audit_actor"
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "user_id"], name="audit_actor_of_user"),
+            models.UniqueConstraint(
+                fields=["kind", "label"], condition=Q(user_id__isnull=True), name="audit_actor_of_label"
+            ),
+            models.CheckConstraint(condition=Q(kind__in=ActorKind.values), name="audit_actor_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"actor {self.ref}"
+
+
+class AuditEvent(models.Model):
+    """Something that somebody did, saw or tried. Insert-only; written through `recording`, never by `save()`.
+
+    `at` and `role_ref` are set by the database, whatever the client says.
+    """
+
+    number = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(unique=True, db_default=Uuid7(), editable=False)
+    type = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=16, choices=ActorKind)
+    actor_ref = models.UUIDField()
+    role_ref = models.UUIDField()
+    object_kind = models.CharField(max_length=80, null=True)  # noqa: DJ001  # no object is not an empty one
+    object_ref = models.UUIDField(null=True)
+    subject_ref = models.UUIDField(null=True)
+    # Further records and subjects that were shown or changed in one go.
+    shown = ArrayField(models.UUIDField(), db_default=models.Value("{}"))
+    outcome = models.CharField(max_length=16, choices=Outcome, db_default=Outcome.SUCCEEDED)
+    reason_code = models.CharField(max_length=40, db_default="")
+    counters = models.JSONField(db_default=models.Value("{}"))
+    # The verb's event in the same transaction, for events of changed rows.
+    cause = models.UUIDField(null=True)
+    commitment = models.BinaryField(null=True)
+
+    class Meta:
+        db_table = "audit_event"
+        default_permissions = ()
+        permissions: ClassVar = [
+            ("read_log", "Can read the audit log"),
+            ("export_log", "Can download the audit log"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(id__regex="^.{14}7"), name="audit_event_id_version"),
+            models.CheckConstraint(
+                condition=Q(type__regex=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"), name="audit_event_type"
+            ),
+            models.CheckConstraint(condition=Q(actor_kind__in=ActorKind.values), name="audit_event_actor_kind"),
+            models.CheckConstraint(
+                condition=Q(object_kind__isnull=True, object_ref__isnull=True)
+                | Q(object_kind__regex=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$", object_ref__isnull=False),
+                name="audit_event_object",
+            ),
+            models.CheckConstraint(condition=Q(shown__len__lte=1000), name="audit_event_shown"),
+            models.CheckConstraint(condition=Q(outcome__in=Outcome.values), name="audit_event_outcome"),
+            models.CheckConstraint(condition=Q(reason_code="") | Q(reason_code__regex=WORD), name="audit_event_reason"),
+            models.CheckConstraint(condition=IsCounters("counters"), name="audit_event_counters"),
+            models.CheckConstraint(condition=is_hash("commitment"), name="audit_event_commitment"),
+        ]
+        indexes: ClassVar = [
+            models.Index("actor_ref", F("number").desc(), name="audit_event_by_actor"),
+            models.Index("type", F("number").desc(), name="audit_event_by_type"),
+            models.Index(
+                "object_ref", F("number").desc(), condition=Q(object_ref__isnull=False), name="audit_event_by_object"
+            ),
+            models.Index(
+                "subject_ref", F("number").desc(), condition=Q(subject_ref__isnull=False), name="audit_event_by_subject"
+            ),
+            models.Index(F("number").desc(), condition=~Q(outcome="succeeded"), name="audit_event_not_succeeded"),
+            # Whoever asks for what was shown must also say `shown <> '{}'`: most events show nothing further.
+            GinIndex(fields=["shown"], condition=~Q(shown=[]), name="audit_event_shown_ids"),
+            BrinIndex(fields=["at"], pages_per_range=32, name="audit_event_by_time"),
+        ]
+        triggers: ClassVar = [
+            triggers.Calling("stamp", "memadmin_stamp_event()", before="INSERT"),
+            triggers.Calling("enqueue", "memadmin_enqueue_event()", after="INSERT"),
+            triggers.guard(),
+        ]
+
+    def __str__(self) -> str:
+        return f"event {self.id}"
+
+
+class AuditDetail(models.Model):
+    """What an event commits to and may not hold itself: a reason, values before and after. Erasable row by row."""
+
+    event = models.OneToOneField(
+        AuditEvent,
+        to_field="id",
+        primary_key=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        related_name="detail",
+    )
+    salt = models.BinaryField()
+    # JSON, byte by byte as it was hashed: jsonb would write it anew.
+    details = models.TextField()
+
+    class Meta:
+        db_table = "audit_detail"
+        default_permissions = ()
+        constraints: ClassVar = [models.CheckConstraint(condition=is_hash("salt"), name="audit_detail_salt")]
+
+    def __str__(self) -> str:
+        return f"details of event {self.pk}"
+
+
+class AuditPending(models.Model):
+    """Events that await the sequencer: written by a trigger with the event, removed with the writing of the leaf."""
+
+    number = models.BigIntegerField(primary_key=True)
+
+    class Meta:
+        db_table = "audit_pending"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"event number {self.number}"
+
+
+class AuditLeaf(models.Model):
+    """The place of an event in the tree."""
+
+    index = models.BigIntegerField(primary_key=True)
+    event_number = models.BigIntegerField(unique=True)
+    hash = models.BinaryField()
+
+    class Meta:
+        db_table = "audit_leaf"
+        default_permissions = ()
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(index__gte=0), name="audit_leaf_index"),
+            models.CheckConstraint(condition=is_hash("hash"), name="audit_leaf_hash"),
+        ]
+        triggers: ClassVar = [triggers.guard()]
+
+    def __str__(self) -> str:
+        return f"leaf {self.index}"
+
+
+class AuditNode(models.Model):
+    """The hash of a complete subtree of 2^level leaves; only every eighth level is kept."""
+
+    pk = models.CompositePrimaryKey("level", "index")
+    level = models.SmallIntegerField()
+    index = models.BigIntegerField()
+    hash = models.BinaryField()
+
+    class Meta:
+        db_table = "audit_node"
+        default_permissions = ()
+        constraints: ClassVar = [models.CheckConstraint(condition=is_hash("hash"), name="audit_node_hash")]
+        triggers: ClassVar = [triggers.guard()]
+
+    def __str__(self) -> str:
+        return f"node {self.level}/{self.index}"
+
+
+class AuditCheckpoint(models.Model):
+    """A signed statement of the tree's root at a size."""
+
+    size = models.BigIntegerField(primary_key=True)
+    root = models.BinaryField()
+    at = models.DateTimeField()
+    key_id = models.CharField(max_length=64)
+    note = models.TextField()
+
+    class Meta:
+        db_table = "audit_checkpoint"
+        default_permissions = ()
+        constraints: ClassVar = [models.CheckConstraint(condition=is_hash("root"), name="audit_checkpoint_root")]
+        triggers: ClassVar = [triggers.guard()]
+
+    def __str__(self) -> str:
+        return f"checkpoint of {self.size}"
+
+
+class AuditAnchor(models.Model):
+    """A try to put a checkpoint somewhere out of the reach of the database."""
+
+    checkpoint_size = models.BigIntegerField()
+    sink = models.CharField(max_length=64)
+    at = models.DateTimeField(db_default=Now())
+    outcome = models.CharField(max_length=16)
+    receipt = models.TextField(db_default="")
+
+    class Meta:
+        db_table = "audit_anchor"
+        default_permissions = ()
+        indexes: ClassVar = [models.Index("sink", F("checkpoint_size").desc(), name="audit_anchor_by_sink")]
+        triggers: ClassVar = [triggers.guard()]
+
+    def __str__(self) -> str:
+        return f"anchor {self.pk}"
+
+
+class AuditVerdict(models.Model):
+    """What a verification found."""
+
+    at = models.DateTimeField(db_default=Now())
+    verdict = models.CharField(max_length=16)
+    size = models.BigIntegerField()
+    root = models.BinaryField(null=True)
+    findings = models.JSONField(db_default=models.Value("[]"))
+
+    class Meta:
+        db_table = "audit_verdict"
+        default_permissions = ()
+        get_latest_by = "at"
+
+    def __str__(self) -> str:
+        return f"verdict {self.pk}"

@@ -1,0 +1,160 @@
+"""Writing events: in the transaction of a change, alone, or before something is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
+from django.db.models import Model
+
+from memadmin.audit import actors, refs
+from memadmin.audit.actors import Actor
+from memadmin.audit.types import EventType
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+MOST_SHOWN = 1000
+
+INSERT_EVENT = """
+INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
+                         reason_code, counters, cause, commitment)
+VALUES (%(id)s, %(type)s, %(actor_kind)s, %(actor_ref)s, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
+        %(outcome)s, %(reason_code)s, %(counters)s, %(cause)s, %(commitment)s)
+"""
+INSERT_DETAIL = "INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s)"
+SET_CAUSE = "SELECT set_config('memadmin.cause', %s, true)"
+
+
+class NotInTransaction(Exception):
+    """An event must stand or fall with the change that it tells of: a fault of the program."""
+
+
+class Unavailable(Exception):
+    """The log cannot be written, so nothing may be shown."""
+
+    def __init__(self) -> None:
+        super().__init__("The audit log cannot be written just now, and nothing is shown without it.")
+
+
+@dataclass(slots=True)
+class Recording:
+    """An event in the making; what is known only after the change may be set until its block ends."""
+
+    id: uuid.UUID
+    target: Model | None = None
+    subject: Model | uuid.UUID | None = None
+    shown: Iterable[Model | uuid.UUID] = ()
+    outcome: str = "succeeded"
+    reason_code: str = ""
+    counters: dict[str, int] = field(default_factory=dict)
+    details: Mapping[str, Any] | None = None
+
+
+def record(
+    event_type: EventType,
+    *,
+    by: User | AnonymousUser | Actor | None = None,
+    target: Model | None = None,
+    subject: Model | uuid.UUID | None = None,
+    shown: Iterable[Model | uuid.UUID] = (),
+    outcome: str = "succeeded",
+    reason_code: str = "",
+    counters: Mapping[str, int] | None = None,
+    details: Mapping[str, Any] | None = None,
+    using: str = DEFAULT_DB_ALIAS,
+) -> uuid.UUID:
+    """Writes an event into the caller's transaction, and returns its id. Two or three short queries.
+
+    Call it before the change itself: what the triggers then see carries this event as its cause. Raises
+    NotInTransaction, and Undeclared for what the type has not declared. `details` is the only place for words and
+    values; it can be erased.
+    """
+    with recording(event_type, by=by, using=using) as event:
+        event.target, event.subject, event.shown = target, subject, shown
+        event.outcome, event.reason_code = outcome, reason_code
+        event.counters, event.details = dict(counters or {}), details
+    return event.id
+
+
+@contextmanager
+def recording(
+    event_type: EventType, *, by: User | AnonymousUser | Actor | None = None, using: str = DEFAULT_DB_ALIAS
+) -> Iterator[Recording]:
+    """Like `record`, around a change of which something is only known afterwards: a new key, a count."""
+    if not connections[using].in_atomic_block:
+        raise NotInTransaction(f"{event_type.name} was to be recorded outside of a transaction.")
+    event = Recording(refs.uuid7())
+    with connections[using].cursor() as cursor:
+        cursor.execute(SET_CAUSE, [str(event.id)])
+    yield event
+    _write(event_type, event, _actor(by), using)
+
+
+def record_alone(event_type: EventType, *, using: str = DEFAULT_DB_ALIAS, **columns: Any) -> uuid.UUID:
+    """Like `record`, in a transaction of its own: for what was denied, failed or shown."""
+    with transaction.atomic(using=using, durable=False):
+        return record(event_type, using=using, **columns)
+
+
+def before_showing(event_type: EventType, **columns: Any) -> uuid.UUID:
+    """Commits the event that something is about to be shown. Raises Unavailable, and then nothing may be shown."""
+    try:
+        return record_alone(event_type, **columns)
+    except Error as problem:
+        raise Unavailable from problem
+
+
+def commitment_to(salt: bytes, details: str) -> bytes:
+    """What the event holds of its details: nothing can be guessed from it once the salt is erased."""
+    return hashlib.sha256(salt + details.encode()).digest()
+
+
+def _write(event_type: EventType, event: Recording, actor: Actor | None, using: str) -> None:
+    object_kind = None if event.target is None else refs.kind_of(event.target)
+    event_type.check(object_kind=object_kind, counters=event.counters, reason_code=event.reason_code)
+    shown = sorted({_ref(thing) for thing in event.shown})
+    if len(shown) > MOST_SHOWN:
+        raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
+    columns: dict[str, Any] = {
+        "id": event.id,
+        "type": event_type.name,
+        # Without an actor the database takes the role of the connection.
+        "actor_kind": actor.kind if actor else None,
+        "actor_ref": actors.ref_of(actor, using=using) if actor else None,
+        "object_kind": object_kind,
+        "object_ref": None if event.target is None else refs.ref_of(event.target),
+        "subject_ref": None if event.subject is None else _ref(event.subject),
+        "shown": shown,
+        "outcome": event.outcome,
+        "reason_code": event.reason_code,
+        "counters": json.dumps(event.counters),
+        "cause": None,
+        "commitment": None,
+    }
+    with connections[using].cursor() as cursor:
+        if event.details is not None:
+            details = json.dumps(event.details, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+            columns |= {"details": details, "salt": os.urandom(32)}
+            columns["commitment"] = commitment_to(columns["salt"], details)
+            cursor.execute(INSERT_DETAIL, columns)
+        cursor.execute(INSERT_EVENT, columns)
+
+
+def _actor(by: User | AnonymousUser | Actor | None) -> Actor | None:
+    if by is None:
+        return actors.current_actor()
+    if isinstance(by, Actor):
+        return by
+    return actors.person(by) if by.is_authenticated else Actor("system", "nobody signed in")
+
+
+def _ref(thing: Model | uuid.UUID) -> uuid.UUID:
+    return thing if isinstance(thing, uuid.UUID) else refs.ref_of(thing)

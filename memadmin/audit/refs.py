@@ -1,0 +1,40 @@
+"""Ids by which events name what has no random id of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+
+from django.db.models import Model
+
+
+def ref(kind: str, pk: object) -> uuid.UUID:
+    """The id of a row whose key is not a UUID; always the same, and the same as SQL's `memadmin_ref`.
+
+    A UUID of version 8 from SHA-256: PostgreSQL has no SHA-1, which version 5 would need, without an extension.
+    """
+    digest = bytearray(hashlib.sha256(f"{kind}:{pk}".encode()).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x80
+    digest[8] = digest[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(digest))
+
+
+def uuid7() -> uuid.UUID:
+    """A new id that begins with the time, so that a day's events lie together in an index."""
+    value = bytearray(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(10))
+    value[6] = value[6] & 0x0F | 0x70
+    value[8] = value[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(value))
+
+
+def kind_of(row: Model) -> str:
+    """What events call this kind of row: `sessions_app.sessionrecord`."""
+    concrete = row._meta.concrete_model
+    assert concrete is not None, "only an abstract model has none, and no rows either"
+    return concrete._meta.label_lower
+
+
+def ref_of(row: Model) -> uuid.UUID:
+    return row.pk if isinstance(row.pk, uuid.UUID) else ref(kind_of(row), row.pk)

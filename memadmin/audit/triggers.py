@@ -1,0 +1,46 @@
+"""Triggers that call a function of ours, declared with django-pgtrigger.
+
+pgtrigger puts a function of its own around what a trigger does, and that one obeys a setting by which every session
+may have triggers ignored (`pgtrigger.ignore`). Nobody may switch off the audit log that way: these triggers call our
+functions directly, and pgtrigger's are left lying unused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pgtrigger
+from django.db.models import Model
+
+OPERATIONS: dict[str, Any] = {
+    "INSERT": pgtrigger.Insert,
+    "UPDATE": pgtrigger.Update,
+    "DELETE": pgtrigger.Delete,
+    "TRUNCATE": pgtrigger.Truncate,
+    "ANY CHANGE": pgtrigger.Update | pgtrigger.Delete | pgtrigger.Truncate,
+}
+
+REFUSED = "P0A01"
+"""SQLSTATE of a change to the audit log."""
+
+
+class Calling(pgtrigger.Trigger):
+    """A trigger that calls a function: `Calling("stamp", "memadmin_stamp_event()", before="INSERT")`."""
+
+    def __init__(self, name: str, call: str, *, before: str = "", after: str = "", **options: Any) -> None:
+        self.call = call
+        super().__init__(
+            name=name,
+            when=pgtrigger.Before if before else pgtrigger.After,
+            operation=OPERATIONS[before or after],
+            func="RETURN NULL;",
+            **options,
+        )
+
+    def render_execute(self, model: Model) -> str:
+        return self.call
+
+
+def guard() -> Calling:
+    """Refuses every change of rows that are there. A migration makes it fire always, for replication roles too."""
+    return Calling("guard", "memadmin_refuse_change()", before="ANY CHANGE", level=pgtrigger.Statement)

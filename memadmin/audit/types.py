@@ -1,0 +1,64 @@
+"""The register of event types: nothing that was not declared here gets into the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
+WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
+LONGEST_NAME = 64
+
+
+class Undeclared(Exception):
+    """Somebody tries to record what no `audited` module has declared: a fault of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A kind of event. `object` is the label of the model it is about; the rest says what it may carry."""
+
+    name: str
+    meaning: str
+    object: str = ""
+    counters: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def check(self, *, object_kind: str | None, counters: Mapping[str, int], reason_code: str) -> None:
+        """Raises Undeclared when an event would carry something that this type has not declared."""
+        if _registry.get(self.name) is not self:
+            raise Undeclared(f"{self.name} is not a declared event type.")
+        if object_kind is not None and self.object != object_kind:
+            raise Undeclared(f"{self.name} is about {self.object or 'no object'}, not about {object_kind}.")
+        if unknown := set(counters) - set(self.counters):
+            raise Undeclared(f"{self.name} has no counter {', '.join(sorted(unknown))}.")
+        if reason_code and reason_code not in self.reasons:
+            raise Undeclared(f"{self.name} has no reason code {reason_code}.")
+
+
+_registry: dict[str, EventType] = {}
+
+
+def declare(
+    name: str, meaning: str, *, object: str = "", counters: Collection[str] = (), reasons: Collection[str] = ()
+) -> EventType:
+    """A new event type, called `noun.past_verb`; `meaning` is the sentence that `docs/audit-events.md` gives of it."""
+    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ValueError(f"{name!r} is not a name such as session.viewed.")
+    if wrong := [word for word in (*counters, *reasons) if not WORD.fullmatch(word)]:
+        raise ValueError(f"{wrong[0]!r} of {name} is not a word such as not_found.")
+    event_type = EventType(name, meaning, object, tuple(counters), tuple(reasons))
+    # Declared twice alike: a module that was loaded again, as the development server does.
+    if _registry.setdefault(name, event_type) != event_type:
+        raise ValueError(f"The event type {name} is declared twice, and differently.")
+    return _registry[name]
+
+
+def declared() -> list[EventType]:
+    """All event types, by name."""
+    return [_registry[name] for name in sorted(_registry)]
+
+
+def known(name: str) -> EventType | None:
+    return _registry.get(name)

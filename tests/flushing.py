@@ -1,0 +1,30 @@
+"""How the suite empties tables between tests with real transactions: as the owner, who alone can pass the guards.
+
+Django's own flush is refused by the audit log, as everybody's is, and would be recorded by the governed tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection, transaction
+from django.db.backends.postgresql.operations import DatabaseOperations
+
+GUARDS = """
+SELECT tgrelid::regclass::text, quote_ident(tgname) FROM pg_trigger
+WHERE tgfoid = to_regprocedure('memadmin_refuse_change()')
+"""
+
+
+def flush_as_owner(operations: DatabaseOperations, statements: Sequence[str]) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # No trigger fires, except those that always do.
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(GUARDS)
+        guards = cursor.fetchall()
+        for table, guard in guards:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {guard}")
+        for statement in statements:
+            cursor.execute(statement)
+        for table, guard in guards:
+            cursor.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {guard}")
