@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
 
@@ -10,6 +9,8 @@ from django import forms
 from django.http import QueryDict
 from django.utils.timezone import now
 
+from memadmin.web.filters import FilterForm
+from memadmin.web.filters import sentences as sentences
 from memadmin.web.hostile import write_out_invisible
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
@@ -18,24 +19,8 @@ DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 d
 STATES = {"findings": "with findings", "encrypted": "encrypted"}
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """One filter that is on, and the query string of the list without it."""
-
-    text: str
-    query_without: str
-
-
-def sentences(form: forms.BaseForm) -> list[str]:
-    """What is wrong with a form, in the order of its fields."""
-    return [str(problem) for problems in form.errors.values() for problem in problems]
-
-
-class SessionFilter(forms.Form):
-    """Which sessions the list shows: a query string in, a queryset and the query string of each part out.
-
-    An unknown value is an error with a sentence, and the list is empty: rows that were not asked for would mislead.
-    """
+class SessionFilter(FilterForm):
+    """Which sessions the list shows."""
 
     store = forms.ModelChoiceField(
         SessionStore.objects.all(),
@@ -88,7 +73,6 @@ class SessionFilter(forms.Form):
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
-        self.query = query
         agents = SessionRecord.objects.agents()
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:
@@ -97,21 +81,11 @@ class SessionFilter(forms.Form):
             {"class": "form-select", "aria-label": "Agent"},
             choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
         )
-        self.is_valid()
 
     @property
     def more(self) -> list[forms.BoundField]:
         """The fields behind the disclosure."""
         return [self[name] for name in ("ticket", "label", "since", "until")]
-
-    @property
-    def problems(self) -> list[str]:
-        return sentences(self)
-
-    @property
-    def active(self) -> dict[str, Any]:
-        """The filters that are on, in the order of the fields."""
-        return {name: value for name, value in self.cleaned_data.items() if value not in (None, "", False)}
 
     @property
     def searched(self) -> TextSearch | None:
@@ -130,16 +104,8 @@ class SessionFilter(forms.Form):
             sessions = narrowed(sessions, name, value)
         return sessions
 
-    def query_string(self, without: str = "") -> str:
-        """The filters that are on, as they stand in an address; `without` leaves one out."""
-        query = QueryDict(mutable=True)
-        for name in self.active:
-            if name != without:
-                query[name] = str(self.query[name])
-        return query.urlencode()
-
-    def chips(self) -> list[Chip]:
-        return [Chip(spelled_out(name, value), self.query_string(without=name)) for name, value in self.active.items()]
+    def spelled_out(self, name: str, value: Any) -> str:
+        return spelled_out(name, value)
 
 
 def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionRecordQuerySet:
