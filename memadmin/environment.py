@@ -5,6 +5,7 @@ Every variable may instead be given as `NAME_FILE`, the path of a file that hold
 
 from __future__ import annotations
 
+import base64
 import secrets
 import zoneinfo
 from pathlib import Path
@@ -96,6 +97,35 @@ def secret_key(name: str, kept: Path) -> str:
         return kept.read_text()
     except OSError as problem:
         raise ImproperlyConfigured(f"{name} is not set and {kept} cannot be used: {problem.strerror}.") from None
+
+
+def signing_key(name: str) -> bytes:
+    """The 32 bytes of an Ed25519 private key; empty when the variable is not set."""
+    value = text(name)
+    try:
+        key = _pem_key(value) if value.startswith("-----") else base64.b64decode(value, validate=True)
+    except ValueError:
+        key = b""
+    if value and len(key) != 32:
+        # The value is not repeated: it is a secret.
+        raise ImproperlyConfigured(
+            f"{name} must be an Ed25519 private key: 32 bytes in base64, or what `openssl genpkey -algorithm ed25519`"
+            " writes."
+        )
+    return key
+
+
+def _pem_key(text: str) -> bytes:
+    # Takes a moment to import, and most keys come in base64.
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(text.encode(), password=None)
+    except (TypeError, UnsupportedAlgorithm) as problem:
+        raise ValueError("encrypted, or of a kind that is not known") from problem
+    return key.private_bytes_raw() if isinstance(key, Ed25519PrivateKey) else b""
 
 
 def database(name: str) -> dict[str, Any]:

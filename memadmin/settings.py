@@ -61,6 +61,11 @@ DATABASE_POOL = {
 # where it goes the same way as everybody.
 WORKER_DATABASE = environment.database("MEMADMIN_WORKER_DATABASE_URL")
 
+# Signs the audit log's checkpoints; only the worker needs it. On the embedded database a key is made when first needed.
+SIGNING_KEY = environment.signing_key("MEMADMIN_SIGNING_KEY")
+SIGNING_KEY_BEFORE = environment.signing_key("MEMADMIN_SIGNING_KEY_BEFORE")
+SIGNING_KEY_KEPT = DATA_DIR / "signing-key" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
+
 # The main store: the tables that the agents' SDK keeps in this database.
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")
 AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")

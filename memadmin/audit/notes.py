@@ -1,0 +1,212 @@
+"""Signed checkpoints, as text in the note format of C2SP (tlog-checkpoint, signed-note). Pure.
+
+A note is self-contained: among its lines is the public key that signed it, so that one of ten years ago still
+verifies. Whether that key may be trusted is another question: a reader pins one, and a key that follows it is signed in
+by its predecessor, in a note that carries both signatures.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+ED25519 = b"\x01"
+"""The signature type of the note format."""
+
+NAME = re.compile(r"[^\s+]+")
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class BadNote(Exception):
+    """A text is no checkpoint, or no key that it should be signed by has signed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A key as the note format writes it: `name+hash+base64`."""
+
+    name: str
+    key: bytes
+
+    @property
+    def short_hash(self) -> bytes:
+        return sha256(self.name.encode() + b"\n" + ED25519 + self.key).digest()[:4]
+
+    @property
+    def id(self) -> str:
+        """Sixty-four characters, the same for every name of the key."""
+        return sha256(self.key).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.short_hash.hex()}+{_base64(ED25519 + self.key)}"
+
+    @classmethod
+    def parse(cls, text: str) -> PublicKey:
+        """Raises BadNote."""
+        name, _, rest = text.partition("+")
+        short_hash, _, encoded = rest.partition("+")
+        data = _bytes(encoded)
+        found = cls(name, data[1:])
+        if len(data) != 33 or data[:1] != ED25519 or found.short_hash.hex() != short_hash:
+            raise BadNote(f"{text!r} is no public key of the note format.")
+        return found
+
+    def has_signed(self, text: str, signature: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(self.key).verify(signature, text.encode())
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A private key under the name that its notes are signed with, which is the origin of the log."""
+
+    name: str
+    seed: bytes = field(repr=False)
+
+    @property
+    def public(self) -> PublicKey:
+        return PublicKey(self.name, self._private().public_key().public_bytes_raw())
+
+    def signature_line(self, text: str) -> str:
+        signature = self._private().sign(text.encode())
+        return f"\N{EM DASH} {self.name} {_base64(self.public.short_hash + signature)}\n"
+
+    def _private(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a note says: this log had this root at this size."""
+
+    origin: str
+    size: int
+    root: bytes
+    at: datetime
+    key: PublicKey
+    epoch: int = 1
+    """Counts the restores after which the log went on from an older state."""
+    replaced: tuple[int, bytes] | None = None
+    """In the first note of such an epoch: the largest size that was known outside, with its root."""
+
+    @property
+    def text(self) -> str:
+        """What is signed."""
+        lines = [
+            self.origin,
+            str(self.size),
+            _base64(self.root),
+            f"at {self.at.astimezone(UTC).strftime(TIME)}",
+            f"epoch {self.epoch}",
+            f"key {self.key}",
+        ]
+        if self.replaced:
+            size, root = self.replaced
+            lines.append(f"replaces {size} {_base64(root)}")
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def parse(cls, text: str) -> Checkpoint:
+        """Raises BadNote. Lines that this version does not know are left to those that do, and stay signed."""
+        origin, size, root, *lines = text.removesuffix("\n").split("\n") if text.count("\n") >= 3 else [""] * 3
+        if not NAME.fullmatch(origin) or not re.fullmatch("0|[1-9][0-9]{0,18}", size):
+            raise BadNote("The text does not begin with an origin and a size, as a checkpoint does.")
+        told = dict(line.partition(" ")[::2] for line in lines)
+        try:
+            replaced_size, _, replaced_root = told.get("replaces", "").partition(" ")
+            return cls(
+                origin=origin,
+                size=int(size),
+                root=_hash(root),
+                at=datetime.strptime(told["at"], TIME).replace(tzinfo=UTC),
+                key=PublicKey.parse(told["key"]),
+                epoch=int(told["epoch"]),
+                replaced=(int(replaced_size), _hash(replaced_root)) if replaced_size else None,
+            )
+        except (KeyError, ValueError) as problem:
+            raise BadNote("The text lacks the time, the epoch or the key of a checkpoint.") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text with its signatures, not yet verified."""
+
+    text: str
+    signatures: tuple[tuple[str, bytes, bytes], ...]
+    """Name, short hash of the key, signature."""
+
+    @classmethod
+    def parse(cls, note: str) -> Note:
+        """Raises BadNote."""
+        text, gap, tail = note.rpartition("\n\n")
+        if not gap or not tail.endswith("\n"):
+            raise BadNote("The note has no signatures.")
+        signatures = []
+        for line in tail.removesuffix("\n").split("\n"):
+            dash, _, rest = line.partition(" ")
+            name, _, encoded = rest.partition(" ")
+            data = _bytes(encoded)
+            if dash != "\N{EM DASH}" or not NAME.fullmatch(name) or len(data) < 5:
+                raise BadNote("A signature of the note is not in the note format.")
+            signatures.append((name, data[:4], data[4:]))
+        return cls(text + "\n", tuple(signatures))
+
+    def is_signed_by(self, key: PublicKey) -> bool:
+        return any(
+            name == key.name and short_hash == key.short_hash and key.has_signed(self.text, signature)
+            for name, short_hash, signature in self.signatures
+        )
+
+
+def sign(checkpoint: Checkpoint, *signers: SigningKey) -> str:
+    """The note; the first signer is the key that the checkpoint names, a second one the key before it."""
+    checkpoint = replace(checkpoint, key=signers[0].public)
+    return checkpoint.text + "\n" + "".join(signer.signature_line(checkpoint.text) for signer in signers)
+
+
+def verified(note: str, trusted: Iterable[PublicKey] = ()) -> Checkpoint:
+    """What a note says, once the key that it names has signed it. Raises BadNote.
+
+    With `trusted` keys, one of them must be that key or have signed too.
+    """
+    parsed = Note.parse(note)
+    checkpoint = Checkpoint.parse(parsed.text)
+    if not parsed.is_signed_by(checkpoint.key):
+        raise BadNote(f"The checkpoint of size {checkpoint.size} is not signed by the key that it names.")
+    wanted: Sequence[PublicKey] = list(trusted)
+    if wanted and not any(key.key == checkpoint.key.key or parsed.is_signed_by(key) for key in wanted):
+        raise BadNote(f"The checkpoint of size {checkpoint.size} is signed by none of the keys that are trusted.")
+    return checkpoint
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    # The last character may have bits that are not used; one text, one note.
+    if not data or _base64(data) != text:
+        raise BadNote(f"{text[:80]!r} is no base64.")
+    return data
+
+
+def _hash(text: str) -> bytes:
+    data = _bytes(text)
+    if len(data) != 32:
+        raise BadNote(f"{text[:80]!r} is no SHA-256 hash in base64.")
+    return data
