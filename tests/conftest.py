@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.core.cache import cache
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 
@@ -24,6 +25,13 @@ def _sign_in(*roles: str) -> Client:
     client = Client()
     client.force_login(person(*roles))
     return client
+
+
+@pytest.fixture(autouse=True)
+def nobody_tried_before() -> Iterator[None]:
+    """What the cache knows of earlier tries would slow down the next test."""
+    yield
+    cache.clear()
 
 
 @pytest.fixture

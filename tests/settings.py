@@ -9,6 +9,9 @@ DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
 # Pages render without `collectstatic`.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
+# Emptied after each test (see conftest.py); the real one has a test of its own.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Pages that only tests have.

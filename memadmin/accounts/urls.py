@@ -1,11 +1,15 @@
-from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LogoutView
-from django.urls import path
+from django.urls import include, path
 
-from memadmin.accounts.views import SignIn
+from memadmin.accounts.views import login
 
-app_name = "accounts"
+own_pages = [
+    path("login/", login.SignIn.as_view(), name="login"),
+    path("logout/", login.sign_out, name="logout"),
+]
+
 urlpatterns = [
-    path("login/", SignIn.as_view(), name="login"),
-    path("logout/", login_not_required(LogoutView.as_view()), name="logout"),
+    path("", include((own_pages, "accounts"))),
+    # The names by which django-allauth finds its pages.
+    path("login/", login.SignIn.as_view(), name="account_login"),
+    path("logout/", login.sign_out, name="account_logout"),
 ]

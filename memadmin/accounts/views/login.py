@@ -1,0 +1,54 @@
+"""Signing in and out: django-allauth's flow under our pages."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from allauth.account.adapter import get_adapter
+from allauth.account.views import LoginView
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+from django_htmx.http import HttpResponseClientRefresh
+
+from memadmin.accounts.forms import SignInForm
+
+
+@method_decorator(login_not_required, name="dispatch")
+class SignIn(LoginView):  # type: ignore[misc]  # allauth has no types
+    form_class = SignInForm
+    template_name = "accounts/login.html"
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        # The session ended while a page was open, and a refresh of a part of it was sent here: the part would show
+        # a login form. Loading the page again leads here with the way back.
+        if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
+            return HttpResponseClientRefresh()
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return response
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        is_too_many = form.has_error(NON_FIELD_ERRORS, "too_many_login_attempts")
+        status = HTTPStatus.TOO_MANY_REQUESTS if is_too_many else HTTPStatus.UNPROCESSABLE_ENTITY
+        response: HttpResponse = self.render_to_response(self.get_context_data(form=form), status=status)
+        return response
+
+
+@login_not_required
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """Ends the session and what the browser kept of it.
+
+    Cookies are not among that: a browser would clear those of every name under the company's domain. The session's own
+    is gone with its row.
+    """
+    adapter = get_adapter()
+    adapter.logout(request)
+    response = redirect("accounts:login")
+    response["Clear-Site-Data"] = '"cache"'
+    return response
