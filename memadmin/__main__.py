@@ -12,8 +12,13 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
+    from memadmin.audit import actors
+
+    name = sys.argv[1] if len(sys.argv) > 1 else "help"
     try:
-        execute_from_command_line(sys.argv)
+        # While it migrates there may be no log yet that could know an actor: there it is the database role.
+        with actors.acting(None if name == "migrate" else actors.command(name)):
+            execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, OperationalError) as problem:
         if "--traceback" in sys.argv:
             raise

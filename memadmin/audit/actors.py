@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import getpass
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.apps import apps
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 Kind = Literal["person", "agent", "job", "command", "database", "system"]
+
+LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +31,35 @@ class Actor:
     label: str
     user_id: int | None = None
 
+    @property
+    def columns(self) -> tuple[str, str, int | None]:
+        """Arguments of `memadmin_actor`, which gives the random id by which events name this actor."""
+        return self.kind, self.label[:LONGEST_LABEL], self.user_id
 
-_acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
+
+NOBODY = Actor("system", "nobody signed in")
+
+_acting: ContextVar[Actor | Callable[[], Actor | None] | None] = ContextVar("acting", default=None)
 
 
 def person(user: User) -> Actor:
     return Actor("person", user.get_full_name() or user.get_username(), user.pk)
 
 
+def command(name: str) -> Actor:
+    """A command, and the account of the machine under which it runs."""
+    try:
+        return Actor("command", f"{name} by {getpass.getuser()}")
+    except (KeyError, OSError):  # an account without a name, as containers have
+        return Actor("command", name)
+
+
 @contextmanager
-def acting(actor: Actor | None) -> Iterator[None]:
-    """Whoever is recorded as acting inside this block, where a verb is not told otherwise."""
+def acting(actor: Actor | Callable[[], Actor | None] | None) -> Iterator[None]:
+    """Whoever is recorded as acting inside this block, where a verb is not told otherwise.
+
+    A function is asked each time: who a request comes from may change while it is answered.
+    """
     token = _acting.set(actor)
     try:
         yield
@@ -45,12 +69,74 @@ def acting(actor: Actor | None) -> Iterator[None]:
 
 def current_actor() -> Actor | None:
     """Who acts here and now; None where only the database knows: the role of the connection."""
-    return _acting.get()
+    actor = _acting.get()
+    return actor() if callable(actor) else actor
 
 
-def ref_of(actor: Actor, *, using: str = DEFAULT_DB_ALIAS) -> uuid.UUID:
-    """The random id by which events name this actor, made when it acts for the first time. One query."""
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT memadmin_actor(%s, %s, %s)", [actor.kind, actor.label[:200], actor.user_id])
-        found: uuid.UUID = cursor.fetchone()[0]
-    return found
+# --- telling the triggers ---------------------------------------------------------------------------------------------
+
+NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), true)"
+
+WRITE = re.compile(
+    r"""\s*(?:/\*.*?\*/\s*)*
+    (?:(?:INSERT\s+INTO|UPDATE(?:\s+ONLY)?|DELETE\s+FROM(?:\s+ONLY)?)\s+(?P<table>"(?:[^"]|"")+"|\w+)(?!\s*\.)
+    |(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|WITH|DO|CALL|COPY)\b)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def name_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """An execute wrapper: tells the triggers who acts, before each statement that may change a row that they watch.
+
+    In autocommit the statement gets a transaction of its own, because the name is one transaction's. The cost is a
+    round trip for each such statement.
+    """
+    connection: BaseDatabaseWrapper = context["connection"]
+    if _acting.get() is None or not may_be_governed(sql):
+        return execute(sql, params, many, context)
+    actor = current_actor()
+    if actor is None:
+        return execute(sql, params, many, context)
+    with transaction.atomic(using=connection.alias, savepoint=False):
+        with connections[connection.alias].cursor() as cursor:
+            cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns])
+        return execute(sql, params, many, context)
+
+
+def may_be_governed(sql: str) -> bool:
+    """Whether a statement may write to a table whose changes are recorded; in doubt, it may."""
+    write = WRITE.match(str(sql))
+    if write is None:
+        return False
+    table = (write["table"] or "").strip('"').replace('""', '"')
+    return table not in ungoverned_tables()
+
+
+@cache
+def ungoverned_tables() -> frozenset[str]:
+    """Our own tables without triggers that record: logins, jobs, the log itself. Agents' tables are nobody's model."""
+    return frozenset(
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.managed and not is_governed(model._meta.db_table)
+    )
+
+
+@cache
+def governed_tables() -> frozenset[str]:
+    """Tables that a model, or a proxy of it, declares as governed."""
+    return frozenset(
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if any(getattr(trigger, "records_rows", False) for trigger in getattr(model._meta, "triggers", ()))
+    )
+
+
+def is_governed(table: str) -> bool:
+    return table in governed_tables()
+
+
+def name_actors_on(connection: BaseDatabaseWrapper) -> None:
+    """Once for each connection object; it may connect many times."""
+    if name_actor not in connection.execute_wrappers:
+        connection.execute_wrappers.append(name_actor)

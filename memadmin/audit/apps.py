@@ -1,4 +1,8 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -7,5 +11,12 @@ class AuditConfig(AppConfig):
     label = "audit"
 
     def ready(self) -> None:
-        # Every app declares its event types and its governed tables in a module of this name.
+        # Every app declares its event types in a module of this name.
         autodiscover_modules("audited")
+        connection_created.connect(_name_actors, dispatch_uid="memadmin.audit")
+
+
+def _name_actors(connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
+    from memadmin.audit import actors
+
+    actors.name_actors_on(connection)

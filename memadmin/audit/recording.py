@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
@@ -21,15 +21,23 @@ from memadmin.audit.types import EventType
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
+By: TypeAlias = "User | AnonymousUser | Actor | None"
+
 MOST_SHOWN = 1000
 
 INSERT_EVENT = """
 INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
-                         reason_code, counters, cause, commitment)
-VALUES (%(id)s, %(type)s, %(actor_kind)s, %(actor_ref)s, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
-        %(outcome)s, %(reason_code)s, %(counters)s, %(cause)s, %(commitment)s)
+                         reason_code, counters, commitment)
+VALUES (%(id)s, %(type)s, %(actor_kind)s, {actor_ref}, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
+        %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s)
+RETURNING set_config('memadmin.cause', id::text, true)
 """
-INSERT_DETAIL = "INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s)"
+# Without an actor the database takes the role of the connection.
+INSERT_BY_ROLE = INSERT_EVENT.format(actor_ref="NULL")
+INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_actor(%(actor_kind)s, %(label)s, %(user_id)s)")
+WITH_DETAIL = """
+WITH detail AS (INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s))
+"""
 SET_CAUSE = "SELECT set_config('memadmin.cause', %s, true)"
 
 
@@ -61,7 +69,7 @@ class Recording:
 def record(
     event_type: EventType,
     *,
-    by: User | AnonymousUser | Actor | None = None,
+    by: By = None,
     target: Model | None = None,
     subject: Model | uuid.UUID | None = None,
     shown: Iterable[Model | uuid.UUID] = (),
@@ -71,26 +79,22 @@ def record(
     details: Mapping[str, Any] | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> uuid.UUID:
-    """Writes an event into the caller's transaction, and returns its id. Two or three short queries.
+    """Writes an event into the caller's transaction, and returns its id. One query.
 
     Call it before the change itself: what the triggers then see carries this event as its cause. Raises
     NotInTransaction, and Undeclared for what the type has not declared. `details` is the only place for words and
     values; it can be erased.
     """
-    with recording(event_type, by=by, using=using) as event:
-        event.target, event.subject, event.shown = target, subject, shown
-        event.outcome, event.reason_code = outcome, reason_code
-        event.counters, event.details = dict(counters or {}), details
+    _require_transaction(event_type, using)
+    event = Recording(refs.uuid7(), target, subject, shown, outcome, reason_code, dict(counters or {}), details)
+    _write(event_type, event, _actor(by), using)
     return event.id
 
 
 @contextmanager
-def recording(
-    event_type: EventType, *, by: User | AnonymousUser | Actor | None = None, using: str = DEFAULT_DB_ALIAS
-) -> Iterator[Recording]:
-    """Like `record`, around a change of which something is only known afterwards: a new key, a count."""
-    if not connections[using].in_atomic_block:
-        raise NotInTransaction(f"{event_type.name} was to be recorded outside of a transaction.")
+def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS) -> Iterator[Recording]:
+    """Like `record`, around a change of which something is only known afterwards: a new key, a count. Two queries."""
+    _require_transaction(event_type, using)
     event = Recording(refs.uuid7())
     with connections[using].cursor() as cursor:
         cursor.execute(SET_CAUSE, [str(event.id)])
@@ -99,8 +103,8 @@ def recording(
 
 
 def record_alone(event_type: EventType, *, using: str = DEFAULT_DB_ALIAS, **columns: Any) -> uuid.UUID:
-    """Like `record`, in a transaction of its own: for what was denied, failed or shown."""
-    with transaction.atomic(using=using, durable=False):
+    """Like `record`, in a transaction of its own: for what was denied or failed, after its own was rolled back."""
+    with transaction.atomic(using=using, durable=True):
         return record(event_type, using=using, **columns)
 
 
@@ -123,12 +127,13 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
     shown = sorted({_ref(thing) for thing in event.shown})
     if len(shown) > MOST_SHOWN:
         raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
+    kind, label, user_id = actor.columns if actor else ("database", None, None)
     columns: dict[str, Any] = {
         "id": event.id,
         "type": event_type.name,
-        # Without an actor the database takes the role of the connection.
-        "actor_kind": actor.kind if actor else None,
-        "actor_ref": actors.ref_of(actor, using=using) if actor else None,
+        "actor_kind": kind,
+        "label": label,
+        "user_id": user_id,
         "object_kind": object_kind,
         "object_ref": None if event.target is None else refs.ref_of(event.target),
         "subject_ref": None if event.subject is None else _ref(event.subject),
@@ -136,24 +141,31 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         "outcome": event.outcome,
         "reason_code": event.reason_code,
         "counters": json.dumps(event.counters),
-        "cause": None,
         "commitment": None,
     }
+    insert = INSERT_BY_ACTOR if actor else INSERT_BY_ROLE
+    if event.details is not None:
+        columns["salt"] = os.urandom(32)
+        columns["details"] = json.dumps(
+            event.details, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str
+        )
+        columns["commitment"] = commitment_to(columns["salt"], columns["details"])
+        insert = WITH_DETAIL + insert
     with connections[using].cursor() as cursor:
-        if event.details is not None:
-            details = json.dumps(event.details, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-            columns |= {"details": details, "salt": os.urandom(32)}
-            columns["commitment"] = commitment_to(columns["salt"], details)
-            cursor.execute(INSERT_DETAIL, columns)
-        cursor.execute(INSERT_EVENT, columns)
+        cursor.execute(insert, columns)
 
 
-def _actor(by: User | AnonymousUser | Actor | None) -> Actor | None:
+def _require_transaction(event_type: EventType, using: str) -> None:
+    if not connections[using].in_atomic_block:
+        raise NotInTransaction(f"{event_type.name} was to be recorded outside of a transaction.")
+
+
+def _actor(by: By) -> Actor | None:
     if by is None:
         return actors.current_actor()
     if isinstance(by, Actor):
         return by
-    return actors.person(by) if by.is_authenticated else Actor("system", "nobody signed in")
+    return actors.person(by) if by.is_authenticated else actors.NOBODY
 
 
 def _ref(thing: Model | uuid.UUID) -> uuid.UUID:

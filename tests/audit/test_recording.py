@@ -42,7 +42,7 @@ def test_an_event_says_who_did_what_to_what_and_when() -> None:
 def test_details_are_bound_by_a_salted_hash_and_can_be_erased() -> None:
     event_id = audit.record(TRIED, details={"reason": "Größe", "a": None})
     event = AuditEvent.objects.get(id=event_id)
-    detail = AuditDetail.objects.get(event_id=event_id)
+    detail = event.detail
     assert detail.details == '{"a":null,"reason":"Größe"}'
     assert bytes(event.commitment or b"") == hashlib.sha256(bytes(detail.salt) + detail.details.encode()).digest()
     AuditDetail.objects.all().delete()

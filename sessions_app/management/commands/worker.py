@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +14,10 @@ from procrastinate import PsycopgConnector
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from procrastinate.job_context import JobContext
+from procrastinate.worker import Worker
 
+from memadmin import audit
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
 
@@ -44,7 +48,9 @@ async def work_until_asked_to_stop() -> bool:
     connector = PsycopgConnector(kwargs=connector_params)
     with app.replace_connector(connector) as working:
         async with working.open_async():
-            work = asyncio.create_task(working.run_worker_async(install_signal_handlers=False))
+            work = asyncio.create_task(
+                working.run_worker_async(install_signal_handlers=False, worker_middleware=[act_as_job])
+            )
 
             def stop() -> None:
                 nonlocal was_asked
@@ -61,3 +67,9 @@ async def work_until_asked_to_stop() -> bool:
             if not work.cancelled():
                 work.result()
     return was_asked
+
+
+async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
+    """What a job changes is the job's doing, in the audit log too."""
+    with audit.acting(audit.Actor("job", str(context.job.task_name).rpartition(".")[2])):
+        return await run()

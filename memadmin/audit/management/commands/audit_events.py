@@ -1,0 +1,27 @@
+"""What the audit log may hold, as a page."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from memadmin.audit import types
+from memadmin.audit.documenting import document
+
+
+class Command(BaseCommand):
+    help = "Prints every event type with what it may carry."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--write", action="store_true", help="into docs/audit-events.md of the checkout instead")
+
+    def handle(self, *, write: bool, **options: Any) -> None:
+        page = document(types.declared())
+        if write:
+            Path(settings.CHECKOUT_DIR, "docs", "audit-events.md").write_text(page)
+        else:
+            self.stdout.write(page, ending="")

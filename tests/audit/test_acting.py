@@ -1,0 +1,120 @@
+"""Who is recorded as acting, on every path that leads to the database."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from memadmin import audit
+from memadmin.audit import actors
+from memadmin.audit.models import AuditActor, AuditEvent
+from sessions_app.management.commands.worker import act_as_job
+from tests.agents import run_sql, value_of
+from tests.builders import make_session
+
+pytestmark = pytest.mark.django_db
+
+ACTOR = "SELECT current_setting('memadmin.actor', true)"
+SOMEBODY = audit.Actor("job", "inspect")
+
+
+def test_a_statement_that_may_change_a_watched_row_tells_the_database_who_acts() -> None:
+    with audit.acting(SOMEBODY):
+        run_sql("DO $$ BEGIN END $$")
+    kind, _, ref = str(value_of(ACTOR)).partition(":")
+    assert (kind, AuditActor.objects.get(ref=ref).label) == ("job", "inspect")
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_watched"),
+    [
+        ("SELECT 1", False),
+        ('INSERT INTO "django_session" (x) VALUES (1)', False),
+        ('UPDATE "audit_actor" SET label = 1', False),
+        ('  update ONLY "agent_messages" SET x = 1', True),
+        ("DELETE FROM agent_messages", True),
+        ('DELETE FROM "Agents"."django_session"', True),
+        ("WITH gone AS (DELETE FROM x RETURNING 1) SELECT 1", True),
+        ("/* a comment */ DO $$ BEGIN END $$", True),
+        ("TRUNCATE x", True),
+        ("MERGE INTO x USING y ON true", True),
+        ("CREATE INDEX CONCURRENTLY x ON y (z)", False),
+    ],
+)
+def test_no_round_trip_is_spent_on_statements_that_watch_nothing(statement: str, is_watched: bool) -> None:
+    assert actors.may_be_governed(statement) is is_watched
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_name_ends_with_its_transaction() -> None:
+    with audit.acting(SOMEBODY):
+        run_sql("DO $$ BEGIN END $$")
+    assert not value_of(ACTOR)
+
+
+def test_nobody_is_named_when_nobody_acts() -> None:
+    with CaptureQueriesContext(connection) as queries:
+        make_session()
+    assert not any("set_config" in query["sql"] for query in queries)
+
+
+def test_a_job_acts_under_its_name() -> None:
+    class Job:
+        task_name = "sessions_app.jobs.find_subjects"
+
+    class Context:
+        job = Job()
+
+    async def work() -> audit.Actor | None:
+        return await asyncio.to_thread(audit.current_actor)
+
+    assert asyncio.run(act_as_job(work, Context(), None)) == audit.Actor("job", "find_subjects")  # type: ignore[arg-type]
+
+
+def test_the_command_line_acts_as_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memadmin import __main__
+
+    seen: list[audit.Actor | None] = []
+    monkeypatch.setattr(
+        "django.core.management.execute_from_command_line", lambda argv: seen.append(audit.current_actor())
+    )
+    for name in ("attach_store", "shell", "migrate"):
+        monkeypatch.setattr("sys.argv", ["manage.py", name])
+        __main__.main()
+    assert [actor and (actor.kind, actor.label.split()[0]) for actor in seen] == [
+        ("command", "attach_store"),
+        ("command", "shell"),
+        None,
+    ]
+
+
+def test_whoever_asks_for_what_is_not_theirs_is_recorded(outsider: Client, operator: Client) -> None:
+    record = make_session()
+    assert outsider.get(record.get_absolute_url()).status_code == 403
+    unknown = uuid.uuid4()
+    assert operator.get(reverse("sessions:timeline", args=[unknown])).status_code == 404
+    assert operator.get("/no/such/page/").status_code == 404
+    assert Client().get(record.get_absolute_url()).status_code == 302
+    events = list(AuditEvent.objects.filter(type="access.denied").order_by("number"))
+    assert [(event.outcome, event.reason_code, event.shown) for event in events] == [
+        ("denied", "forbidden", [record.pk]),
+        ("denied", "not_found", [unknown]),
+    ]
+    labels = [AuditActor.objects.get(ref=event.actor_ref).label for event in events]
+    assert labels == ["outsider", "support"]
+
+
+def test_the_page_of_event_types_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    from django.conf import settings
+
+    call_command("audit_events")
+    told = "".join(line for line in capsys.readouterr().out.splitlines(True) if not line.startswith("| `test."))
+    written = (settings.CHECKOUT_DIR / "docs" / "audit-events.md").read_text()
+    assert told == written, "run manage.py audit_events --write"
