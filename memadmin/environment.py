@@ -74,6 +74,16 @@ def time_zone(name: str, default: str) -> str:
     return value
 
 
+def phone_regions(name: str) -> list[str]:
+    """Where numbers are dialled without a country code, two letters each."""
+    from phonenumbers import SUPPORTED_REGIONS
+
+    regions = [region.upper() for region in words(name)]
+    if unknown := [region for region in regions if region not in SUPPORTED_REGIONS]:
+        raise ImproperlyConfigured(f"{name} must be ISO codes of countries such as DE, US; {unknown[0]!r} is none.")
+    return regions
+
+
 def origins(name: str) -> list[str]:
     values = words(name)
     for value in values:

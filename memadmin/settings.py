@@ -75,6 +75,9 @@ AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
 PORT = environment.port("MEMADMIN_PORT", 8000)
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
 
+# Phone numbers without a country code are masked as they are dialled in these countries.
+PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
+
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS", 24))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS", 3)
 

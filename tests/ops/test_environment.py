@@ -33,6 +33,7 @@ STARTS = {
         ({"DATABASE_URL": "secret"}, "DATABASE_URL must look like postgres://"),
         ({"DATABASE_URL_FILE": "/nowhere"}, "DATABASE_URL_FILE names /nowhere, which cannot be read: No such file"),
         ({"AGENT_TIMEZONE": "Mars/Base"}, "AGENT_TIMEZONE must be an IANA time zone such as Europe/Riga"),
+        ({"MEMADMIN_PHONE_REGIONS": "DE, XX"}, "MEMADMIN_PHONE_REGIONS must be ISO codes of countries such as DE, US"),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )

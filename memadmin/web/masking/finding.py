@@ -1,0 +1,90 @@
+"""Where in a text a value stands that not everybody has to see.
+
+Each finder proposes places by a cheap expression and leaves the verdict to a library. Where a library has expressions
+of its own, for keys and tokens, those are used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memadmin.web.masking import emails, keys, numbers
+
+WINDOW = 4_000
+"""A text is looked through in pieces of so many characters: no expression gets the chance to take long."""
+
+OVERLAP = 1_000
+"""What neighbouring pieces have in common: more than any value has that is not one long word."""
+
+
+class Kind(StrEnum):
+    """In the words that a mask shows; where values overlap, the first of these names them."""
+
+    KEY = "key"
+    CARD = "card"
+    ACCOUNT = "account"
+    EMAIL = "e-mail"
+    PHONE = "phone"
+
+
+class TookTooLong(Exception):
+    """The text could not be looked through in the time that was given; nobody knows what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    start: int
+    end: int
+    kind: Kind
+
+
+def find_values(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> list[Found]:
+    """The values in a text, in order and apart from each other.
+
+    Phone numbers without a country code are found for the `regions`, two letters each ("DE"). Raises TookTooLong when
+    time.monotonic() has passed the `deadline` before the end.
+    """
+    found: list[Found] = []
+    for start in range(0, max(len(text) - OVERLAP, 1), WINDOW - OVERLAP):
+        if deadline is not None and time.monotonic() > deadline:
+            raise TookTooLong
+        window = text if len(text) <= WINDOW else text[start : start + WINDOW]
+        for kind, first, end in _proposed(window, regions):
+            first, end = start + first, start + end
+            if kind is Kind.KEY:
+                first, end = keys.whole_word(text, first, end)
+            found.append(Found(first, end, kind))
+    return list(_apart(found)) if len(found) > 1 else found
+
+
+def _proposed(window: str, regions: Sequence[str]) -> Iterator[tuple[Kind, int, int]]:
+    for first, end in keys.find(window):
+        yield Kind.KEY, first, end
+    if numbers.may_have_any(window):
+        for first, end in numbers.find_cards(window):
+            yield Kind.CARD, first, end
+        for first, end in numbers.find_accounts(window):
+            yield Kind.ACCOUNT, first, end
+        for first, end in numbers.find_phones(window, regions):
+            yield Kind.PHONE, first, end
+    for first, end in emails.find(window):
+        yield Kind.EMAIL, first, end
+
+
+def _apart(found: Iterable[Found]) -> Iterator[Found]:
+    """What overlaps becomes one, of the more telling kind."""
+    order = list(Kind)
+    current: Found | None = None
+    for one in sorted(found, key=lambda one: one.start):
+        if current and one.start < current.end:
+            kind = min(current.kind, one.kind, key=order.index)
+            current = Found(current.start, max(current.end, one.end), kind)
+            continue
+        if current:
+            yield current
+        current = one
+    if current:
+        yield current

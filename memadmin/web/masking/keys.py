@@ -1,0 +1,214 @@
+"""Keys, tokens and passwords, by the expressions of detect-secrets.
+
+Its functions work line by line, tell no places, and may ask the service whether a key works; so its expressions are
+used alone. Those for words of high entropy are not: every second id of an agent is such a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from detect_secrets.plugins import keyword
+from detect_secrets.plugins.artifactory import ArtifactoryDetector
+from detect_secrets.plugins.aws import AWSKeyDetector
+from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
+from detect_secrets.plugins.basic_auth import BasicAuthDetector
+from detect_secrets.plugins.cloudant import CloudantDetector
+from detect_secrets.plugins.discord import DiscordBotTokenDetector
+from detect_secrets.plugins.github_token import GitHubTokenDetector
+from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+from detect_secrets.plugins.ibm_cloud_iam import IbmCloudIamDetector
+from detect_secrets.plugins.ibm_cos_hmac import IbmCosHmacDetector
+from detect_secrets.plugins.jwt import JwtTokenDetector
+from detect_secrets.plugins.mailchimp import MailchimpDetector
+from detect_secrets.plugins.npm import NpmDetector
+from detect_secrets.plugins.openai import OpenAIDetector
+from detect_secrets.plugins.private_key import PrivateKeyDetector
+from detect_secrets.plugins.pypi_token import PypiTokenDetector
+from detect_secrets.plugins.sendgrid import SendGridDetector
+from detect_secrets.plugins.slack import SlackDetector
+from detect_secrets.plugins.softlayer import SoftlayerDetector
+from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+from detect_secrets.plugins.stripe import StripeDetector
+from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+from detect_secrets.plugins.twilio import TwilioKeyDetector
+
+SHORTEST = 11
+"""Characters of the shortest key that is known by its looks."""
+
+LONG = 16
+
+SHORTEST_SECRET = 4
+SHORTEST_PIN = 3
+LONGEST_NAME = 100
+
+AWS_BY_ITSELF, AWS_NAMED = AWSKeyDetector.denylist
+
+KNOWN_BY_LOOKS = (
+    *AzureStorageKeyDetector.denylist,
+    *DiscordBotTokenDetector.denylist,
+    *GitHubTokenDetector.denylist,
+    *GitLabTokenDetector.denylist,
+    *JwtTokenDetector.denylist,
+    *PypiTokenDetector.denylist,
+    *SendGridDetector.denylist,
+    *SquareOAuthDetector.denylist,
+    *TelegramBotTokenDetector.denylist,
+    *TwilioKeyDetector.denylist,
+    AWS_BY_ITSELF,
+)
+"""All of these want a word of at least LONG characters."""
+
+# What has come up since: the pieces that issuers put in front of their keys so that they can be found.
+NEWER = (
+    "sk-proj-",
+    "sk-ant-",
+    "sk-svcacct-",
+    "sk-admin-",
+    "sk_test_",
+    "rk_test_",
+    "github_pat_",
+    "AIza",
+    "hf_",
+    "ya29.",
+)
+
+# No text has any of these that lacks the pieces in front, and most texts lack them.
+KNOWN_WITH_A_PIECE = (
+    (("AKC", "AP"), ArtifactoryDetector.denylist),
+    (("://",), BasicAuthDetector.denylist),
+    (("-us",), MailchimpDetector.denylist),
+    (("_authToken",), NpmDetector.denylist),
+    (("T3BlbkFJ",), OpenAIDetector.denylist),
+    (("BEGIN ", "PuTTY"), PrivateKeyDetector.denylist),
+    (("xox", "hooks.slack"), SlackDetector.denylist),
+    (("k_live_",), StripeDetector.denylist),
+    (NEWER, [re.compile(f"(?:{'|'.join(map(re.escape, NEWER))})[A-Za-z0-9_-]{{16,}}")]),
+)
+
+PRIVATE_KEY = re.compile("|".join(form.pattern for form in PrivateKeyDetector.denylist))
+END_OF_PRIVATE_KEY = re.compile(r"-----END [A-Z ]{1,40}-----")
+
+# Known by the word in front. The expressions are slow, so they see only what stands around such words.
+TELLING = ("key", "pass", "pwd", "pw", "secret", "token", "contrase")
+NAMES = tuple(sorted({name.replace("_?", dash) for name in keyword.DENYLIST for dash in ("", "_")}))
+BEFORE_NAME, AFTER_NAME = 120, 280
+LONG_RUN = re.compile(r"[\w/+-]{24}")
+NAMED_LONG = (
+    *CloudantDetector.denylist,
+    *IbmCloudIamDetector.denylist,
+    *IbmCosHmacDetector.denylist,
+    *SoftlayerDetector.denylist,
+    AWS_NAMED,
+)
+NAMED = {**keyword.QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP, **keyword.CONFIG_DENYLIST_REGEX_TO_GROUP}
+"""Each with the group that is the secret: its first word where it stands without quotes."""
+
+NAME = re.compile(keyword.DENYLIST_REGEX, re.IGNORECASE)
+OTHER_NAMES = frozenset(
+    ("authorization", "bearer", "cookie", "credentials", "cvc", "cvv", "otp", "passcode", "passphrase", "pin")
+)
+"""What secrets are called too; detect-secrets looks for names in source code."""
+
+QUOTES = "\"'`"
+WITH_PASSWORD = frozenset(BasicAuthDetector.denylist)
+"""Of a match the group alone is secret, however short."""
+
+WORD_BEFORE = re.compile(r"[A-Za-z0-9_-]*\Z")
+WORD_AFTER = re.compile(r"[A-Za-z0-9_+/=.-]*")
+
+
+def find(text: str) -> Iterator[tuple[int, int]]:
+    """Places of keys, each at least in part: `whole_word` has the rest."""
+    if len(text) < SHORTEST:
+        return
+    has_long_word = any(len(word) >= LONG for word in text.split())
+    if has_long_word:
+        for form in KNOWN_BY_LOOKS:
+            yield from map(_place, form.finditer(text))
+    for pieces, forms in KNOWN_WITH_A_PIECE:
+        if any(piece in text for piece in pieces):
+            for form in forms:
+                yield from map(_place, form.finditer(text))
+    lower = text.lower()
+    if not any(piece in lower for piece in TELLING):
+        return
+    if has_long_word and LONG_RUN.search(text):
+        for form in NAMED_LONG:
+            yield from map(_place, form.finditer(text))
+    for start, end in _around_names(lower):
+        for form, group in NAMED.items():
+            for match in form.finditer(text, start, end):
+                yield from _secret(text, match, group)
+
+
+def is_secret_member(name: str, value: str) -> bool:
+    """Whether what a JSON object has under this name is a secret, whatever it looks like."""
+    if len(value) < SHORTEST_PIN or len(name) > LONGEST_NAME or any(map(str.isspace, value)):
+        return False
+    name = name.lower().replace("-", "_")
+    if name in OTHER_NAMES:
+        return True
+    # A short one is what a model reads and writes.
+    is_long_token = len(value) >= LONG and name.endswith("token")
+    return is_long_token or (len(value) >= SHORTEST_SECRET and _names_secret(name))
+
+
+@lru_cache(4_000)
+def _names_secret(name: str) -> bool:
+    return NAME.search(name) is not None
+
+
+def whole_word(text: str, start: int, end: int) -> tuple[int, int]:
+    """A place with the rest of the word, or of the private key, that it is in."""
+    if PRIVATE_KEY.match(text, start):
+        closing = END_OF_PRIVATE_KEY.search(text, end)
+        return start, closing.end() if closing else len(text)
+    before = WORD_BEFORE.search(text, max(start - LONGEST_NAME, 0), start)
+    after = WORD_AFTER.match(text, end)
+    assert before is not None
+    assert after is not None
+    return before.start(), after.end()
+
+
+def _place(match: re.Match[str]) -> tuple[int, int]:
+    """What is secret of a match: the longest group, if the expression has one for that, else everything."""
+    groups = [match.span(group) for group in range(1, (match.lastindex or 0) + 1)]
+    start, end = max(groups, key=lambda span: span[1] - span[0], default=(0, 0))
+    if end - start >= SHORTEST or match.re in WITH_PASSWORD:
+        return start, end
+    start, end = match.span()
+    # Some expressions take in what stands around.
+    while start < end and not match.string[start].isalnum():
+        start += 1
+    return start, end
+
+
+def _around_names(lower: str) -> list[tuple[int, int]]:
+    """The surroundings of names of secrets in a lower-case text, in order and apart from each other."""
+    places = []
+    for name in NAMES:
+        place = lower.find(name)
+        while place >= 0:
+            places.append(place)
+            place = lower.find(name, place + len(name))
+    around: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start, end = max(place - BEFORE_NAME, 0), place + AFTER_NAME
+        if around and start <= around[-1][1]:
+            start = around.pop()[0]
+        around.append((start, end))
+    return around
+
+
+def _secret(text: str, match: re.Match[str], group: int) -> Iterator[tuple[int, int]]:
+    """What an expression for assignments takes for the secret; without quotes around it only the first word."""
+    first, last = match.span(group)
+    is_quoted = last < len(text) and text[last] in QUOTES and text[first - 1] == text[last]
+    if not is_quoted:
+        words = text[first:last].split(maxsplit=1)
+        last = first + len(words[0]) if words else first
+    if last - first >= SHORTEST_SECRET and any(map(str.isalnum, text[first:last])):
+        yield first, last

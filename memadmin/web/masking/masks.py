@@ -1,0 +1,56 @@
+"""What stands in the place of a value: its kind, and as much as helps to tell it from others.
+
+    [card •••• 4242]  [account DE •••• 3000]  [e-mail ••••@example.com]  [phone •••• 20]  [key ghp_••••]
+
+Plain text, so that it stays what it is in a copied text, in a file and in a search. Anybody can write the same
+characters; nothing follows from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memadmin.web.masking import emails
+from memadmin.web.masking.finding import Found, Kind, find_values
+
+DOTS = "\N{BULLET}" * 4
+
+MASK = re.compile(rf"\[((?:{'|'.join(Kind)}) [^\[\]\s]{{0,255}} ?{DOTS}[^\[\]\n]{{0,255}})\]")
+"""Finds what is written here; the group is what it says."""
+
+MASKED_SECRET = f"[{Kind.KEY} {DOTS}]"
+
+TELLING_OF_KEY = 4
+LONG_KEY = 20
+"""From so many characters on the first ones, which only name the issuer, may be seen."""
+
+
+def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> tuple[str, int]:
+    """The text with its values masked, and how many. Raises TookTooLong (see `find_values`)."""
+    found = find_values(text, regions=regions, deadline=deadline)
+    if not found:
+        return text, 0
+    pieces, place = [], 0
+    for one in found:
+        pieces += [text[place : one.start], _mask(text, one)]
+        place = one.end
+    return "".join(pieces) + text[place:], len(found)
+
+
+def _mask(text: str, found: Found) -> str:
+    """What stands for one value of a text."""
+    value = text[found.start : found.end]
+    plain = "".join(filter(str.isalnum, value))
+    match found.kind:
+        case Kind.CARD:
+            shown = f"{DOTS} {plain[-4:]}"
+        case Kind.ACCOUNT:
+            shown = f"{plain[:2].upper()} {DOTS} {plain[-4:]}"
+        case Kind.EMAIL:
+            shown = f"{DOTS}@{emails.domain_of(value)}"
+        case Kind.PHONE:
+            shown = f"{DOTS} {plain[-2:]}"
+        case Kind.KEY:
+            shown = f"{value[:TELLING_OF_KEY] if len(plain) >= LONG_KEY else ''}{DOTS}"
+    return f"[{found.kind} {shown}]"

@@ -1,0 +1,116 @@
+"""Numbers with a meaning: cards and accounts by python-stdnum, phones by Google's phonenumbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from unicodedata import digit
+
+from phonenumbers import Leniency, PhoneNumberMatcher
+from stdnum import iban, luhn
+
+CARD_DIGITS = range(13, 20)
+CARD_BEGINS = frozenset("23456")
+"""What ISO/IEC 7812 has for travel, banking and merchandising; a time in milliseconds begins with 1."""
+
+MOST_GROUPS = 200
+ACCOUNT_CHARACTERS = range(34, 14, -1)
+PHONE_CHARACTERS = 60
+
+# Between the digits of a number stand spaces, dots, dashes, and characters that nobody sees.
+SIGNS = ".\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad -"
+SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,3}}\d){{5}}")
+CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,3}}\d){{{CARD_DIGITS[0] - 1},}}")
+ACCOUNT_PROPOSED = re.compile(rf"[A-Za-z]{{2}}\d\d(?:[{SIGNS}]?[A-Za-z0-9]){{11,30}}")
+PHONE_PROPOSED = re.compile(rf"[+\uff0b](?=[{SIGNS}()/]{{0,3}}\d(?:[{SIGNS}()/]{{0,3}}\d){{5}})")
+DIALLED_ABROAD = re.compile(rf"00(?=[{SIGNS}()/]{{0,3}}[1-9](?:[{SIGNS}()/]{{0,3}}\d){{6}})")
+LOCAL_PHONE_PROPOSED = re.compile(rf"(?<!\w)\(?\d(?:[{SIGNS}()/]{{0,3}}\d){{5,}}")
+
+ABROAD = "DE"
+"""A region where 00 is dialled before a country code, as in most of them."""
+
+
+def may_have_any(text: str) -> bool:
+    return SEVERAL_DIGITS.search(text) is not None
+
+
+def find_cards(text: str) -> Iterator[tuple[int, int]]:
+    """Runs of 13 to 19 digits with a right check digit, written together or in groups of about equal length."""
+    for proposed in CARD_PROPOSED.finditer(text):
+        groups = _groups(proposed[0], proposed.start())
+        if len(groups) > MOST_GROUPS:  # a table of numbers
+            continue
+        first = 0
+        while first < len(groups):
+            after = _end_of_card(text, groups, first)
+            if after:
+                yield groups[first][0], groups[after - 1][1]
+            first = after or first + 1
+
+
+def _groups(run: str, start: int) -> list[tuple[int, int]]:
+    """Where digits stand together."""
+    groups, place = [], start
+    for are_digits, members in groupby(run, str.isdecimal):
+        length = sum(1 for _ in members)
+        if are_digits:
+            groups.append((place, place + length))
+        place += length
+    return groups
+
+
+def _end_of_card(text: str, groups: Sequence[tuple[int, int]], first: int) -> int:
+    """The index after the last group of the longest card number that begins with a group; 0 when none does."""
+    end, digits, sizes = 0, "", []
+    for index in range(first, len(groups)):
+        start, stop = groups[index]
+        sizes.append(stop - start)
+        digits += text[start:stop]
+        if len(digits) > CARD_DIGITS[-1]:
+            break
+        is_written_so = max(sizes) - min(sizes) <= 2 or sizes == [6, 13]
+        if len(digits) in CARD_DIGITS and is_written_so and _is_card(digits):
+            end = index + 1
+    return end
+
+
+def _is_card(digits: str) -> bool:
+    plain = "".join(str(digit(character)) for character in digits)
+    return plain[0] in CARD_BEGINS and luhn.is_valid(plain) and len(set(plain)) > 1
+
+
+def find_accounts(text: str) -> Iterator[tuple[int, int]]:
+    """International bank account numbers; what is written after one is not part of it."""
+    for proposed in ACCOUNT_PROPOSED.finditer(text):
+        if text[max(proposed.start() - 1, 0) : proposed.start()].isalnum():
+            continue
+        places = [place for place, character in enumerate(proposed[0]) if character.isalnum()]
+        for length in ACCOUNT_CHARACTERS:
+            if length > len(places):
+                continue
+            end = proposed.start() + places[length - 1] + 1
+            if iban.is_valid("".join(proposed[0][place] for place in places[:length]), check_country=False):
+                yield proposed.start(), end
+                break
+
+
+def find_phones(text: str, regions: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Numbers with a country code after + or 00, and those that are dialled without one inside the regions."""
+    for proposed in PHONE_PROPOSED.finditer(text):
+        yield from _phones_at(text, proposed.start(), None)
+    for proposed in DIALLED_ABROAD.finditer(text):
+        if not text[max(proposed.start() - 1, 0) : proposed.start()].isalnum():
+            yield from _phones_at(text, proposed.start(), ABROAD)
+    for proposed in LOCAL_PHONE_PROPOSED.finditer(text) if regions else ():
+        for region in regions:
+            yield from _phones_at(text, proposed.start(), region)
+
+
+def _phones_at(text: str, start: int, region: str | None) -> Iterator[tuple[int, int]]:
+    """The number that begins there, if one does: the matcher takes too long to be given whole texts."""
+    window = text[start : start + PHONE_CHARACTERS]
+    for match in PhoneNumberMatcher(window, region, leniency=Leniency.VALID, max_tries=3):
+        if match.start <= 1:
+            yield start, start + match.end
+        return
