@@ -75,6 +75,9 @@ AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
 PORT = environment.port("MEMADMIN_PORT", 8000)
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
 
+# Whether a second person opens a grant; without, it opens when it is asked for, and is only reviewed afterwards.
+GRANT_APPROVAL = not environment.yes_or_no("MEMADMIN_GRANTS_WITHOUT_APPROVAL")
+
 # Phone numbers without a country code are masked as they are dialled in these countries.
 PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 
@@ -123,6 +126,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "sessions_app.views.locked.LockedSessions",
 ]
 
 ROOT_URLCONF = "memadmin.urls"

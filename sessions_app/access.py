@@ -1,7 +1,6 @@
 """Who may open what. One function per kind of object; unknown and not-yours both answer 404.
 
-A whole session is opened through `session_for` alone: this is where the audit of reads and
-the grants for encrypted content will stand.
+A whole session is opened through `session_for` alone, and what was said in a locked one takes a grant.
 """
 
 from __future__ import annotations
@@ -11,12 +10,38 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
+from memadmin.accounts.grants.verbs import granted_records
 from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.querysets import SessionRecordQuerySet
+
+
+class NeedsGrant(Exception):
+    """The session is locked, and nothing that this operator holds opens it now. A page asks for a grant then."""
+
+    def __init__(self, record: SessionRecord) -> None:
+        self.record = record
+        super().__init__("Reading this session takes a grant: a reason, a ticket, at most an hour.")
 
 
 def session_for(user: User, record_id: UUID) -> SessionRecord:
-    """The registry row of a session that this operator may read. Raises Http404; an erased session is unknown."""
+    """The registry row of a session that this operator may read now.
+
+    Raises Http404 (an erased session is unknown) and NeedsGrant. Locked ones cost two queries more.
+    """
+    record = record_for(user, record_id)
+    if record.is_locked and record.pk not in granted_records(user):
+        raise NeedsGrant(record)
+    return record
+
+
+def record_for(user: User, record_id: UUID) -> SessionRecord:
+    """The registry row of a session whose words this operator may not see yet: who, when, where. Raises Http404."""
     return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)
+
+
+def readable_by(user: User, sessions: SessionRecordQuerySet) -> SessionRecordQuerySet:
+    """Those of the sessions whose words this operator may read now; a search looks into no other. Two queries."""
+    return sessions.readable(granted_records(user))
 
 
 def subject_for(user: User, subject_id: UUID) -> Subject:

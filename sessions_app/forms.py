@@ -16,7 +16,7 @@ from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, S
 from sessions_app.querysets import SessionRecordQuerySet
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
-STATES = {"findings": "with findings", "encrypted": "encrypted"}
+STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
 
 
 class SessionFilter(FilterForm):
@@ -120,7 +120,7 @@ def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionR
         case "until":
             return sessions.filter(last_activity_at__lte=datetime.combine(value, time.max, UTC))
         case "state":
-            return sessions.with_findings() if value == "findings" else sessions.filter(is_encrypted=True)
+            return sessions.in_state(value)
         case "label":
             return sessions.labelled(value)
         case "subject":

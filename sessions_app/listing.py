@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from django.contrib.auth.models import User
+
+from memadmin.accounts.grants.verbs import granted_records
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
@@ -19,10 +22,12 @@ class ListedSession:
     """None when the store did not answer: then nothing is known, and a count is not zero."""
     match: MatchingSession | None = None
     """Where in it the words were said that the list was searched for."""
+    is_locked: bool = False
+    """Whether reading takes a grant that the reader does not hold; then nothing of it was read."""
 
     @property
     def is_away(self) -> bool:
-        return self.preview is None
+        return self.preview is None and not self.is_locked
 
     @property
     def is_encrypted(self) -> bool:
@@ -31,7 +36,7 @@ class ListedSession:
     @property
     def is_remarkable(self) -> bool:
         """Whether the row needs any mark at all; most do not."""
-        return self.is_away or self.is_encrypted or self.record.finding_count > 0
+        return self.is_away or self.is_encrypted or self.record.is_locked or self.record.finding_count > 0
 
     @property
     def item_count(self) -> int | None:
@@ -45,6 +50,8 @@ class ListedSession:
 
     @property
     def why_no_words(self) -> str:
+        if self.is_locked:
+            return "Locked, first words are not readable without a grant"
         if self.is_encrypted:
             return "Encrypted, first words are not readable"
         if not self.preview:
@@ -52,12 +59,15 @@ class ListedSession:
         return "No words of a user at the start" if self.preview.item_count else "Nothing stored in it"
 
 
-def with_previews(records: Iterable[SessionRecord]) -> list[ListedSession]:
-    """The sessions in the order given. One question to each store among them."""
+def with_previews(records: Iterable[SessionRecord], *, reader: User) -> list[ListedSession]:
+    """The sessions in the order given. One question to each store among them; two queries more where any is locked."""
     records = list(records)
+    locked = {record.pk for record in records if record.is_locked}
+    locked -= granted_records(reader) if locked else set()
     by_store: dict[SessionStore, list[SessionRecord]] = defaultdict(list)
     for record in records:
-        by_store[record.store].append(record)
+        if record.pk not in locked:
+            by_store[record.store].append(record)
     previews: dict[SessionRecord, Preview] = {}
     for store, neighbours in by_store.items():
         try:
@@ -65,10 +75,10 @@ def with_previews(records: Iterable[SessionRecord]) -> list[ListedSession]:
         except StoreUnavailable:
             continue
         previews |= {record: answers[record.session_id] for record in neighbours}
-    return [ListedSession(record, previews.get(record)) for record in records]
+    return [ListedSession(record, previews.get(record), is_locked=record.pk in locked) for record in records]
 
 
-def with_snippets(matches: Sequence[MatchingSession]) -> list[ListedSession]:
+def with_snippets(matches: Sequence[MatchingSession], *, reader: User) -> list[ListedSession]:
     """The same for what a search found."""
-    listed = with_previews(match.record for match in matches)
+    listed = with_previews((match.record for match in matches), reader=reader)
     return [replace(session, match=match) for session, match in zip(listed, matches, strict=True)]

@@ -124,6 +124,9 @@ class SessionStore(models.Model):
     writer_timezone = models.CharField(
         max_length=64, default="UTC", help_text="The zone in which the agents' CURRENT_TIMESTAMP is written."
     )
+    is_sensitive = models.BooleanField(
+        default=False, help_text="Reading what was said in any of its sessions takes a grant: a reason and a ticket."
+    )
     fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
     # Counts the changes of this store's session-id patterns; a session notes which of them it was tried with.
     patterns_version = models.PositiveIntegerField(default=0, editable=False)
@@ -173,6 +176,9 @@ class SessionRecord(models.Model):
     agent = models.CharField(max_length=200, db_default="", blank=True)
     labels = ArrayField(models.CharField(max_length=50), db_default=models.Value("{}"), blank=True)
     is_encrypted = models.BooleanField(db_default=False, editable=False)
+    is_sensitive = models.BooleanField(
+        db_default=False, help_text="Reading what was said in it takes a grant: a reason and a ticket."
+    )
     finding_count = models.PositiveIntegerField(db_default=0, editable=False)
     registered_at = models.DateTimeField(db_default=Now(), editable=False)
     last_activity_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -206,6 +212,7 @@ class SessionRecord(models.Model):
             models.Index("agent", *newest(), condition=~Q(agent=""), name="record_agent_newest"),
             models.Index(*newest(), condition=Q(finding_count__gt=0), name="record_findings_newest"),
             models.Index(*newest(), condition=Q(is_encrypted=True), name="record_encrypted_newest"),
+            models.Index(*newest(), condition=Q(is_sensitive=True), name="record_sensitive_newest"),
             models.Index(
                 "store",
                 "last_activity_at",
@@ -230,6 +237,7 @@ class SessionRecord(models.Model):
         permissions: ClassVar = [
             ("read_content", "Can read what was said in a session"),
             ("attach_session", "Can attach sessions to a subject and label them"),
+            ("mark_sensitive", "Can lock sessions, so that reading them takes a grant"),
         ]
 
     def __str__(self) -> str:
@@ -237,6 +245,11 @@ class SessionRecord(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("sessions:timeline", args=[self.pk])
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether reading what was said in it takes a grant."""
+        return self.is_sensitive or self.store.is_sensitive
 
 
 class SessionFinding(models.Model):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import connections, models
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
+    from uuid import UUID
 
     from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
@@ -37,12 +39,23 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         """With store, subject and the subject's ids at hand, as every list shows them. One query more."""
         return self.select_related("store", "subject").prefetch_related("subject__aliases")
 
+    def readable(self, granted: Collection[UUID]) -> SessionRecordQuerySet:
+        """Without the locked sessions that nobody granted: not even that something was said in them may be found."""
+        locked = Q(is_sensitive=True) | Q(store__is_sensitive=True)
+        return self.exclude(locked & ~Q(pk__in=granted)) if granted else self.exclude(locked)
+
     def about(self, subject: Subject) -> SessionRecordQuerySet:
         """Sessions of a subject and of every subject that was merged into it. One query for the group, then one."""
         return self.filter(subject_id__in=list(subject.group_ids()))
 
     def without_subject(self) -> SessionRecordQuerySet:
         return self.filter(subject__isnull=True)
+
+    def in_state(self, state: str) -> SessionRecordQuerySet:
+        """With findings, encrypted, or locked one by one; those of a locked store are all, and have its filter."""
+        if state == "findings":
+            return self.with_findings()
+        return self.filter(**{{"encrypted": "is_encrypted", "locked": "is_sensitive"}[state]: True})
 
     def with_findings(self) -> SessionRecordQuerySet:
         return self.filter(finding_count__gt=0)

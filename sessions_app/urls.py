@@ -1,6 +1,6 @@
 from django.urls import path
 
-from sessions_app.views import downloads, find, overview, search, sessions, stores, subjects, timeline
+from sessions_app.views import downloads, find, locked, overview, search, sessions, stores, subjects, timeline
 
 app_name = "sessions"
 urlpatterns = [
@@ -11,6 +11,9 @@ urlpatterns = [
     path("sessions/unlabel/", sessions.unlabel, name="unlabel"),
     path("sessions/attach/", sessions.attach, name="attach"),
     path("sessions/detach/", sessions.detach, name="detach"),
+    path("sessions/lock/", locked.lock, name="lock"),
+    path("sessions/unlock/", locked.unlock, name="unlock"),
+    path("sessions/<uuid:record_id>/ask/", locked.ask, name="ask"),
     path("sessions/<uuid:record_id>/", timeline.timeline, name="timeline"),
     path("sessions/<uuid:record_id>/live/", timeline.live, name="live"),
     path("sessions/<uuid:record_id>/find/", find.find, name="find"),

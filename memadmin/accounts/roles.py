@@ -14,7 +14,7 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import StateApps
 
-READ = ["sessions_app.read_content", "sessions_app.view_subject"]
+READ = ["sessions_app.read_content", "sessions_app.view_subject", "accounts.request_grant"]
 
 SUPPORT = [
     *READ,
@@ -26,7 +26,7 @@ SUPPORT = [
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": READ,
-    "compliance": SUPPORT,
+    "compliance": [*SUPPORT, "accounts.decide_grant", "sessions_app.mark_sensitive"],
     "auditor": [],
     "administrator": [
         "auth.add_user",

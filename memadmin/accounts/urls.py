@@ -5,6 +5,7 @@ from memadmin.accounts.views import login
 own_pages = [
     path("login/", login.SignIn.as_view(), name="login"),
     path("logout/", login.sign_out, name="logout"),
+    path("grants/", include("memadmin.accounts.grants.urls")),
 ]
 
 urlpatterns = [

@@ -45,6 +45,16 @@ def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) 
     return update_records(having, labels=array("array_remove", "labels", label))
 
 
+def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
+    """Locks sessions: from now on reading what was said in them takes a grant. Returns how many were open before."""
+    return update_records((record for record in records if not record.is_sensitive), is_sensitive=True)
+
+
+def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
+    """Opens sessions again that were locked one by one; those of a locked store stay locked. Returns how many."""
+    return update_records((record for record in records if record.is_sensitive), is_sensitive=False)
+
+
 @transaction.atomic
 def update_records(records: Iterable[SessionRecord], **changes: Any) -> int:
     """Sets the columns on those of the sessions that were not erased; returns how many.

@@ -30,6 +30,6 @@ def overview(request: OperatorRequest) -> HttpResponse:
         context |= {
             "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
-            "sessions": with_previews(on_record.newest_first().with_names()[:NEWEST_SESSIONS]),
+            "sessions": with_previews(on_record.newest_first().with_names()[:NEWEST_SESSIONS], reader=request.user),
         }
     return render(request, "sessions/overview.html", context)

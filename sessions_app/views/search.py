@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
+from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.search.places import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search.sessions import matching_sessions
@@ -72,7 +73,10 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     try:
         context["search"] = searched = search_for(search_id)
         context["matches"] = matching_sessions(
-            searched, SessionRecord.objects.on_record(), cursor=request.GET.get("cursor", ""), size=PAGE_MATCHES
+            searched,
+            access.readable_by(request.user, SessionRecord.objects.on_record()),
+            cursor=request.GET.get("cursor", ""),
+            size=PAGE_MATCHES,
         )
     except SearchGone as problem:
         return gone(request, problem)

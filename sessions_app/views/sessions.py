@@ -14,6 +14,7 @@ from memadmin.counting import COUNT_CAP
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.paging import BadCursor, count_ahead, page_by_key
 from memadmin.web.requests import OperatorRequest
+from sessions_app import access
 from sessions_app.forms import AttachForm, LabelForm, SelectionForm, SessionFilter, sentences
 from sessions_app.listing import with_previews, with_snippets
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, TextSearch
@@ -46,7 +47,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "page": page,
-        "sessions": with_previews(page.rows),
+        "sessions": with_previews(page.rows, reader=request.user),
         "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
@@ -61,14 +62,17 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     status = 200
     try:
         matches = matching_sessions(
-            searched, filters.queryset(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS
+            searched,
+            access.readable_by(request.user, filters.queryset()),
+            cursor=request.GET.get("cursor", ""),
+            size=PAGE_SESSIONS,
         )
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400
     except Unsearchable as problem:
         context["unsearchable"] = problem
     else:
-        context |= {"matches": matches, "sessions": with_snippets(matches.found)}
+        context |= {"matches": matches, "sessions": with_snippets(matches.found, reader=request.user)}
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 

@@ -69,7 +69,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
-    context |= {"page": page, "sessions": with_previews(page.rows), "holdings": holdings(records)}
+    context |= {"page": page, "sessions": with_previews(page.rows, reader=request.user), "holdings": holdings(records)}
     return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
 
 

@@ -1,0 +1,18 @@
+"""Who may open what: one function per kind of object. Unknown and not yours both answer 404."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.shortcuts import get_object_or_404
+
+from memadmin.accounts.grants.verbs import DECIDE
+from memadmin.accounts.models import ContentGrant
+
+
+def grant_for(user: User, grant_id: UUID) -> ContentGrant:
+    """A grant that somebody asked for, or may decide on. Raises Http404."""
+    theirs = Q() if user.has_perm(DECIDE) else Q(requested_by=user)
+    return get_object_or_404(ContentGrant.objects.with_people().filter(theirs), pk=grant_id)

@@ -1,0 +1,49 @@
+"""Ways to pick grants, named as the reader would say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models import Q
+
+if TYPE_CHECKING:
+    from memadmin.accounts.models import ContentGrant
+
+ANSWER_WITHIN = timedelta(hours=24)
+"""A request that nobody decided on lapses: the reason for it may be gone."""
+
+
+class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
+    def newest_first(self) -> ContentGrantQuerySet:
+        return self.order_by("-requested_at", "-id")
+
+    def asked_for_by(self, user: User) -> ContentGrantQuerySet:
+        return self.filter(requested_by=user)
+
+    def with_people(self) -> ContentGrantQuerySet:
+        """With the people and sessions a page names. One query more."""
+        return self.select_related("requested_by", "decided_by", "reviewed_by").prefetch_related("sessions")
+
+    def open_at(self, at: datetime) -> ContentGrantQuerySet:
+        """Grants that let their requester read at this instant: opened, neither over nor given back."""
+        return self.filter(opened_at__lte=at, expires_at__gt=at, ended_at__isnull=True)
+
+    def covering(self, record_ids: Iterable[UUID]) -> ContentGrantQuerySet:
+        return self.filter(sessions__record_id__in=list(record_ids)).distinct()
+
+    def awaiting_decision(self, at: datetime) -> ContentGrantQuerySet:
+        """Oldest first, so that nobody starves."""
+        waiting = self.filter(
+            opened_at__isnull=True, decided_at__isnull=True, ended_at__isnull=True, requested_at__gt=at - ANSWER_WITHIN
+        )
+        return waiting.order_by("requested_at", "id")
+
+    def awaiting_review(self, at: datetime) -> ContentGrantQuerySet:
+        """Grants that were used up and that nobody has looked at since, oldest first."""
+        is_over = Q(expires_at__lte=at) | Q(ended_at__isnull=False)
+        return self.filter(is_over, opened_at__isnull=False, reviewed_at__isnull=True).order_by("requested_at", "id")

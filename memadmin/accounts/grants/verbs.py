@@ -1,0 +1,159 @@
+"""Grants: leave to read locked sessions, asked for with a reason, opened for an hour at most, looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.timezone import now
+
+from memadmin.accounts.models import ContentGrant, GrantedSession
+
+DECIDE = "accounts.decide_grant"
+REQUEST = "accounts.request_grant"
+
+MINUTES = (15, 30, 60)
+SESSIONS_A_GRANT = 50
+"""A grant is about sessions that somebody can name; more would be a way round asking."""
+
+
+class GrantError(Exception):
+    """A step of a grant that cannot be taken; the message is a sentence for who tried."""
+
+
+class NotAllowed(GrantError):
+    """The rules keep this person from the step: their own grant, or no right to decide."""
+
+
+class AlreadyDecided(GrantError):
+    """Somebody was faster, or the grant is over; nothing was changed."""
+
+    def __init__(self, grant: ContentGrant) -> None:
+        self.grant = grant
+        decided = f"{grant.decided_by} decided on this request already" if grant.decided_by else "This request is over"
+        super().__init__(f"{decided}. Your decision was not saved.")
+
+
+@transaction.atomic
+def request_grant(
+    *, by: User, record_ids: Iterable[UUID], reason: str, ticket: str, explanation: str = "", minutes: int = MINUTES[0]
+) -> ContentGrant:
+    """Asks for leave to read sessions. Opens at once where no second person is asked for (MEMADMIN_GRANT_APPROVAL).
+
+    Raises GrantError when nothing, or too much, was listed.
+    """
+    wanted = sorted(set(record_ids))
+    if not wanted:
+        raise GrantError("No session was named. A grant is about sessions that are listed.")
+    if len(wanted) > SESSIONS_A_GRANT:
+        raise GrantError(f"A grant is about {SESSIONS_A_GRANT} sessions at most; these are {len(wanted)}.")
+    if minutes not in MINUTES:
+        raise GrantError("A grant is open for 15, 30 or 60 minutes.")
+    grant = ContentGrant.objects.create(
+        requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes
+    )
+    GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
+    if not settings.GRANT_APPROVAL:
+        open_for(grant, ["opened_at", "expires_at"])
+    grant.refresh_from_db()
+    return grant
+
+
+@transaction.atomic
+def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
+    """Opens the grant, from now on and for the minutes that were asked for. Raises NotAllowed or AlreadyDecided."""
+    grant = locked_for_decision(grant, by)
+    grant.decided_by, grant.decided_at = by, now()
+    open_for(grant, ["decided_by", "decided_at", "opened_at", "expires_at"])
+    return grant
+
+
+@transaction.atomic
+def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
+    """Raises NotAllowed or AlreadyDecided."""
+    grant = locked_for_decision(grant, by)
+    grant.decided_by, grant.decided_at = by, now()
+    grant.save(update_fields=["decided_by", "decided_at"])
+    return grant
+
+
+@transaction.atomic
+def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
+    """Ends it before its time: given back or withdrawn by who asked, or taken back by who may decide.
+
+    Ending what is over already changes nothing.
+    """
+    grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
+    if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
+        raise NotAllowed("This grant is somebody else's.")
+    if grant.state_at(now()) in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
+        grant.ended_at = now()
+        grant.save(update_fields=["ended_at"])
+    return grant
+
+
+@transaction.atomic
+def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
+    """Notes that somebody looked at what was read under a grant that is over. Raises NotAllowed or AlreadyDecided."""
+    grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
+    require_other_person(grant, by)
+    if grant.state_at(now()) != ContentGrant.State.OVER or grant.opened_at is None:
+        raise AlreadyDecided(grant)
+    grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
+    grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
+    return grant
+
+
+def locked_for_decision(grant: ContentGrant, by: User) -> ContentGrant:
+    grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
+    require_other_person(grant, by)
+    if grant.state_at(now()) != ContentGrant.State.WAITING:
+        raise AlreadyDecided(grant)
+    return grant
+
+
+def require_other_person(grant: ContentGrant, by: User) -> None:
+    """Two accounts with the same address are one person, whatever their names (ASVS 5.0, 2.3.5; four eyes)."""
+    if not by.is_active or not by.has_perm(DECIDE):
+        raise NotAllowed("Deciding on grants takes a role that you do not have.")
+    if by.pk == grant.requested_by_id or addresses_of(by) & addresses_of(grant.requested_by):
+        raise NotAllowed("You asked for this yourself. Somebody else has to decide.")
+
+
+def addresses_of(user: User) -> set[str]:
+    """Every e-mail address that this account has or has shown to be its own, lower-cased."""
+    verified = EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True)
+    known = {user.email, *verified}
+    return {address.casefold() for address in known if address}
+
+
+def open_for(grant: ContentGrant, columns: list[str]) -> None:
+    grant.opened_at = now()
+    grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
+    grant.save(update_fields=columns)
+
+
+def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
+    """The grants that are open for somebody, the next to end first.
+
+    Who decided is looked at again at each use: a grant ends with the right of who gave it. One query, one more for
+    each person who decided.
+    """
+    grants = ContentGrant.objects.asked_for_by(user).open_at(at or now()).with_people().order_by("expires_at", "id")
+    return [grant for grant in grants if still_stands(grant)]
+
+
+def still_stands(grant: ContentGrant) -> bool:
+    if grant.decided_by is None:
+        return not settings.GRANT_APPROVAL
+    return grant.decided_by.is_active and grant.decided_by.has_perm(DECIDE)
+
+
+def granted_records(user: User) -> set[UUID]:
+    """The sessions that somebody may read at this moment although they are locked."""
+    return {session.record_id for grant in open_grants(user) for session in grant.sessions.all()}

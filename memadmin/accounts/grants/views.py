@@ -1,0 +1,119 @@
+"""Grants on screen: one's own, those that wait for somebody, and one with what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.timezone import now
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.accounts.grants import access
+from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants.forms import ReviewForm
+from memadmin.accounts.models import ContentGrant
+from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.requests import OperatorRequest
+
+PAGE_GRANTS = 50
+WAITING_SHOWN = 50
+
+
+@require_safe
+@never_cache
+def grant_list(request: OperatorRequest) -> HttpResponse:
+    """What somebody asked for; for those who decide, also what waits for them."""
+    mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
+    context: dict[str, object] = {"moment": now(), "may_decide": request.user.has_perm(grants.DECIDE)}
+    status = 200
+    try:
+        context["page"] = page_by_key(mine, cursor=request.GET.get("cursor", ""), size=PAGE_GRANTS, salt="grants")
+    except BadCursor as problem:
+        context["bad_cursor"], status = problem, 400
+    if context["may_decide"]:
+        context |= waiting_for_somebody(now())
+    return render(request, "accounts/grants.html", context, status=status)
+
+
+def waiting_for_somebody(at: datetime) -> dict[str, object]:
+    every = ContentGrant.objects.with_people()
+    return {
+        "to_decide": every.awaiting_decision(at)[:WAITING_SHOWN],
+        "to_review": every.awaiting_review(at)[:WAITING_SHOWN],
+        "open": every.open_at(at).order_by("expires_at", "id")[:WAITING_SHOWN],
+    }
+
+
+@require_safe
+@never_cache
+def grant(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
+    return grant_page(request, access.grant_for(request.user, grant_id))
+
+
+def grant_page(
+    request: OperatorRequest,
+    shown: ContentGrant,
+    *,
+    problem: str = "",
+    form: ReviewForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "grant": shown,
+        "state": shown.state_at(now()),
+        "is_own": shown.requested_by_id == request.user.pk,
+        "may_decide": request.user.has_perm(grants.DECIDE) and shown.requested_by_id != request.user.pk,
+        "form": form or ReviewForm(),
+        "problem": problem,
+    }
+    return render(request, "accounts/grant.html", context, status=status)
+
+
+@require_POST
+@permission_required(grants.DECIDE, raise_exception=True)
+def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
+    return step(request, grant_id, grants.approve_grant, "The grant is open.")
+
+
+@require_POST
+@permission_required(grants.DECIDE, raise_exception=True)
+def refuse(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
+    return step(request, grant_id, grants.refuse_grant, "The request is refused.")
+
+
+@require_POST
+def end(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
+    return step(request, grant_id, grants.end_grant, "The grant is over.")
+
+
+@require_POST
+@permission_required(grants.DECIDE, raise_exception=True)
+def review(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
+    form = ReviewForm(request.POST)
+    if not form.is_valid():
+        return grant_page(request, access.grant_for(request.user, grant_id), form=form, status=422)
+    note = form.cleaned_data["note"]
+
+    def reviewed(shown: ContentGrant, *, by: object) -> ContentGrant:
+        return grants.review_grant(shown, by=request.user, note=note)
+
+    return step(request, grant_id, reviewed, "Reviewed.")
+
+
+def step(request: OperatorRequest, grant_id: UUID, take: Callable[..., ContentGrant], done: str) -> HttpResponse:
+    """Takes one step and shows the grant; where it cannot be taken, the page says why."""
+    shown = access.grant_for(request.user, grant_id)
+    try:
+        shown = take(shown, by=request.user)
+    except grants.AlreadyDecided as conflict:
+        return grant_page(request, conflict.grant, problem=str(conflict), status=409)
+    except grants.NotAllowed as refused:
+        return grant_page(request, shown, problem=str(refused), status=403)
+    messages.success(request, done)
+    return redirect(shown)

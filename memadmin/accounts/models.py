@@ -1,0 +1,129 @@
+"""Who may read what is locked, for how long, and who allowed it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from memadmin.accounts.grants import querysets
+
+LONGEST = timedelta(minutes=60)
+
+
+class ContentGrant(models.Model):
+    """Leave to read listed sessions for a short time ("breaking the glass"): asked for, decided, used, and looked at.
+
+    Its text columns are for people and can be erased; the audit log carries ids and codes only.
+    """
+
+    class Reason(models.TextChoices):
+        SUPPORT_CASE = "support_case", "a customer's case"
+        INCIDENT = "incident", "an incident"
+        SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
+        LEGAL = "legal", "a legal matter"
+        QUALITY = "quality", "a complaint about an agent"
+
+    class State(models.TextChoices):
+        """Where a grant stands; it follows from the columns and the clock, and is stored nowhere."""
+
+        WAITING = "waiting", "waits for a second person"
+        LAPSED = "lapsed", "nobody decided in time"
+        REFUSED = "refused", "refused"
+        OPEN = "open", "open"
+        OVER = "over", "over"
+        REVIEWED = "reviewed", "over and reviewed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants_requested"
+    )
+    requested_at = models.DateTimeField(db_default=Now(), editable=False)
+    reason = models.CharField(max_length=32, choices=Reason)
+    ticket = models.CharField(max_length=200)
+    explanation = models.TextField(max_length=2_000, blank=True)
+    minutes = models.PositiveSmallIntegerField(default=15)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="grants_decided", editable=False
+    )
+    decided_at = models.DateTimeField(null=True, editable=False)
+    opened_at = models.DateTimeField(null=True, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False)
+    ended_at = models.DateTimeField(null=True, editable=False)
+    reviewed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="grants_reviewed", editable=False
+    )
+    reviewed_at = models.DateTimeField(null=True, editable=False)
+    review_note = models.TextField(max_length=2_000, blank=True)
+
+    objects = querysets.ContentGrantQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(minutes__gte=1, minutes__lte=60), name="grant_at_most_an_hour"),
+            models.CheckConstraint(
+                condition=Q(opened_at__isnull=True, expires_at__isnull=True)
+                | Q(
+                    # Said aloud, because a comparison with NULL would let everything through.
+                    opened_at__isnull=False,
+                    expires_at__isnull=False,
+                    expires_at__gt=F("opened_at"),
+                    expires_at__lte=F("opened_at") + LONGEST,
+                ),
+                name="grant_open_at_most_an_hour",
+            ),
+            models.CheckConstraint(
+                condition=Q(decided_by__isnull=True) | ~Q(decided_by=F("requested_by")),
+                name="grant_not_decided_by_requester",
+            ),
+            models.CheckConstraint(
+                condition=Q(reviewed_by__isnull=True) | ~Q(reviewed_by=F("requested_by")),
+                name="grant_not_reviewed_by_requester",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index("requested_by", F("requested_at").desc(), F("id").desc(), name="grant_of_requester"),
+            models.Index(F("requested_at").desc(), F("id").desc(), name="grant_newest"),
+            models.Index("requested_at", "id", condition=Q(reviewed_at__isnull=True), name="grant_awaiting_somebody"),
+        ]
+        permissions: ClassVar = [
+            ("request_grant", "Can ask for access to locked sessions"),
+            ("decide_grant", "Can decide on and review other people's grants"),
+        ]
+
+    def __str__(self) -> str:
+        return f"grant {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("accounts:grant", args=[self.pk])
+
+    def state_at(self, at: datetime) -> State:
+        if self.reviewed_at:
+            return self.State.REVIEWED
+        if self.opened_at:
+            is_over = self.ended_at or not self.expires_at or self.expires_at <= at
+            return self.State.OVER if is_over else self.State.OPEN
+        if self.decided_at or self.ended_at:
+            return self.State.REFUSED if self.decided_at else self.State.OVER
+        return self.State.WAITING if self.requested_at > at - querysets.ANSWER_WITHIN else self.State.LAPSED
+
+
+class GrantedSession(models.Model):
+    """One session that a grant is about, by the UUID of its registry row."""
+
+    grant = models.ForeignKey(ContentGrant, on_delete=models.CASCADE, related_name="sessions")
+    record_id = models.UUIDField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["grant", "record_id"], name="session_once_in_a_grant"),
+        ]
+
+    def __str__(self) -> str:
+        return f"session {self.record_id} of grant {self.grant_id}"

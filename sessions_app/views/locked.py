@@ -1,0 +1,92 @@
+"""Locked sessions: what is shown instead of their words, asking for a grant, locking and unlocking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRefresh
+
+from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants.forms import GrantForm
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.forms import SelectionForm, sentences
+from sessions_app.models import SessionRecord
+from sessions_app.services import sessions
+from sessions_app.views.answers import refused, way_back
+
+
+class LockedSessions:
+    """Middleware: every view that meets a locked session answers alike, with the page that asks for a grant."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: OperatorRequest, problem: Exception) -> HttpResponse | None:
+        if not isinstance(problem, access.NeedsGrant):
+            return None
+        if request.htmx and not request.htmx.boosted:
+            # A part of a page that is open although the grant is over: loaded again, the whole of it goes.
+            return HttpResponseClientRefresh()
+        return locked_page(request, problem.record, GrantForm(initial={"ticket": problem.record.ticket}), status=403)
+
+
+def locked_page(
+    request: OperatorRequest, record: SessionRecord, form: GrantForm, *, problem: str = "", status: int
+) -> HttpResponse:
+    context = {"record": record, "form": form, "problem": problem, "may_ask": request.user.has_perm(grants.REQUEST)}
+    response = render(request, "sessions/locked.html", context, status=status)
+    response["Cache-Control"] = "no-store, private"
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(grants.REQUEST, raise_exception=True)
+def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """Asks for a grant for one session, with what was typed kept where something is missing."""
+    record = access.record_for(request.user, record_id)
+    if request.method != "POST":
+        return locked_page(request, record, GrantForm(initial={"ticket": record.ticket}), status=200)
+    form = GrantForm(request.POST)
+    if not form.is_valid():
+        return locked_page(request, record, form, status=422)
+    try:
+        grant = grants.request_grant(by=request.user, record_ids=[record.pk], **form.cleaned_data)
+    except grants.GrantError as refusal:
+        return locked_page(request, record, form, problem=str(refusal), status=422)
+    if grant.opened_at:
+        return redirect(record)
+    messages.success(request, "Asked. The session opens when somebody with the right to decide has approved.")
+    return redirect(grant)
+
+
+@require_POST
+@permission_required("sessions_app.mark_sensitive", raise_exception=True)
+def lock(request: OperatorRequest) -> HttpResponse:
+    return marked(request, sessions.mark_sensitive, "locked; reading them takes a grant from now on")
+
+
+@require_POST
+@permission_required("sessions_app.mark_sensitive", raise_exception=True)
+def unlock(request: OperatorRequest) -> HttpResponse:
+    return marked(request, sessions.unmark_sensitive, "unlocked")
+
+
+def marked(request: OperatorRequest, verb: Callable[..., int], done: str) -> HttpResponse:
+    form = SelectionForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    count = verb(form.cleaned_data["session"], by=request.user)
+    messages.success(request, f"{count} session{'' if count == 1 else 's'} {done}.")
+    return redirect(way_back(request))
