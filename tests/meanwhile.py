@@ -8,9 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import psycopg
 from django.db import connection
 
 T = TypeVar("T")
+
+PATIENCE_SECONDS = 30
 
 
 @contextmanager
@@ -30,12 +33,32 @@ def somebody_else() -> Any:
         yield start
 
 
-def wait_until_blocked(someone: Future[Any]) -> None:
-    """Returns when somebody waits for a lock in this database; fails when they got through instead."""
-    while not someone.done():
+def wait_until_blocked(someone: Future[Any], *, by: psycopg.Connection | None = None) -> None:
+    """Returns when somebody waits for a lock (of a connection); fails when they got through instead."""
+    if not comes_to_wait(someone, by=by):
+        raise AssertionError(f"nothing blocked it: {someone.exception() or someone.result()!r}")
+
+
+def comes_to_wait(
+    someone: Future[Any], *, on: psycopg.Connection | None = None, by: psycopg.Connection | None = None
+) -> bool:
+    """Whether somebody came to wait for a lock before they were done: anybody, or who is on a connection; of anybody,
+    or of who is on another."""
+    # In this database only: another process of the test run has one of its own on the same server.
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    if on is not None:
+        waiting += f" AND pid = {on.info.backend_pid}"
+    if by is not None:
+        waiting += f" AND {by.info.backend_pid} = ANY(pg_blocking_pids(pid))"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if someone.done():
+            return False
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            # In a transaction the view would show the same again and again.
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute(waiting)
             if cursor.fetchone() != (0,):
-                return
+                return True
         time.sleep(0.01)
-    raise AssertionError(f"nothing blocked it: {someone.exception() or someone.result()!r}")
+    raise AssertionError("they neither ended nor waited")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from time import monotonic, sleep
 from typing import Any, LiteralString
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from psycopg import sql
+from psycopg.errors import LockNotAvailable
 
 from memadmin.counting import COUNT_CAP
 from sessions_app import registry
@@ -28,8 +30,17 @@ from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS,
 BATCH_ITEMS = 100
 """How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
 
-ERASE_LOCK_TIMEOUT = "5s"
-"""How long an erasure waits for an agent that holds the session. Longer than any ordinary write takes."""
+ERASE_TURN = "300ms"
+"""How long an erasure stands in line for one lock, before it lets go of all it has and begins again.
+
+Well below PostgreSQL's deadlock_timeout, 1 s unless somebody changed it: where an agent and we wait for each other, it
+must be us who gives way, before PostgreSQL finds out and ends the write of either.
+"""
+
+ERASE_PAUSE = timedelta(milliseconds=20)
+
+ERASE_PATIENCE = timedelta(seconds=5)
+"""How long an erasure tries. Longer than any ordinary write takes."""
 
 EMPTY = sql.SQL("")
 
@@ -171,11 +182,25 @@ class SQLAlchemyBackend:
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
     def erase_session(self, session_id: str) -> int:
-        """Raises SessionBusy when agents hold the session for longer than ERASE_LOCK_TIMEOUT."""
+        """Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE."""
+        give_up_at = monotonic() + ERASE_PATIENCE.total_seconds()
+        with in_plain_words(self.store):
+            while True:
+                try:
+                    with transaction.atomic():
+                        return self._erase_now(session_id)
+                except OperationalError as problem:
+                    if not isinstance(problem.__cause__, LockNotAvailable) or monotonic() > give_up_at:
+                        raise
+                # Who waited for us has to be quicker than our next try.
+                sleep(ERASE_PAUSE.total_seconds())
+
+    def _erase_now(self, session_id: str) -> int:
         wanted = {"session_id": session_id}
-        with in_plain_words(self.store), transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_LOCK_TIMEOUT])
-            # A writer holds the session row, then the registry row; in any other order the two of us would deadlock.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
+            # A writer holds the session row, then the registry row; so do we. Where the session is born meanwhile, or
+            # somebody stands between us in line, we still come to wait for each other: then ERASE_TURN ends it.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
             record = SessionRecord(store=self.store, session_id=session_id)
             SessionRecord.objects.bulk_create([record], ignore_conflicts=True)

@@ -6,9 +6,8 @@ without its unique key, the same interleaving leaves rows behind.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import psycopg
@@ -25,9 +24,9 @@ from sessions_app.registry.fence import triggers_for
 from sessions_app.registry.tables import look_at
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store, in_sdk, run_sql, second_connection, value_of
+from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
-PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def erase_during_a_write(store: SessionStore, writer: psycopg.Connection) -> Out
     writer.execute("SELECT FROM agent_sessions WHERE session_id = 'race' FOR UPDATE")
     with ThreadPoolExecutor(1) as threads:
         erasure = threads.submit(erase, store, "race")
-        waited = waits_for(writer, erasure)
+        waited = comes_to_wait(erasure, by=writer)
         writer.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('race', '{}')")
         writer.commit()
         erasure.result(PATIENCE_SECONDS)
@@ -72,20 +71,6 @@ def erase(store: SessionStore, session_id: str) -> int:
         return backend_for(store).erase_session(session_id)
     finally:
         connection.close()
-
-
-def waits_for(writer: psycopg.Connection, erasure: Future[int]) -> bool:
-    """Whether the erasure came to wait for the writer; False when it went through instead."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if erasure.done():
-            return False
-        if value_of(
-            f"SELECT count(*) FROM pg_stat_activity WHERE {writer.info.backend_pid} = ANY(pg_blocking_pids(pid))"
-        ):
-            return True
-        time.sleep(0.01)
-    raise AssertionError("the erasure neither ended nor waited for the writer")
 
 
 def cleared_before() -> None:
