@@ -79,8 +79,9 @@ NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s
 
 WRITE = re.compile(
     r"""\s*(?:/\*.*?\*/\s*)*
-    (?:(?:INSERT\s+INTO|UPDATE(?:\s+ONLY)?|DELETE\s+FROM(?:\s+ONLY)?)\s+(?P<table>"(?:[^"]|"")+"|\w+)(?!\s*\.)
-    |(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|WITH|DO|CALL|COPY)\b)""",
+    (?:WITH\b(?=.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b)
+    |(?:INSERT\s+INTO|UPDATE(?:\s+ONLY)?|DELETE\s+FROM(?:\s+ONLY)?)\s+(?P<table>"(?:[^"]|"")+"|\w+)(?!\s*\.)
+    |(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY)\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 
@@ -95,12 +96,29 @@ def name_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, c
     if _acting.get() is None or not may_be_governed(sql):
         return execute(sql, params, many, context)
     actor = current_actor()
-    if actor is None:
+    if actor is None or not has_log(connection):
         return execute(sql, params, many, context)
     with transaction.atomic(using=connection.alias, savepoint=False):
         with connections[connection.alias].cursor() as cursor:
             cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns])
         return execute(sql, params, many, context)
+
+
+_with_log: set[tuple[str, str]] = set()
+"""Databases that were seen to have the log, by alias and name: they do not lose it again."""
+
+
+def has_log(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the log's migrations ran: before that, `migrate` itself writes rows. A query until they did."""
+    database = (connection.alias, str(connection.settings_dict["NAME"]))
+    if database not in _with_log:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass('audit_actor') IS NOT NULL")
+            row = cursor.fetchone()
+        if not row or not row[0]:
+            return False
+        _with_log.add(database)
+    return True
 
 
 def may_be_governed(sql: str) -> bool:
