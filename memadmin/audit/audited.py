@@ -9,3 +9,14 @@ ACCESS_DENIED = declare(
     "Somebody signed in asked for a page, or for an object by its id, that is not theirs.",
     reasons=("forbidden", "not_found"),
 )
+KEY_ROTATED = declare(
+    "key.rotated",
+    "Checkpoints are signed with another key from here on.",
+    reasons=("signed_in", "not_signed_in"),
+)
+EPOCH_BEGUN = declare(
+    "log.epoch_begun",
+    "The log goes on from an older state, after a restore; later events that were anchored outside are not in it.",
+    counters=("epoch", "size", "lost_size"),
+    reasons=("restored_backup", "moved", "test_of_restore"),
+)

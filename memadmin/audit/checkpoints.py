@@ -1,0 +1,87 @@
+"""Signed statements of the tree's root, written by whoever holds the sequencer's lock."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+
+from django.db import connection
+
+from memadmin.audit import keys, notes
+from memadmin.audit.models import AuditCheckpoint
+from memadmin.audit.notes import Checkpoint, Note, SigningKey
+from memadmin.audit.tree import Frontier
+
+MOST_EVENTS = 1000
+LONGEST = timedelta(minutes=1)
+"""No event waits longer, or behind more others, for a checkpoint that covers it."""
+
+
+def latest() -> Checkpoint | None:
+    """What the newest checkpoint says. One query."""
+    row = AuditCheckpoint.objects.order_by("-size").first()
+    return Checkpoint.parse(Note.parse(row.note).text) if row else None
+
+
+def covering(size: int) -> AuditCheckpoint | None:
+    """The smallest checkpoint of at least this size. One query."""
+    return AuditCheckpoint.objects.filter(size__gte=size).order_by("size").first()
+
+
+def is_due(size: int, before: Checkpoint | None, now: datetime) -> bool:
+    """Whether a tree of this size needs a checkpoint by now."""
+    if before is None:
+        return size > 0
+    return size >= before.size + MOST_EVENTS or (size > before.size and now >= before.at + LONGEST)
+
+
+def signer(before: Checkpoint | None) -> SigningKey | None:
+    """The key of today, under the name of this log: the origin of its first checkpoint."""
+    return keys.signing_key(before.origin if before else f"memadmin/{uuid.uuid4().hex}")
+
+
+def is_new_key(key: SigningKey, before: Checkpoint | None) -> bool:
+    return before is not None and before.key.key != key.public.key
+
+
+def signs_in(key: SigningKey, before: Checkpoint | None) -> SigningKey | None:
+    """The key of yesterday, if it is still set and really is the one before `key`."""
+    former = keys.signing_key_before(key.name)
+    if before and former and is_new_key(key, before) and former.public.key == before.key.key:
+        return former
+    return None
+
+
+def write(
+    tree: Frontier,
+    key: SigningKey,
+    before: Checkpoint | None,
+    now: datetime,
+    *,
+    replaced: tuple[int, bytes] | None = None,
+) -> Checkpoint:
+    """Signs the root of the tree as it is, and inserts it. With `replaced` a new epoch begins. One query."""
+    epoch = before.epoch if before else 1
+    checkpoint = Checkpoint(
+        origin=key.name,
+        size=tree.size,
+        root=tree.root(),
+        at=now,
+        key=key.public,
+        epoch=epoch + 1 if replaced else epoch,
+        replaced=replaced,
+    )
+    former = signs_in(key, before)
+    note = notes.sign(checkpoint, key, *([former] if former else []))
+    AuditCheckpoint.objects.create(
+        size=checkpoint.size, root=checkpoint.root, at=now, key_id=checkpoint.key.id, note=note
+    )
+    return checkpoint
+
+
+def database_now() -> datetime:
+    """The time by the clock that stamps the events; it goes on within a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now

@@ -1,0 +1,141 @@
+"""Gives committed events their places in the tree.
+
+Events are numbered when they are inserted and become visible when their transaction commits, in another order. So
+there is no number up to which everything is known: a trigger notes each event in `audit_pending`, and whatever is
+visible there is taken, however low its number. The note is removed in the transaction that writes the leaf.
+
+Any number of processes may run this. Whoever gets the lock works, for one batch; it is given back by the end of the
+transaction, however that comes, so a killed sequencer leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import Error, connection, transaction
+
+from memadmin.audit import checkpoints, stored
+from memadmin.audit.actors import Actor, acting
+from memadmin.audit.audited import KEY_ROTATED
+from memadmin.audit.canonical import leaf_of
+from memadmin.audit.models import AuditEvent, AuditPending
+from memadmin.audit.notes import Checkpoint
+from memadmin.audit.recording import record
+
+LOCK = 0x6D656D61
+"""Of PostgreSQL's advisory locks: who holds it sequences."""
+
+MOST_EVENTS = 1000
+POLL_SECONDS = 0.1
+TICK_SECONDS = 1.0
+"""How often it is looked whether a checkpoint is due while nothing happens."""
+PAUSE_SECONDS = 1.0
+"""After a failure."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one turn did."""
+
+    size: int
+    """Of the tree, after it."""
+    events: Sequence[AuditEvent] = ()
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.events) >= MOST_EVENTS
+
+
+class Sequencer:
+    """One candidate. Not shared between threads."""
+
+    def step(self, *, is_last: bool = False) -> Batch | None:
+        """Takes up to 1,000 events; None when another candidate is at work. About eight queries.
+
+        A checkpoint is written when one is due, and with `is_last` for anything that has none.
+        """
+        with acting(Actor("job", "sequencer")), transaction.atomic():
+            if not self._may_lead():
+                return None
+            before = checkpoints.latest()
+            key = checkpoints.signer(before)
+            is_new_key = key is not None and checkpoints.is_new_key(key, before)
+            if key and is_new_key:
+                reason = "signed_in" if checkpoints.signs_in(key, before) else "not_signed_in"
+                record(
+                    KEY_ROTATED, reason_code=reason, details={"from": str(before and before.key), "to": str(key.public)}
+                )
+            events = self._pending()
+            tree = stored.frontier()
+            if events:
+                stored.write(tree, [(event.number, leaf_of(event)) for event in events])
+                AuditPending.objects.filter(number__in=[event.number for event in events]).delete()
+            now = checkpoints.database_now()
+            wants_checkpoint = is_new_key or checkpoints.is_due(tree.size, before, now)
+            if is_last:
+                wants_checkpoint |= tree.size > (before.size if before else 0)
+            written = checkpoints.write(tree, key, before, now) if key and wants_checkpoint else None
+            return Batch(tree.size, events, written)
+
+    def run(self, stop: threading.Event) -> None:
+        """Works until it is told to stop, whatever happens to the database meanwhile."""
+        ticked = 0.0
+        try:
+            while not stop.is_set():
+                try:
+                    is_time = time.monotonic() >= ticked + TICK_SECONDS
+                    if not is_time and not AuditPending.objects.order_by("number")[:1]:
+                        stop.wait(POLL_SECONDS)
+                        continue
+                    batch = self.step()
+                    ticked = time.monotonic()
+                    if not (batch and batch.is_full):
+                        stop.wait(POLL_SECONDS)
+                except Error as problem:
+                    logger.warning("The sequencer could not work, and tries again: %s", problem)
+                    connection.close()
+                    stop.wait(PAUSE_SECONDS)
+            self.finish()
+        finally:
+            connection.close()
+
+    def finish(self) -> Batch | None:
+        """Takes what is left and signs it, so that a log that rests is covered to its end."""
+        try:
+            while (batch := self.step(is_last=True)) and batch.is_full:
+                pass
+        except Error as problem:
+            logger.warning("The sequencer could not finish: %s", problem)
+            return None
+        return batch
+
+    def _may_lead(self) -> bool:
+        # In a statement of its own: what is read after it must be what the last leader has written.
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+            may: bool = cursor.fetchone()[0]
+        return may
+
+    def _pending(self) -> list[AuditEvent]:
+        """Events of committed transactions, in the order of their numbers, so that those of one keep theirs."""
+        numbers = AuditPending.objects.order_by("number").values_list("number", flat=True)[:MOST_EVENTS]
+        return list(AuditEvent.objects.filter(number__in=list(numbers)).order_by("number"))
+
+
+def oldest_unsequenced() -> timedelta | None:
+    """How long ago the first event was inserted that has no place yet; None when all have one. One query, one row."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT clock_timestamp() - event.at FROM audit_pending JOIN audit_event AS event USING (number)"
+            " ORDER BY number LIMIT 1"
+        )
+        found: tuple[timedelta] | None = cursor.fetchone()
+    return found[0] if found else None

@@ -1,0 +1,87 @@
+"""The tree as the tables keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from memadmin.audit.models import AuditLeaf
+from memadmin.audit.tree import Frontier, Node, Span
+
+READ_SPANS = """
+SELECT span.number, found.index, found.hash
+FROM unnest(%(starts)s::bigint[], %(stops)s::bigint[]) WITH ORDINALITY AS span (start, stop, number)
+CROSS JOIN LATERAL (
+    SELECT index, hash FROM audit_leaf WHERE index >= span.start AND index < span.stop
+) AS found
+WHERE (%(levels)s::int[])[span.number] = 0
+UNION ALL
+SELECT span.number, found.index, found.hash
+FROM unnest(%(starts)s::bigint[], %(stops)s::bigint[]) WITH ORDINALITY AS span (start, stop, number)
+CROSS JOIN LATERAL (
+    SELECT index, hash FROM audit_node
+    WHERE level = (%(levels)s::int[])[span.number] AND index >= span.start AND index < span.stop
+) AS found
+WHERE (%(levels)s::int[])[span.number] > 0
+ORDER BY 1, 2
+"""
+INSERT_LEAVES = """
+INSERT INTO audit_leaf (index, event_number, hash)
+SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[])
+"""
+INSERT_NODES = """
+INSERT INTO audit_node (level, index, hash) SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
+"""
+
+
+class TreeDamaged(Exception):
+    """Leaves or nodes that must be there are not: `verify_audit` says what happened."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(
+            f"The audit log's tree lacks hashes of level {span.level} between {span.start} and {span.stop}:"
+            " run verify_audit."
+        )
+
+
+def size() -> int:
+    """How many leaves the tree has. One query, of one row."""
+    last = AuditLeaf.objects.order_by("-index").values_list("index", flat=True).first()
+    return 0 if last is None else last + 1
+
+
+def read(spans: Sequence[Span]) -> list[Sequence[bytes]]:
+    """Hashes for the functions of `tree`. One query. Raises TreeDamaged."""
+    columns = {
+        "levels": [span.level for span in spans],
+        "starts": [span.start for span in spans],
+        "stops": [span.stop for span in spans],
+    }
+    found: list[list[bytes]] = [[] for _ in spans]
+    with connection.cursor() as cursor:
+        cursor.execute(READ_SPANS, columns)
+        for number, _, hash_ in cursor:
+            found[number - 1].append(bytes(hash_))
+    for span, hashes in zip(spans, found, strict=True):
+        if len(hashes) != span.stop - span.start:
+            raise TreeDamaged(span)
+    return [*found]
+
+
+def frontier() -> Frontier:
+    """The right edge of the tree, to append to. Two queries. Raises TreeDamaged."""
+    return Frontier.of(size(), read)
+
+
+def write(frontier: Frontier, leaves: Sequence[tuple[int, bytes]]) -> None:
+    """Appends leaves, given as event number and hash. One query, and one more where they complete a node."""
+    first, nodes = frontier.size, list[Node]()
+    for _, hash_ in leaves:
+        nodes += frontier.append(hash_)
+    numbers, hashes = zip(*leaves, strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_LEAVES, [list(range(first, frontier.size)), list(numbers), list(hashes)])
+        if nodes:
+            levels, indexes = [node.level for node in nodes], [node.index for node in nodes]
+            cursor.execute(INSERT_NODES, [levels, indexes, [node.hash for node in nodes]])

@@ -1,0 +1,58 @@
+"""Events to try things with, and connections beside the one of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from django.db import connection, transaction
+
+from memadmin import audit
+from memadmin.audit import types
+from memadmin.audit.models import AuditEvent, AuditLeaf, AuditPending
+
+TRIED = types.declare("test.tried", "Only tests try this.", counters=("items",))
+
+INSERT = (
+    "INSERT INTO audit_event (type, actor_kind, shown, outcome, counters)"
+    " VALUES ('test.tried', 'database', '{}', 'succeeded', '{\"items\": 1}') RETURNING number"
+)
+
+
+def record_events(count: int, **columns: Any) -> list[UUID]:
+    """That many events, of one committed transaction."""
+    with transaction.atomic():
+        return [audit.record(TRIED, counters={"items": number}, **columns) for number in range(count)]
+
+
+@contextmanager
+def another_connection() -> Iterator[psycopg.Connection[Any]]:
+    """To the same database, in its own transaction, which is rolled back unless it is committed."""
+    with connection.cursor() as cursor:
+        # Whoever is the first to write as this role holds up the others until the commit.
+        cursor.execute("SELECT memadmin_actor('database', session_user)")
+    with psycopg.connect(**connection.get_connection_params()) as beside:
+        try:
+            yield beside
+        finally:
+            beside.rollback()
+
+
+def insert_event(beside: psycopg.Connection[Any]) -> int:
+    """An event of whoever is connected; returns its number."""
+    row = beside.execute(INSERT).fetchone()
+    assert row
+    return int(row[0])
+
+
+def assert_sequenced() -> None:
+    """Every event has one place, and every place is taken."""
+    assert not AuditPending.objects.exists()
+    indexes = list(AuditLeaf.objects.order_by("index").values_list("index", flat=True))
+    assert indexes == list(range(len(indexes)))
+    assert sorted(AuditLeaf.objects.values_list("event_number", flat=True)) == sorted(
+        AuditEvent.objects.values_list("number", flat=True)
+    )
