@@ -44,7 +44,13 @@ class LockedSessions:
 def locked_page(
     request: OperatorRequest, record: SessionRecord, form: GrantForm, *, problem: str = "", status: int
 ) -> HttpResponse:
-    context = {"record": record, "form": form, "problem": problem, "may_ask": request.user.has_perm(grants.REQUEST)}
+    context = {
+        "record": record,
+        "form": form,
+        "problem": problem,
+        "may_ask": request.user.has_perm(grants.REQUEST),
+        "waiting": grants.waiting_for(request.user, record.pk),
+    }
     response = render(request, "sessions/locked.html", context, status=status)
     response["Cache-Control"] = "no-store, private"
     return response

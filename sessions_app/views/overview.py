@@ -6,9 +6,12 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.models import ContentGrant
 from memadmin.counting import COUNT_CAP
 from memadmin.web.requests import OperatorRequest
 from sessions_app.listing import with_previews
@@ -31,5 +34,11 @@ def overview(request: OperatorRequest) -> HttpResponse:
             "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
             "sessions": with_previews(on_record.newest_first().with_names()[:NEWEST_SESSIONS], reader=request.user),
+        }
+    if request.user.has_perm(grants.DECIDE):
+        every = ContentGrant.objects.exclude(requested_by=request.user)
+        context |= {
+            "grants_to_decide": every.awaiting_decision(now())[:COUNT_CAP].count(),
+            "grants_to_review": every.awaiting_review(now())[:COUNT_CAP].count(),
         }
     return render(request, "sessions/overview.html", context)

@@ -16,6 +16,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs
 from memadmin.accounts.models import ContentGrant
+from memadmin.audit.models import AuditDetail, AuditEvent
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session
@@ -177,6 +178,30 @@ def test_where_nobody_else_is_asked_it_opens_at_once_and_is_reviewed_all_the_sam
 def test_nonsense_is_refused_with_a_sentence(changed: dict[str, Any], sentence: str, support: User) -> None:
     with pytest.raises(verbs.GrantError, match=sentence):
         asked(support, **changed)
+
+
+def test_each_step_is_an_event_with_words_only_in_the_details(support: User, compliance: User) -> None:
+    grant = asked(support, explanation="the pump failed", ticket="T-77")
+    verbs.approve_grant(grant, by=compliance)
+    verbs.end_grant(grant, by=compliance)
+    verbs.review_grant(grant, by=compliance, note="read what was needed")
+    events = AuditEvent.objects.filter(type__startswith="grant.").order_by("number")
+    assert [(event.type, event.reason_code) for event in events if ".row_" not in event.type] == [
+        ("grant.requested", "support_case"),
+        ("grant.opened", "approved"),
+        ("grant.ended", "taken_back"),
+        ("grant.reviewed", ""),
+    ]
+    assert {event.object_ref for event in events} == {grant.pk}
+    details = AuditDetail.objects.get(event=events[0]).details
+    assert "the pump failed" in details
+    assert "T-77" in details
+
+
+def test_a_step_that_fails_leaves_neither_grant_nor_event(support: User) -> None:
+    with pytest.raises(verbs.NotAllowed):
+        verbs.approve_grant(asked(support), by=support)
+    assert not AuditEvent.objects.filter(type="grant.opened").exists()
 
 
 # The pages

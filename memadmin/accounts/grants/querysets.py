@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -33,8 +32,8 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
         """Grants that let their requester read at this instant: opened, neither over nor given back."""
         return self.filter(opened_at__lte=at, expires_at__gt=at, ended_at__isnull=True)
 
-    def covering(self, record_ids: Iterable[UUID]) -> ContentGrantQuerySet:
-        return self.filter(sessions__record_id__in=list(record_ids)).distinct()
+    def about(self, record_id: UUID) -> ContentGrantQuerySet:
+        return self.filter(sessions__record_id=record_id)
 
     def awaiting_decision(self, at: datetime) -> ContentGrantQuerySet:
         """Oldest first, so that nobody starves."""

@@ -12,6 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.timezone import now
 
+from memadmin import audit
+from memadmin.accounts import audited
 from memadmin.accounts.models import ContentGrant, GrantedSession
 
 DECIDE = "accounts.decide_grant"
@@ -58,8 +60,17 @@ def request_grant(
         requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes
     )
     GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
+    audit.record(
+        audited.GRANT_REQUESTED,
+        by=by,
+        target=grant,
+        shown=wanted,
+        reason_code=reason,
+        counters={"sessions": len(wanted), "minutes": minutes},
+        details={"ticket": ticket, "explanation": explanation},
+    )
     if not settings.GRANT_APPROVAL:
-        open_for(grant, ["opened_at", "expires_at"])
+        open_for(grant, ["opened_at", "expires_at"], by=by, reason_code="no_approval_needed")
     grant.refresh_from_db()
     return grant
 
@@ -69,7 +80,7 @@ def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     """Opens the grant, from now on and for the minutes that were asked for. Raises NotAllowed or AlreadyDecided."""
     grant = locked_for_decision(grant, by)
     grant.decided_by, grant.decided_at = by, now()
-    open_for(grant, ["decided_by", "decided_at", "opened_at", "expires_at"])
+    open_for(grant, ["decided_by", "decided_at", "opened_at", "expires_at"], by=by, reason_code="approved")
     return grant
 
 
@@ -79,6 +90,7 @@ def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     grant = locked_for_decision(grant, by)
     grant.decided_by, grant.decided_at = by, now()
     grant.save(update_fields=["decided_by", "decided_at"])
+    audit.record(audited.GRANT_REFUSED, by=by, target=grant)
     return grant
 
 
@@ -91,9 +103,13 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
     if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
         raise NotAllowed("This grant is somebody else's.")
-    if grant.state_at(now()) in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
+    state = grant.state_at(now())
+    if state in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
         grant.ended_at = now()
         grant.save(update_fields=["ended_at"])
+        own_step = "given_back" if state == ContentGrant.State.OPEN else "withdrawn"
+        reason_code = own_step if by.pk == grant.requested_by_id else "taken_back"
+        audit.record(audited.GRANT_ENDED, by=by, target=grant, reason_code=reason_code)
     return grant
 
 
@@ -106,6 +122,7 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
         raise AlreadyDecided(grant)
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
     grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
+    audit.record(audited.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     return grant
 
 
@@ -132,10 +149,13 @@ def addresses_of(user: User) -> set[str]:
     return {address.casefold() for address in known if address}
 
 
-def open_for(grant: ContentGrant, columns: list[str]) -> None:
+def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: str) -> None:
     grant.opened_at = now()
     grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
     grant.save(update_fields=columns)
+    listed = list(grant.sessions.values_list("record_id", flat=True))
+    counters = {"sessions": len(listed), "minutes": grant.minutes}
+    audit.record(audited.GRANT_OPENED, by=by, target=grant, shown=listed, reason_code=reason_code, counters=counters)
 
 
 def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
@@ -152,6 +172,11 @@ def still_stands(grant: ContentGrant) -> bool:
     if grant.decided_by is None:
         return not settings.GRANT_APPROVAL
     return grant.decided_by.is_active and grant.decided_by.has_perm(DECIDE)
+
+
+def waiting_for(user: User, record_id: UUID) -> ContentGrant | None:
+    """The request of somebody about a session that nobody has decided on yet, the oldest."""
+    return ContentGrant.objects.asked_for_by(user).about(record_id).awaiting_decision(now()).first()
 
 
 def granted_records(user: User) -> set[UUID]:
