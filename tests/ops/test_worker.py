@@ -20,6 +20,7 @@ from procrastinate.contrib.django import app
 
 from memadmin import environment
 from memadmin.embedded.server import EmbeddedServer, server_for
+from tests.audit import events
 from tests.processes import kill
 
 
@@ -96,6 +97,47 @@ def test_it_works_on_when_the_embedded_server_was_killed(worker: subprocess.Pope
     kill(server.ensure_running().pid)
     wait_for_a_job_after(last, server)
     assert worker.poll() is None
+
+
+@pytest.mark.slow
+def test_audit_events_get_their_places_also_after_the_embedded_server_was_killed(
+    worker: subprocess.Popen[str], server: EmbeddedServer
+) -> None:
+    for _ in range(2):
+        number = insert_event(server)
+        deadline = time.monotonic() + 90
+        while not has_a_place(number, server):
+            assert time.monotonic() < deadline, "The worker sequences nothing."
+            time.sleep(0.2)
+        kill(server.ensure_running().pid)
+
+
+def insert_event(server: EmbeddedServer) -> int:
+    with psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin") as connection:
+        return events.insert_event(connection)
+
+
+def has_a_place(number: int, server: EmbeddedServer) -> bool:
+    with psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin") as connection:
+        leaf = "SELECT FROM audit_leaf WHERE event_number = %s"
+        return connection.execute(leaf, [number]).fetchone() is not None
+
+
+@pytest.mark.slow
+def test_asked_to_stop_it_leaves_no_event_without_a_place(
+    worker: subprocess.Popen[str], server: EmbeddedServer
+) -> None:
+    number = insert_event(server)
+    worker.terminate()
+    assert worker.wait(60) == 0
+    assert has_a_place(number, server)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_its_sequencer_a_worker_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memadmin.audit.sequencer.Sequencer.run", lambda self, stop: None)
+    with pytest.raises(CommandError, match="stopped without being asked to"):
+        call_command("worker")
 
 
 @pytest.mark.django_db(transaction=True)

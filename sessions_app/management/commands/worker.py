@@ -1,10 +1,12 @@
-"""`worker`: runs background jobs until it is asked to stop."""
+"""`worker`: runs background jobs, and the audit log's sequencer beside them, until it is asked to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +20,7 @@ from procrastinate.job_context import JobContext
 from procrastinate.worker import Worker
 
 from memadmin import audit
+from memadmin.audit.sequencer import Sequencer
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
 
@@ -63,7 +66,8 @@ async def work_until_asked_to_stop() -> bool:
             loop.add_signal_handler(signal.SIGINT, stop)
             loop.add_signal_handler(signal.SIGTERM, stop)
             # Cancelled, it lets running jobs end, up to the limit in PROCRASTINATE_WORKER_DEFAULTS.
-            await asyncio.wait([work])
+            async with sequencing(work):
+                await asyncio.wait([work])
             if not work.cancelled():
                 work.result()
     return was_asked
@@ -73,3 +77,19 @@ async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, wor
     """What a job changes is the job's doing, in the audit log too."""
     with audit.acting(audit.Actor("job", str(context.job.task_name).rpartition(".")[2])):
         return await run()
+
+
+@asynccontextmanager
+async def sequencing(work: asyncio.Task[None]) -> AsyncIterator[None]:
+    """Sequences audit events in a thread until the work is over, and once more then, for what the last jobs did.
+
+    Without its sequencer a worker ends: what it does could not be proved.
+    """
+    stop = threading.Event()
+    sequencer = asyncio.create_task(asyncio.to_thread(Sequencer().run, stop))
+    sequencer.add_done_callback(lambda ended: work.cancel())
+    try:
+        yield
+    finally:
+        stop.set()
+        await sequencer
