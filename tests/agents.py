@@ -91,6 +91,20 @@ def value_of(query: str) -> Any:
 
 
 @contextmanager
+def database_role(purpose: str) -> Iterator[str]:
+    """A role without any right, gone afterwards with all it was given; for tests with real transactions.
+
+    Roles belong to the whole server, on which another process of the test run makes one for the same purpose.
+    """
+    name = f"{purpose}_of_{connection.settings_dict['NAME']}"
+    run_sql(f"DROP ROLE IF EXISTS {name}; CREATE ROLE {name}")
+    try:
+        yield name
+    finally:
+        run_sql(f"RESET ROLE; DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+@contextmanager
 def second_connection(**options: Any) -> Iterator[psycopg.Connection]:
     """Somebody else, in transactions of their own on the same database."""
     given = connection.get_connection_params()

@@ -25,6 +25,7 @@ from tests.agents import (
     add_items,
     attach_main_store,
     attach_store,
+    database_role,
     in_sdk,
     make_agent_tables,
     run_sql,
@@ -43,9 +44,10 @@ def objects_of_ours() -> set[str]:
     """Everything of ours that is on the agents' tables or stands for them."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgname LIKE 'memadmin%'"
-            " UNION SELECT 'function ' || proname FROM pg_proc WHERE proname ~ '^memadmin_.*_[0-9]+$'"
-            " UNION SELECT 'index ' || relname FROM pg_class WHERE relkind = 'i' AND relname LIKE 'memadmin%'"
+            "SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgname ~ %(name)s"
+            " UNION SELECT 'function ' || proname FROM pg_proc WHERE proname ~ %(name)s"
+            " UNION SELECT 'index ' || relname FROM pg_class WHERE relkind = 'i' AND relname ~ %(name)s",
+            {"name": "^memadmin_.*_[0-9]+$"},  # at the end stands the number of the store
         )
         return {name for (name,) in cursor.fetchall()}
 
@@ -478,24 +480,20 @@ class TestRefusals:
 
     def test_a_role_without_rights(self, agent_tables: None) -> None:
         make_agent_tables()
-        run_sql("DROP ROLE IF EXISTS memadmin_test_console; CREATE ROLE memadmin_test_console")
-        run_sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO memadmin_test_console")
-        run_sql("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO memadmin_test_console")
-        run_sql("GRANT ALL ON SCHEMA public TO memadmin_test_console")
-        run_sql("REVOKE TRIGGER, DELETE ON agent_messages FROM memadmin_test_console")
-        try:
-            run_sql("SET ROLE memadmin_test_console")
+        with database_role("console") as console:
+            run_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {console}")
+            run_sql(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {console}")
+            run_sql(f"GRANT ALL ON SCHEMA public TO {console}")
+            run_sql(f"REVOKE TRIGGER, DELETE ON agent_messages FROM {console}")
+            run_sql(f"SET ROLE {console}")
             with pytest.raises(CommandError, match=r"agent_messages: its owner has to GRANT DELETE, TRIGGER"):
                 attach_command("main")
             run_sql("RESET ROLE")
-            run_sql("GRANT TRIGGER, DELETE ON agent_messages TO memadmin_test_console")
-            run_sql("SET ROLE memadmin_test_console")
+            run_sql(f"GRANT TRIGGER, DELETE ON agent_messages TO {console}")
+            run_sql(f"SET ROLE {console}")
             assert "main is attached" in attach_command("main", "--mode", "drop")
             assert "main is detached" in attach_command("main", "--remove")
             assert objects_of_ours() == set()
-        finally:
-            run_sql("RESET ROLE")
-            run_sql("DROP OWNED BY memadmin_test_console; DROP ROLE memadmin_test_console")
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),

@@ -17,7 +17,7 @@ from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Health
-from tests.agents import add_items, attach_main_store, make_agent_tables, run_sql
+from tests.agents import add_items, attach_main_store, database_role, make_agent_tables, run_sql
 
 
 @pytest.fixture
@@ -200,23 +200,20 @@ class TestZones:
 
     def test_before_anything_is_written_the_configuration_tells(self, store: SessionStore) -> None:
         database = connection.settings_dict["NAME"]
-        run_sql("DROP ROLE IF EXISTS memadmin_test_agent; CREATE ROLE memadmin_test_agent")
-        run_sql("CREATE ROLE memadmin_test_stranger")
-        try:
-            run_sql("GRANT INSERT ON agent_messages TO memadmin_test_agent")
-            run_sql(f"ALTER ROLE memadmin_test_agent IN DATABASE {database} SET timezone TO 'Asia/Tokyo'")
-            run_sql("ALTER ROLE memadmin_test_stranger SET timezone TO 'Asia/Kolkata'")
+        with database_role("agent") as agent, database_role("stranger") as stranger:
+            run_sql(f"GRANT INSERT ON agent_messages TO {agent}")
+            run_sql(f"ALTER ROLE {agent} IN DATABASE {database} SET timezone TO 'Asia/Tokyo'")
+            run_sql(f"ALTER ROLE {stranger} SET timezone TO 'Asia/Kolkata'")
             run_sql(f"ALTER DATABASE {database} SET timezone TO 'Etc/UTC'")
-            assert_says(
-                registry.check(store),
-                r"Agents write in the zone Asia/Tokyo \(setting of the role memadmin_test_agent\)",
-            )
-            assert len(registry.check(store).problems) == 1
-            store.writer_timezone = "Asia/Tokyo"
-            assert "memadmin_test_agent" not in registry.check(store).problems[0].sentence
-        finally:
-            run_sql(f"ALTER DATABASE {database} RESET timezone")
-            run_sql("DROP OWNED BY memadmin_test_agent; DROP ROLE memadmin_test_agent, memadmin_test_stranger")
+            try:
+                assert_says(
+                    registry.check(store), rf"Agents write in the zone Asia/Tokyo \(setting of the role {agent}\)"
+                )
+                assert len(registry.check(store).problems) == 1
+                store.writer_timezone = "Asia/Tokyo"
+                assert agent not in registry.check(store).problems[0].sentence
+            finally:
+                run_sql(f"ALTER DATABASE {database} RESET timezone")
 
     def test_times_with_a_zone_need_no_setting(self, agent_tables: None) -> None:
         make_agent_tables()

@@ -23,7 +23,7 @@ from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.registry.fence import triggers_for
 from sessions_app.registry.tables import look_at
 from sessions_app.stores import backend_for
-from tests.agents import add_items, attach_main_store, in_sdk, run_sql, second_connection, value_of
+from tests.agents import add_items, attach_main_store, database_role, in_sdk, run_sql, second_connection, value_of
 from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
@@ -298,12 +298,11 @@ class TestActivity:
         assert SessionRecord.objects.filter(session_id="talk").count() == 1
 
     def test_agents_need_no_right_on_our_tables(self, store: SessionStore) -> None:
-        run_sql("DROP ROLE IF EXISTS memadmin_test_agent; CREATE ROLE memadmin_test_agent")
-        run_sql("GRANT SELECT, INSERT, UPDATE, DELETE ON agent_sessions, agent_messages TO memadmin_test_agent")
-        run_sql("GRANT USAGE ON SEQUENCE agent_messages_id_seq TO memadmin_test_agent")
-        try:
+        with database_role("agent") as agent:
+            run_sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON agent_sessions, agent_messages TO {agent}")
+            run_sql(f"GRANT USAGE ON SEQUENCE agent_messages_id_seq TO {agent}")
             with second_connection() as writer:
-                writer.execute("SET ROLE memadmin_test_agent")
+                writer.execute(f"SET ROLE {agent}")
                 # A writer's own search_path must not lead our function to another table of the same name.
                 writer.execute("CREATE TEMP TABLE sessions_app_sessionrecord (store_id int)")
                 writer.execute("INSERT INTO agent_sessions (session_id) VALUES ('theirs')")
@@ -312,6 +311,4 @@ class TestActivity:
                 writer.commit()
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     writer.execute(f"SELECT memadmin_register_{store.pk}()")
-        finally:
-            run_sql("DROP OWNED BY memadmin_test_agent; DROP ROLE memadmin_test_agent")
         assert SessionRecord.objects.filter(session_id="theirs").exists()

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from sessions_app.models import SessionStore
 from sessions_app.search.index import IndexState, create_search_index, search_index_state
-from tests.agents import add_items, attach_main_store, attach_store, run_sql, second_connection, value_of
+from tests.agents import add_items, attach_main_store, attach_store, database_role, run_sql, second_connection, value_of
 
 
 @pytest.fixture
@@ -158,11 +158,8 @@ def test_a_partitioned_table_is_refused_and_searched_without(agent_tables: None)
 
 
 def test_only_the_owner_of_the_table_can_have_it(store: SessionStore) -> None:
-    run_sql("CREATE ROLE table_owner; ALTER TABLE agent_messages OWNER TO table_owner; CREATE ROLE console_role")
-    try:
-        run_sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO console_role; SET ROLE console_role")
+    with database_role("owner") as owner, database_role("console") as console:
+        run_sql(f"ALTER TABLE agent_messages OWNER TO {owner}")
+        run_sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {console}; SET ROLE {console}")
         with pytest.raises(CommandError, match="Only the owner of the table agent_messages"):
             search_index("main", "--create")
-    finally:
-        run_sql("RESET ROLE; ALTER TABLE agent_messages OWNER TO CURRENT_USER")
-        run_sql("DROP OWNED BY console_role; DROP ROLE console_role; DROP ROLE table_owner")

@@ -13,7 +13,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.agents import run_sql, second_connection, value_of
+from tests.agents import database_role, run_sql, second_connection, value_of
 
 pytestmark = pytest.mark.django_db
 
@@ -159,17 +159,17 @@ def test_nothing_makes_it_fail_or_complain(db: None, stored: str) -> None:
 def test_an_agent_with_no_rights_but_on_its_tables_writes_with_the_index() -> None:
     run_sql("CREATE TABLE diary (message_data text)")
     run_sql("CREATE INDEX ON diary USING gin (memadmin_item_words(message_data::text))")
-    run_sql("CREATE ROLE diarist; GRANT INSERT ON diary TO diarist")
     try:
-        with second_connection() as agent:
-            agent.execute("SET ROLE diarist; SET search_path TO ''")
+        with database_role("diarist") as diarist, second_connection() as agent:
+            run_sql(f"GRANT INSERT ON diary TO {diarist}")
+            agent.execute(f"SET ROLE {diarist}; SET search_path TO ''")
             table = agent.execute("SELECT 'public.diary'::regclass::oid").fetchone()
             assert table
             agent.execute('INSERT INTO public.diary VALUES (\'{"content":"caf\\u00e9"}\')')
             agent.commit()
         assert value_of("SELECT count(*) FROM diary WHERE memadmin_item_words(message_data::text) @@ 'café'") == 1
     finally:
-        run_sql("DROP TABLE diary; DROP ROLE diarist")
+        run_sql("DROP TABLE diary")
 
 
 @pytest.mark.django_db(transaction=True)
