@@ -23,6 +23,7 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import Left, Lower, Now
 from django.urls import reverse
 
+from memadmin import audit
 from sessions_app import querysets
 from sessions_app.patterns import Pattern, PatternError
 
@@ -64,6 +65,7 @@ class Subject(models.Model):
                 name="subject_standing_newest",
             ),
         ]
+        triggers: ClassVar = audit.govern("subject", columns=["merged_into"], subject="id")
         permissions: ClassVar = [("merge_subject", "Can merge subjects and undo it")]
 
     def __str__(self) -> str:
@@ -101,6 +103,7 @@ class SubjectAlias(models.Model):
             models.UniqueConstraint(fields=["subject"], condition=Q(is_primary=True), name="one_primary_alias"),
         ]
         indexes: ClassVar = [GinIndex(Grams("key"), name="alias_key_grams")]
+        triggers: ClassVar = audit.govern("alias", columns=["subject", "kind", "key", "is_primary"], subject="subject")
 
     def __str__(self) -> str:
         return f"alias {self.pk}"
@@ -135,6 +138,19 @@ class SessionStore(models.Model):
 
     class Meta:
         ordering: ClassVar = ["name", "pk"]
+        triggers: ClassVar = audit.govern(
+            "store",
+            columns=[
+                "name",
+                "kind",
+                "sessions_table",
+                "messages_table",
+                "writer_timezone",
+                "is_sensitive",
+                "fence_mode",
+                "attached_at",
+            ],
+        )
         permissions: ClassVar = [("raw_edit", "Can edit the agents' own rows")]
 
     def __str__(self) -> str:
@@ -234,6 +250,23 @@ class SessionRecord(models.Model):
             GinIndex(Grams("ticket"), fastupdate=False, condition=~Q(ticket=""), name="record_ticket_grams"),
             GinIndex(fields=["labels"], fastupdate=False, condition=~Q(labels=[]), name="record_labels"),
         ]
+        # Agents write these rows through the triggers on their own tables; those writes are theirs, and recorded there.
+        triggers: ClassVar = audit.govern(
+            "session",
+            columns=[
+                "store",
+                "session_id",
+                "subject",
+                "subject_source",
+                "ticket",
+                "agent",
+                "labels",
+                "is_sensitive",
+                "erased_at",
+            ],
+            subject="subject",
+            except_by_triggers=True,
+        )
         permissions: ClassVar = [
             ("read_content", "Can read what was said in a session"),
             ("attach_session", "Can attach sessions to a subject and label them"),
@@ -308,6 +341,7 @@ class SessionIdPattern(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["store", "name"], name="pattern_name_in_store"),
         ]
+        triggers: ClassVar = audit.govern("pattern", columns=["store", "position", "name", "pattern", "subject_kind"])
 
     def __str__(self) -> str:
         return self.name

@@ -12,7 +12,19 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from memadmin import audit
+from memadmin.accounts.governed import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
 from memadmin.accounts.grants import querysets
+
+__all__ = [
+    "ContentGrant",
+    "GovernedGroup",
+    "GovernedUser",
+    "GrantedSession",
+    "RolePermission",
+    "UserPermission",
+    "UserRole",
+]
 
 LONGEST = timedelta(minutes=60)
 
@@ -92,6 +104,22 @@ class ContentGrant(models.Model):
             models.Index(F("requested_at").desc(), F("id").desc(), name="grant_newest"),
             models.Index("requested_at", "id", condition=Q(reviewed_at__isnull=True), name="grant_awaiting_somebody"),
         ]
+        triggers: ClassVar = audit.govern(
+            "grant",
+            columns=[
+                "requested_by",
+                "reason",
+                "ticket",
+                "minutes",
+                "decided_by",
+                "decided_at",
+                "opened_at",
+                "expires_at",
+                "ended_at",
+                "reviewed_by",
+                "reviewed_at",
+            ],
+        )
         permissions: ClassVar = [
             ("request_grant", "Can ask for access to locked sessions"),
             ("decide_grant", "Can decide on and review other people's grants"),
@@ -124,6 +152,7 @@ class GrantedSession(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["grant", "record_id"], name="session_once_in_a_grant"),
         ]
+        triggers: ClassVar = audit.govern("granted_session", columns=["grant", "record_id"])
 
     def __str__(self) -> str:
         return f"session {self.record_id} of grant {self.grant_id}"

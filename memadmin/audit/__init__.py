@@ -4,6 +4,7 @@ Upper rooms use the names of this module; `models` holds the tables, and `types`
 """
 
 from memadmin.audit.actors import Actor, acting, current_actor, person
+from memadmin.audit.governing import govern
 from memadmin.audit.recording import (
     NotInTransaction,
     Recording,
@@ -26,6 +27,7 @@ __all__ = [
     "before_showing",
     "current_actor",
     "declare",
+    "govern",
     "person",
     "record",
     "record_alone",

@@ -12,8 +12,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from django.apps import apps
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from memadmin.audit import governing
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -75,7 +77,8 @@ def current_actor() -> Actor | None:
 
 # --- telling the triggers ---------------------------------------------------------------------------------------------
 
-NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), true)"
+NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), %s)"
+COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
 
 WRITE = re.compile(
     r"""\s*(?:/\*.*?\*/\s*)*
@@ -86,11 +89,11 @@ WRITE = re.compile(
 )
 
 
-def name_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
     """An execute wrapper: tells the triggers who acts, before each statement that may change a row that they watch.
 
-    In autocommit the statement gets a transaction of its own, because the name is one transaction's. The cost is a
-    round trip for each such statement.
+    The name is one transaction's, so in autocommit the statement gets a transaction of its own; a DO block, which may
+    commit by itself, has the name for the connection meanwhile. The cost is a round trip for each such statement.
     """
     connection: BaseDatabaseWrapper = context["connection"]
     if _acting.get() is None or not may_be_governed(sql):
@@ -98,10 +101,22 @@ def name_actor(execute: Callable[..., Any], sql: str, params: Any, many: bool, c
     actor = current_actor()
     if actor is None or not has_log(connection):
         return execute(sql, params, many, context)
-    with transaction.atomic(using=connection.alias, savepoint=False):
-        with connections[connection.alias].cursor() as cursor:
-            cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns])
+    if connection.in_atomic_block or not COMMITS_ITSELF.match(sql):
+        with transaction.atomic(using=connection.alias, savepoint=False):
+            tell(connection, actor, local=True)
+            return execute(sql, params, many, context)
+    tell(connection, actor, local=False)
+    try:
         return execute(sql, params, many, context)
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("RESET memadmin.actor")
+
+
+def tell(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns, local])
 
 
 _with_log: set[tuple[str, str]] = set()
@@ -113,7 +128,7 @@ def has_log(connection: BaseDatabaseWrapper) -> bool:
     database = (connection.alias, str(connection.settings_dict["NAME"]))
     if database not in _with_log:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regclass('audit_actor') IS NOT NULL")
+            cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)') IS NOT NULL")
             row = cursor.fetchone()
         if not row or not row[0]:
             return False
@@ -121,7 +136,7 @@ def has_log(connection: BaseDatabaseWrapper) -> bool:
     return True
 
 
-def may_be_governed(sql: str) -> bool:
+def may_be_governed(sql: Any) -> bool:
     """Whether a statement may write to a table whose changes are recorded; in doubt, it may."""
     write = WRITE.match(str(sql))
     if write is None:
@@ -144,9 +159,7 @@ def ungoverned_tables() -> frozenset[str]:
 def governed_tables() -> frozenset[str]:
     """Tables that a model, or a proxy of it, declares as governed."""
     return frozenset(
-        model._meta.db_table
-        for model in apps.get_models(include_auto_created=True)
-        if any(getattr(trigger, "records_rows", False) for trigger in getattr(model._meta, "triggers", ()))
+        model._meta.db_table for model in apps.get_models(include_auto_created=True) if governing.row_triggers(model)
     )
 
 

@@ -13,6 +13,9 @@ class AuditConfig(AppConfig):
     def ready(self) -> None:
         # Every app declares its event types in a module of this name.
         autodiscover_modules("audited")
+        from memadmin.audit.governing import declare_row_events
+
+        declare_row_events()
         connection_created.connect(_name_actors, dispatch_uid="memadmin.audit")
 
 

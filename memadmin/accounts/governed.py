@@ -1,0 +1,57 @@
+"""Who may do what is Django's to keep, in tables of its own; proxies give them the triggers that record each change."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.models import Group, User
+
+from memadmin import audit
+
+
+class GovernedUser(User):
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        triggers: ClassVar = audit.govern(
+            "user",
+            columns=[
+                "username",
+                "first_name",
+                "last_name",
+                "email",
+                "is_active",
+                "is_staff",
+                "is_superuser",
+                "password",
+            ],
+            hidden=["password"],
+        )
+
+
+class GovernedGroup(Group):
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        triggers: ClassVar = audit.govern("role", columns=["name"])
+
+
+class UserRole(User.groups.through):  # type: ignore[name-defined,misc]
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        triggers: ClassVar = audit.govern("user_role", columns=["user", "group"])
+
+
+class UserPermission(User.user_permissions.through):  # type: ignore[name-defined,misc]
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        triggers: ClassVar = audit.govern("user_permission", columns=["user", "permission"])
+
+
+class RolePermission(Group.permissions.through):  # type: ignore[name-defined,misc]
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        triggers: ClassVar = audit.govern("role_permission", columns=["group", "permission"])

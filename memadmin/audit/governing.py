@@ -1,0 +1,97 @@
+"""Tables whose changes are recorded by triggers, so that no path to the database leads past the log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pgtrigger
+from django.apps import apps
+from django.db.models import Model
+
+from memadmin.audit.triggers import Calling
+from memadmin.audit.types import declare
+
+EVENTS = {
+    "INSERT": ("row_inserted", "Rows of {} were added."),
+    "UPDATE": ("row_updated", "Governed columns in rows of {} were changed."),
+    "DELETE": ("row_deleted", "Rows of {} were deleted."),
+    "TRUNCATE": ("table_truncated", "All rows of {} were deleted at once."),
+}
+
+
+class RowTrigger(Calling):
+    """Records what one statement did to the rows of a table."""
+
+    def __init__(
+        self, operation: str, noun: str, columns: Collection[str], subject: str, hidden: Collection[str], **options: Any
+    ) -> None:
+        self.noun, self.columns, self.subject, self.hidden = noun, columns, subject, hidden
+        seen = {"old": "old_rows"} if operation in ("UPDATE", "DELETE") else {}
+        seen |= {"new": "new_rows"} if operation in ("UPDATE", "INSERT") else {}
+        super().__init__(
+            f"note_{operation.lower()}",
+            "memadmin_note_rows",
+            after=operation,
+            level=pgtrigger.Statement,
+            referencing=pgtrigger.Referencing(**seen) if seen else None,  # type: ignore[no-untyped-call]
+            **options,
+        )
+
+    def render_execute(self, model: Model) -> str:
+        meta = model._meta
+        key = meta.pk
+        concrete = meta.concrete_model
+        assert key is not None
+        assert concrete is not None
+        arguments = (
+            self.noun,
+            concrete._meta.label_lower,
+            key.column,
+            "uuid" if key.get_internal_type() == "UUIDField" else "ref",
+            self.column(meta, self.subject),
+            ",".join(self.column(meta, name) for name in self.columns),
+            ",".join(self.column(meta, name) for name in self.hidden),
+        )
+        quoted = ", ".join(f"'{argument}'" for argument in arguments)
+        return f"{self.call}({quoted})"
+
+    @staticmethod
+    def column(meta: Any, name: str) -> str:
+        return str(meta.get_field(name).column) if name else ""
+
+
+def govern(
+    noun: str,
+    *,
+    columns: Collection[str],
+    subject: str = "",
+    hidden: Collection[str] = (),
+    except_by_triggers: bool = False,
+) -> list[RowTrigger]:
+    """For `Meta.triggers` of a model: one event for each statement that adds, deletes or really changes rows.
+
+    `columns` are the fields whose changes count; their values before and after go beside the event, where they can be
+    erased. Of a `hidden` one only that it changed. `subject` is the field with the subject's id. With
+    `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere.
+    """
+    condition = pgtrigger.Condition("pg_trigger_depth() = 0") if except_by_triggers else None
+    return [
+        RowTrigger(operation, noun, columns, subject, hidden, condition=None if operation == "TRUNCATE" else condition)
+        for operation in EVENTS
+    ]
+
+
+def row_triggers(model: type[Model]) -> list[RowTrigger]:
+    return [trigger for trigger in getattr(model._meta, "triggers", ()) if isinstance(trigger, RowTrigger)]
+
+
+def declare_row_events() -> None:
+    """The event types of all governed tables, once all models are there."""
+    for model in apps.get_models(include_auto_created=True):
+        for trigger in row_triggers(model)[:1]:
+            concrete = model._meta.concrete_model
+            assert concrete is not None
+            label = concrete._meta.label_lower
+            for name, meaning in EVENTS.values():
+                declare(f"{trigger.noun}.{name}", meaning.format(f"`{label}`"), object=label, counters=("rows",))

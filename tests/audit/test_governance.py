@@ -1,0 +1,274 @@
+"""Whatever path a change of a governed row takes, it is in the log, with whoever made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.db import connection, transaction
+
+from memadmin import audit
+from memadmin.accounts.models import ContentGrant, GrantedSession
+from memadmin.audit import governing, refs, types
+from memadmin.audit.models import AuditActor, AuditEvent
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from tests.agents import add_items, attach_main_store, run_sql, value_of
+from tests.builders import make_session, make_store, make_subject
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+
+def events(noun: str = "") -> list[AuditEvent]:
+    return list(AuditEvent.objects.filter(type__startswith=noun).order_by("number"))
+
+
+def details(event: AuditEvent) -> Any:
+    return json.loads(event.detail.details)["rows"]
+
+
+def test_one_row_is_the_object_of_its_event_with_values_beside_it() -> None:
+    session, subject = make_session(ticket="4711"), make_subject()
+    SessionRecord.objects.filter(pk=session.pk).update(subject=subject, ticket="4712", finding_count=3)
+    event = events("session.row_updated")[-1]
+    assert (event.object_kind, event.object_ref) == ("sessions_app.sessionrecord", session.pk)
+    assert (event.subject_ref, event.shown, event.counters) == (subject.pk, [], {"rows": 1})
+    assert details(event) == [
+        {
+            "key": str(session.pk),
+            "before": {"subject_id": None, "ticket": "4711"},
+            "after": {"subject_id": str(subject.pk), "ticket": "4712"},
+        }
+    ]
+
+
+def test_a_change_of_subject_is_found_from_both() -> None:
+    before, after = make_subject(), make_subject()
+    session = make_session(subject=before)
+    SessionRecord.objects.filter(pk=session.pk).update(subject=after)
+    event = events("session.row_updated")[-1]
+    assert (event.subject_ref, event.shown) == (after.pk, [before.pk])
+
+
+def test_several_rows_are_one_event_that_names_them_and_their_subjects() -> None:
+    subject = make_subject()
+    sessions = [make_session(subject=subject) for _ in range(3)]
+    SessionRecord.objects.update(ticket="4711")
+    event = events("session.row_updated")[-1]
+    assert (event.object_kind, event.object_ref, event.subject_ref) == (None, None, None)
+    assert set(event.shown) == {subject.pk, *(session.pk for session in sessions)}
+    assert event.counters == {"rows": 3}
+    assert len(details(event)) == 3
+
+
+def test_thousands_of_rows_are_counted_and_the_first_thousand_named() -> None:
+    store = make_store()
+    run_sql(
+        "INSERT INTO sessions_app_sessionrecord (store_id, session_id)"
+        f" SELECT {store.pk}, 's' || n FROM generate_series(1, 1200) AS n"
+    )
+    run_sql("UPDATE sessions_app_sessionrecord SET ticket = 'x'")
+    for event in events("session"):
+        assert (event.counters, len(event.shown), len(details(event))) == ({"rows": 1200}, 1000, 1000)
+    assert len(events("session")) == 2
+
+
+def test_nothing_is_recorded_where_no_governed_column_changed() -> None:
+    session = make_session()
+    before = len(events())
+    SessionRecord.objects.filter(pk=session.pk).update(finding_count=5, ticket=session.ticket)
+    SessionRecord.objects.filter(pk=session.pk, ticket="none has it").update(ticket="x")
+    SessionRecord.objects.none().delete()
+    run_sql("DELETE FROM sessions_app_subjectalias WHERE false")
+    assert len(events()) == before
+
+
+def test_a_primary_key_that_moves_is_seen() -> None:
+    store = make_store()
+    run_sql(f"UPDATE sessions_app_sessionstore SET id = {store.pk + 1000}")
+    event = events("store.row_updated")[-1]
+    assert event.counters == {"rows": 2}
+    assert set(event.shown) == {refs.ref("sessions_app.sessionstore", pk) for pk in (store.pk, store.pk + 1000)}
+
+
+def test_rows_name_the_verb_that_changed_them() -> None:
+    TRIED = types.declare("test.caused", "Only tests try this.")
+    subject = make_subject()
+    cause = audit.record(TRIED)
+    SubjectAlias.objects.filter(subject=subject).update(key="other")
+    assert events("alias.row_updated")[-1].cause == cause
+
+
+def test_of_a_password_only_the_change_is_noted() -> None:
+    somebody = person("support")
+    somebody.set_password("another one")
+    somebody.save()
+    event = events("user.row_updated")[-1]
+    assert details(event) == [
+        {"key": str(somebody.pk), "before": {"password": "hidden"}, "after": {"password": "hidden"}}
+    ]
+    assert event.object_ref == refs.ref("auth.user", somebody.pk)
+
+
+CHANGES: dict[str, Callable[[], Any]] = {
+    "subject.row_inserted": lambda: Subject.objects.create(),
+    "subject.row_updated": lambda: run_sql(
+        "UPDATE sessions_app_subject AS a SET merged_into_id = b.id FROM sessions_app_subject AS b WHERE a.id < b.id"
+    ),
+    "subject.row_deleted": lambda: run_sql(
+        "DELETE FROM sessions_app_subject WHERE id NOT IN (SELECT subject_id FROM sessions_app_subjectalias)"
+    ),
+    "alias.row_inserted": lambda: make_subject(),
+    "alias.row_updated": lambda: SubjectAlias.objects.update(key="moved", kind="project", is_primary=False),
+    "alias.row_deleted": lambda: SubjectAlias.objects.all().delete(),
+    "store.row_inserted": lambda: make_store("second"),
+    "store.row_updated": lambda: SessionStore.objects.update(fence_mode="drop"),
+    "store.row_deleted": lambda: SessionStore.objects.filter(name="third").delete(),
+    "pattern.row_inserted": lambda: SessionIdPattern.objects.create(
+        store=make_store(), name="one", pattern="{subject}"
+    ),
+    "pattern.row_updated": lambda: SessionIdPattern.objects.update(pattern="c_{subject}"),
+    "pattern.row_deleted": lambda: SessionIdPattern.objects.all().delete(),
+    "session.row_inserted": lambda: make_session(),
+    "session.row_updated": lambda: SessionRecord.objects.update(labels=["vip"]),
+    "session.row_deleted": lambda: SessionRecord.objects.all().delete(),
+    "user.row_inserted": lambda: person("auditor"),
+    "user.row_updated": lambda: User.objects.update(is_superuser=True),
+    "user.row_deleted": lambda: User.objects.filter(username="reviewer").delete(),
+    "role.row_inserted": lambda: Group.objects.create(name="helper"),
+    "role.row_updated": lambda: Group.objects.filter(name="auditor").update(name="inspector"),
+    "role.row_deleted": lambda: Group.objects.filter(name="auditor").delete(),
+    "user_role.row_inserted": lambda: User.objects.get(username="support").groups.add(
+        Group.objects.get(name="administrator")
+    ),
+    "user_role.row_updated": lambda: run_sql(
+        "UPDATE auth_user_groups SET group_id = (SELECT id FROM auth_group WHERE name = 'auditor')"
+    ),
+    "user_role.row_deleted": lambda: User.objects.get(username="support").groups.clear(),
+    "user_permission.row_inserted": lambda: give_permission(),
+    "user_permission.row_updated": lambda: run_sql(
+        f"UPDATE auth_user_user_permissions SET permission_id = permission_id + {give_permission()}"
+    ),
+    "user_permission.row_deleted": lambda: run_sql(
+        f"DELETE FROM auth_user_user_permissions WHERE {give_permission()} > 0"
+    ),
+    "role_permission.row_inserted": lambda: run_sql(
+        "INSERT INTO auth_group_permissions (group_id, permission_id) SELECT g.id, p.id FROM auth_group AS g,"
+        " auth_permission AS p WHERE g.name = 'auditor' AND p.codename = 'raw_edit'"
+    ),
+    "role_permission.row_updated": lambda: run_sql(
+        "UPDATE auth_group_permissions SET permission_id = (SELECT id FROM auth_permission WHERE codename = 'raw_edit')"
+        " WHERE id = (SELECT max(id) FROM auth_group_permissions)"
+    ),
+    "grant.row_inserted": lambda: grant(),
+    "grant.row_updated": lambda: ContentGrant.objects.update(minutes=grant().minutes + 5),
+    "grant.row_deleted": lambda: grant().delete(),
+    "granted_session.row_inserted": lambda: grant(),
+    "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=refs.uuid7())),
+    "granted_session.row_deleted": lambda: grant().delete(),
+    "role_permission.row_deleted": lambda: run_sql("DELETE FROM auth_group_permissions"),
+}
+
+
+def grant(**columns: Any) -> ContentGrant:
+    by = User.objects.get(username="support")
+    made = ContentGrant.objects.create(requested_by=by, reason="incident", ticket="4711", **columns)
+    GrantedSession.objects.create(grant=made, record_id=refs.uuid7())
+    return made
+
+
+def give_permission() -> int:
+    run_sql(
+        "INSERT INTO auth_user_user_permissions (user_id, permission_id)"
+        " SELECT u.id, min(p.id) FROM auth_user AS u, auth_permission AS p GROUP BY u.id"
+    )
+    return 1
+
+
+@pytest.mark.parametrize("event_type", CHANGES)
+def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: str) -> None:
+    person("support"), person("reviewer"), make_session(subject=make_subject()), Subject.objects.create()
+    make_store("third")
+    SessionIdPattern.objects.create(store=make_store(), name="zero", pattern="{subject}")
+    before = len(events(event_type))
+    with audit.acting(audit.Actor("job", "testing")):
+        CHANGES[event_type]()
+    assert len(events(event_type)) == before + 1
+    event = events(event_type)[-1]
+    assert types.known(event.type)
+    assert (event.actor_kind, AuditActor.objects.get(ref=event.actor_ref).label) == ("job", "testing")
+
+
+def test_every_governed_table_is_in_the_table_above() -> None:
+    nouns = {
+        trigger.noun
+        for model in apps.get_models(include_auto_created=True)
+        for trigger in governing.row_triggers(model)
+    }
+    assert {name.partition(".")[0] for name in CHANGES} >= nouns
+
+
+@pytest.mark.django_db(transaction=True)
+def test_emptying_a_governed_table_is_recorded() -> None:
+    make_session()
+    run_sql("TRUNCATE sessions_app_sessionrecord, sessions_app_subjectalias")
+    assert {event.type for event in events() if "truncated" in event.type} == {
+        "session.table_truncated",
+        "alias.table_truncated",
+    }
+
+
+def test_raw_sql_shows_with_the_role_of_the_database() -> None:
+    subject = make_subject()
+    run_sql("UPDATE sessions_app_subjectalias SET key = 'rewritten'")
+    event = events("alias.row_updated")[-1]
+    role = value_of("SELECT session_user")
+    assert (event.actor_kind, AuditActor.objects.get(ref=event.actor_ref).label) == ("database", role)
+    assert (event.subject_ref, event.cause) == (subject.pk, None)
+
+
+@pytest.mark.parametrize(
+    "setting", ["nobody", "person:", "person:zzz", "person:00000000-0000-0000-0000-00000000000", "; DROP"]
+)
+def test_a_name_that_is_none_falls_back_to_the_role(setting: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('memadmin.actor', %s, true), set_config('memadmin.cause', %s, true)", [setting] * 2
+        )
+    make_subject()
+    assert {(event.actor_kind, event.cause) for event in events("subject")} == {("database", None)}
+
+
+def test_no_setting_of_a_session_switches_recording_off() -> None:
+    """pgtrigger's own functions obey `pgtrigger.ignore`; the broken variant below shows what that would mean."""
+    names = value_of("SELECT string_agg(tgname, ',') FROM pg_trigger WHERE tgname LIKE 'pgtrigger_%'")
+    run_sql(f"SET LOCAL pgtrigger.ignore = '{{{names}}}'")
+    make_subject()
+    assert events("subject.row_inserted")
+
+
+def test_broken_variant_triggers_that_call_pgtriggers_functions_can_be_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trigger = governing.RowTrigger("INSERT", "subject", ["merged_into"], "id", ())
+    trigger.func = "RAISE EXCEPTION 'recorded'; RETURN NULL;"
+    monkeypatch.setattr(governing.RowTrigger, "render_execute", lambda self, model: f"{self.get_pgid(model)}()")
+    trigger.name = "broken"
+    trigger.install(Subject)  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="recorded"), transaction.atomic():
+        make_subject()
+    run_sql(f"SET LOCAL pgtrigger.ignore = '{{{trigger.get_pgid(Subject)}}}'")  # type: ignore[arg-type]
+    make_subject()
+
+
+@pytest.mark.usefixtures("agent_tables")
+def test_what_agents_do_to_the_registry_through_their_own_tables_is_theirs() -> None:
+    attach_main_store()
+    add_items("chat-1", "Hello")
+    add_items("chat-1", "Are you there?")
+    assert SessionRecord.objects.get().session_id == "chat-1"
+    assert not events("session.")
