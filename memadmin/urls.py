@@ -10,6 +10,7 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("accounts/", include("memadmin.accounts.urls")),
     path("admin/", admin.site.urls),
+    path("audit/", include("memadmin.audit.urls")),
     path("", include("sessions_app.urls")),
 ]
 

@@ -16,18 +16,21 @@ from django.db.migrations.state import StateApps
 
 READ = ["sessions_app.read_content", "sessions_app.view_subject", "accounts.request_grant"]
 
+LOG = ["audit.view_auditevent", "audit.export_log", "audit.verify_log"]
+
 SUPPORT = [
     *READ,
     "sessions_app.attach_session",
     "sessions_app.merge_subject",
+    "sessions_app.reveal_personal_data",
     "sessions_app.view_sessionstore",
 ]
 
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": READ,
-    "compliance": [*SUPPORT, "accounts.decide_grant", "sessions_app.mark_sensitive"],
-    "auditor": [],
+    "compliance": [*SUPPORT, *LOG, "accounts.decide_grant", "sessions_app.mark_sensitive"],
+    "auditor": LOG,
     "administrator": [
         "auth.add_user",
         "auth.change_user",

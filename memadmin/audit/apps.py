@@ -11,6 +11,9 @@ class AuditConfig(AppConfig):
     label = "audit"
 
     def ready(self) -> None:
+        # Every app declares its event types in a module of the first name, and in one of the second what its records
+        # are called.
+        autodiscover_modules("audited", "audit_names")
         # Every app declares its event types in a module of this name.
         autodiscover_modules("audited")
         from memadmin.audit.governing import declare_row_events

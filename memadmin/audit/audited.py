@@ -20,3 +20,19 @@ EPOCH_BEGUN = declare(
     counters=("epoch", "size", "lost_size"),
     reasons=("restored_backup", "moved", "test_of_restore"),
 )
+LOG_VIEWED = declare("log.viewed", "Somebody looked at a page of the audit log; the filter is in the details.")
+LOG_SEARCHED = declare(
+    "log.searched", "Somebody looked for the events about a person or a record.", counters=("found",)
+)
+LOG_EXPORTED = declare(
+    "log.exported",
+    "Somebody downloaded what a filter of the audit log shows, or all of it.",
+    reasons=("jsonl", "csv", "whole"),
+)
+LOG_VERIFICATION_REQUESTED = declare("log.verification_requested", "Somebody had the audit log verified.")
+EVENT_VIEWED = declare(
+    "event.viewed", "Somebody opened an event of the audit log, with its details.", object="audit.auditevent"
+)
+EVENT_PROOF_EXPORTED = declare(
+    "event.proof_exported", "Somebody downloaded the proof of an event.", object="audit.auditevent"
+)

@@ -20,6 +20,7 @@ from django.db.models import F, Func, Q
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Length, Now
 from django.db.models.lookups import Exact
+from django.urls import reverse
 
 from memadmin.audit import querysets, triggers
 
@@ -167,6 +168,9 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"event {self.id}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("audit:event", args=[self.id])
 
 
 class AuditDetail(models.Model):

@@ -37,4 +37,6 @@ def kind_of(row: Model) -> str:
 
 
 def ref_of(row: Model) -> uuid.UUID:
-    return row.pk if isinstance(row.pk, uuid.UUID) else ref(kind_of(row), row.pk)
+    # An event is known by its id; the number that is its key is for the database.
+    own = row.pk if isinstance(row.pk, uuid.UUID) else getattr(row, "id", None)
+    return own if isinstance(own, uuid.UUID) else ref(kind_of(row), row.pk)

@@ -49,6 +49,9 @@ SECTIONS = {
         Place("Sessions", "sessions:list", "messages", "s", ("sessions_app.read_content",)),
         Place("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
     ],
+    "Governance": [
+        Place("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
+    ],
     "System": [
         Place("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
         RAW_EDITS,

@@ -27,6 +27,7 @@ MAY_OPEN = {
     "sessions:subjects": READERS | {ADMINISTRATOR},
     "sessions:search": READERS,
     "sessions:stores": {SUPPORT, COMPLIANCE, ADMINISTRATOR},
+    "audit:list": {COMPLIANCE, AUDITOR},
     "admin:index": {ADMINISTRATOR},
     "admin:auth_user_changelist": {ADMINISTRATOR},
     "admin:sessions_app_subject_changelist": {ADMINISTRATOR},

@@ -65,6 +65,22 @@ def clock(instant: datetime) -> SafeString:
     return time_element(instant, f"{instant:%H:%M:%S}")
 
 
+@register.filter
+def day_and_clock(instant: datetime) -> SafeString:
+    """The day and the time of day in UTC, for lists in which every second counts."""
+    instant = instant.astimezone(UTC)
+    year = "" if instant.year == timezone.now().year else f" {instant.year}"
+    return time_element(instant, f"{instant.day} {instant:%b}{year} {instant:%H:%M:%S}")
+
+
+@register.filter
+def full_time(instant: datetime) -> SafeString:
+    """The instant written out, to the millisecond: "Thursday 19 November 2026, 08:51:02.417 UTC"."""
+    instant = instant.astimezone(UTC)
+    shown = f"{instant:%A} {instant.day} {instant:%B %Y, %H:%M:%S}.{instant.microsecond // 1000:03} UTC"
+    return time_element(instant, shown)
+
+
 def time_element(instant: datetime, shown: str) -> SafeString:
     # Not by format_html(): this is words and digits of ours alone, and a long page has a hundred of them.
     title = f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC"

@@ -1,0 +1,34 @@
+"""What the audit log calls accounts and roles: whoever reads the log sees the names of those who act anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from uuid import UUID
+
+from django.contrib.auth.models import Group, User
+from django.urls import reverse
+
+from memadmin.audit import refs as ids
+from memadmin.audit.naming import Name, by_ref, finds, names
+
+
+@names("auth.user")
+def user_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    may_open = viewer.has_perm("auth.view_user")
+    return {
+        ref: Name(
+            f"account {user.get_username()}", reverse("admin:auth_user_change", args=[user.pk]) if may_open else ""
+        )
+        for ref, user in by_ref(User.objects.all(), refs).items()
+    }
+
+
+@names("auth.group")
+def role_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    return {ref: Name(f"role {role.name}") for ref, role in by_ref(Group.objects.all(), refs).items()}
+
+
+@finds("auth.user")
+def users_called(viewer: User, text: str) -> Iterable[UUID]:
+    """Accounts by their user name."""
+    return [ids.ref_of(user) for user in User.objects.filter(username=text)]

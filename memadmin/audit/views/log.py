@@ -1,0 +1,117 @@
+"""The log as a list: its health, filters, pages by key, and who looked at a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.audit import checkpoints, naming
+from memadmin.audit.audited import LOG_SEARCHED, LOG_VIEWED
+from memadmin.audit.forms import AboutForm, AuditFilter, uuid_or_none
+from memadmin.audit.listing import listed
+from memadmin.audit.models import AuditEvent
+from memadmin.audit.naming import SUBJECT
+from memadmin.audit.recording import before_showing
+from memadmin.web.filters import sentences
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor, count_ahead_of_union, page_of_union
+from memadmin.web.requests import OperatorRequest
+
+PAGE_EVENTS = 50
+SALT = "audit"
+NEWER_CAP = 50
+MOST_FOUND = 10
+
+
+@require_safe
+@never_cache
+@permission_required("audit.view_auditevent", raise_exception=True)
+def log(request: OperatorRequest) -> HttpResponse:
+    """The events under the filters. That somebody looks is itself an event, and committed first."""
+    filters = AuditFilter(request.GET, request.user)
+    before_showing(
+        LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.query_string()}
+    )
+    context: dict[str, object] = {"filters": filters}
+    try:
+        page = page_of_union(filters.branches(), cursor=request.GET.get("cursor", ""), size=PAGE_EVENTS, salt=SALT)
+    except BadCursor as problem:
+        context["bad_cursor"] = problem
+        return render_page_or_fragment(request, "audit/list.html", context, fragment="events", status=400)
+    latest = checkpoints.latest()
+    context |= {
+        "page": page,
+        "events": listed(page.rows, filters.names, sealed_size=latest.size if latest else 0),
+    }
+    status = 400 if filters.problems else 200
+    return render_page_or_fragment(request, "audit/list.html", context, fragment="events", status=status)
+
+
+@require_safe
+@never_cache
+@permission_required("audit.view_auditevent", raise_exception=True)
+def newer(request: OperatorRequest) -> HttpResponse:
+    """How many events were written since a page was made that is still open, under the same filters."""
+    filters = AuditFilter(request.GET, request.user)
+    try:
+        count = count_ahead_of_union(filters.branches(), cursor=request.GET.get("cursor", ""), cap=NEWER_CAP, salt=SALT)
+    except BadCursor:
+        return HttpResponse(status=400)
+    if not count:
+        # htmx leaves the page as it is.
+        return HttpResponse(status=204)
+    return render(request, "audit/_newer.html", {"count": count, "cap": NEWER_CAP, "filters": filters})
+
+
+@require_POST
+@permission_required("audit.view_auditevent", raise_exception=True)
+def about(request: OperatorRequest) -> HttpResponse:
+    """From what people call a person or a record to the events about it; the address has its id alone."""
+    form = AboutForm(request.POST)
+    filters = AuditFilter(form.other_filters(), request.user)
+    if not form.is_valid():
+        return render(request, "audit/list.html", {"filters": filters, "problems": sentences(form)}, status=422)
+    typed = form.cleaned_data["q"]
+    matches = matches_of(filters, typed)
+    # What was typed may be somebody's name, so only what it led to is kept.
+    before_showing(
+        LOG_SEARCHED, by=request.user, shown=[match.ref for match in matches], counters={"found": len(matches)}
+    )
+    if len(matches) == 1:
+        return redirect(matches[0].url)
+    context: dict[str, object] = {"filters": filters, "typed": typed, "matches": matches}
+    if not matches:
+        context["problems"] = [f"Nobody and nothing is known as “{typed}”. Its UUID finds it even after it was erased."]
+    return render(request, "audit/list.html", context, status=200 if matches else 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    ref: UUID
+    name: str
+    url: str
+
+
+def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
+    """What somebody may mean; an id is always something, since the log outlives what its ids stood for."""
+    found = naming.find(filters.names.viewer, typed)[:MOST_FOUND]
+    if not found and (ref := uuid_or_none(typed)):
+        if event := AuditEvent.objects.filter(id=ref).first():
+            return [Match(ref, str(event), event.get_absolute_url())]
+        is_subject = AuditEvent.objects.filter(subject_ref=ref).exists()
+        found = [(SUBJECT if is_subject else "", ref)]
+    for kind, ref in found:
+        filters.names.want(kind, ref)
+    matches = []
+    for kind, ref in found:
+        query = filters.query_about("subject" if kind == SUBJECT else "object", ref)
+        name = filters.names.of(kind, ref).text if kind else naming.short(ref)
+        matches.append(Match(ref, name, f"{reverse('audit:list')}?{query}"))
+    return matches

@@ -1,0 +1,47 @@
+"""What the name of an event type tells by itself: `session.viewed` is a read, `subject.row_updated` a row. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+READS = frozenset(
+    {
+        "decrypted",
+        "downloaded",
+        "exported",
+        "found",
+        "listed",
+        "opened",
+        "previewed",
+        "read",
+        "recalled",
+        "revealed",
+        "searched",
+        "shown",
+        "viewed",
+    }
+)
+"""How the verbs end that show something and change nothing."""
+
+ROW = "row_"
+"""How the verbs begin under which triggers record changed rows."""
+
+
+def noun_of(event_type: str) -> str:
+    return event_type.split(".")[0]
+
+
+def is_read(event_type: str) -> bool:
+    return event_type.rsplit("_", 1)[-1].split(".")[-1] in READS
+
+
+def is_row(event_type: str) -> bool:
+    return f".{ROW}" in event_type
+
+
+def reads_among(event_types: Iterable[str]) -> list[str]:
+    return [event_type for event_type in event_types if is_read(event_type)]
+
+
+def changes_among(event_types: Iterable[str]) -> list[str]:
+    return [event_type for event_type in event_types if not is_read(event_type)]

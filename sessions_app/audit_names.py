@@ -1,0 +1,90 @@
+"""What the audit log calls subjects, sessions and stores, as far as its reader may know it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from memadmin.audit.naming import Name, by_ref, finds, groups, guard_values, names, short
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.subjects import standing_subject
+
+SESSION = "sessions_app.sessionrecord"
+SUBJECT = "sessions_app.subject"
+
+# Keys, session ids and tickets say who somebody is.
+for kind in (SUBJECT, "sessions_app.subjectalias"):
+    guard_values(kind, "sessions_app.view_subject")
+for kind in (SESSION, "sessions_app.agentsession", "sessions_app.agentmessage"):
+    guard_values(kind, "sessions_app.read_content")
+
+
+@names(SUBJECT)
+def subject_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The id by which people know a subject, for those who may see subjects. Two queries."""
+    if not viewer.has_perm("sessions_app.view_subject"):
+        return {}
+    subjects = Subject.objects.filter(pk__in=refs).prefetch_related("aliases")
+    return {subject.pk: Name(subject.label or str(subject), subject.get_absolute_url()) for subject in subjects}
+
+
+@names(SESSION)
+def session_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The short id, and the way to the session for those who may read it. One query, or none."""
+    if not viewer.has_perm("sessions_app.read_content"):
+        return {}
+    records = SessionRecord.objects.on_record().filter(pk__in=refs)
+    return {record.pk: Name(f"session {short(record.pk)}", record.get_absolute_url()) for record in records}
+
+
+@names("sessions_app.sessionstore")
+def store_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    may_open = viewer.has_perm("sessions_app.view_sessionstore")
+    return {
+        ref: Name(f"store {store.name}", reverse("sessions:store", args=[store.name]) if may_open else "")
+        for ref, store in by_ref(SessionStore.objects.all(), refs).items()
+    }
+
+
+@names("sessions_app.sessionidpattern")
+def pattern_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    patterns = by_ref(SessionIdPattern.objects.select_related("store"), refs)
+    return {ref: Name(f"pattern {pattern.name} of store {pattern.store.name}") for ref, pattern in patterns.items()}
+
+
+@finds(SUBJECT)
+def subjects_called(viewer: User, text: str) -> Iterable[UUID]:
+    """Subjects by their whole id in the host application, of whatever kind, or by our own."""
+    if ref := uuid_in(text):
+        return Subject.objects.filter(pk=ref).values_list("pk", flat=True)
+    aliases = SubjectAlias.objects.filter(key=text).order_by("kind")
+    return dict.fromkeys(aliases.values_list("subject_id", flat=True))
+
+
+@finds(SESSION)
+def sessions_called(viewer: User, text: str) -> Iterable[UUID]:
+    """Sessions by their whole id in whichever store, or by our own."""
+    sessions = SessionRecord.objects.all()
+    if ref := uuid_in(text):
+        return sessions.filter(pk=ref).values_list("pk", flat=True)
+    stores = list(SessionStore.objects.values_list("pk", flat=True))
+    return sessions.filter(store__in=stores, session_id=text).values_list("pk", flat=True)
+
+
+@groups(SUBJECT)
+def one_subject(ref: UUID) -> list[UUID]:
+    """A subject, the one that it was merged into, and all that were."""
+    subject = Subject.objects.filter(pk=ref).first()
+    if subject is None:
+        return [ref]
+    return [ref, *(other for other in standing_subject(subject).group_ids() if other != ref)]
+
+
+def uuid_in(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,202 @@
+"""One event of the log."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from memadmin import audit
+from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
+from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_row, link, note, seal, words_of
+from tests.builders import make_session, make_subject
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(*roles: str) -> Client:
+    client = Client()
+    client.force_login(person(*roles))
+    return client
+
+
+@pytest.fixture
+def auditor(db: None) -> Client:
+    return signed_in("auditor")
+
+
+@pytest.fixture
+def compliance(db: None) -> Client:
+    return signed_in("compliance")
+
+
+def opened(client: Client, which: AuditEvent) -> Any:
+    page = client.get(which.get_absolute_url())
+    assert page.status_code == 200
+    return page
+
+
+class TestEvent:
+    def test_it_says_everything_that_is_recorded(self, compliance: Client) -> None:
+        session, subject = make_session(), make_subject("cust_48213")
+        seen = event(
+            audit.record_alone(
+                SESSION_SEEN, by=person("support"), target=session, subject=subject, counters={"items": 56}
+            )
+        )
+        page = opened(compliance, seen)
+        role = AuditActor.objects.get(ref=seen.role_ref).label
+        for words in (
+            "test.session_viewed",
+            "Only tests view this.",
+            "support",
+            role,
+            str(session.pk),
+            "cust_48213",
+            str(subject.pk),
+            "56 items",
+            str(seen.id),
+            f"{seen.at:%B %Y, %H:%M:%S}",
+        ):
+            assert words in words_of(page)
+        assert link(page, f"session {str(session.pk)[:8]}") == session.get_absolute_url()
+
+    def test_an_auditor_learns_no_name_of_a_subject(self, auditor: Client) -> None:
+        subject = make_subject("cust_48213")
+        changed = event(audit.record_alone(SUBJECT_CHANGED, target=subject, shown=[subject]))
+        page = opened(auditor, changed)
+        assert "cust_48213" not in page.text
+        assert subject.get_absolute_url() not in page.text
+
+    def test_what_was_shown_in_one_go_is_listed_up_to_a_limit(self, compliance: Client) -> None:
+        sessions = [make_session() for _ in range(3)]
+        page = opened(compliance, note(shown=[*sessions, *(uuid4() for _ in range(60))]))
+        assert "63 further records" in words_of(page)
+        assert "and 13 more" in words_of(page)
+        listed = opened(compliance, note(shown=sessions)).text
+        assert all(session.get_absolute_url() in listed for session in sessions)
+
+    def test_a_row_leads_to_its_verb_and_the_verb_to_its_rows(self, auditor: Client) -> None:
+        subject = make_subject()
+        verb = event(audit.record_alone(SUBJECT_CHANGED, target=subject))
+        row = insert_row("subject.row_updated", subject.pk, cause=verb.id)
+        assert link(opened(auditor, verb), "subject.row_updated") == row.get_absolute_url()
+        assert link(opened(auditor, row), "test.subject_merged") == verb.get_absolute_url()
+
+    def test_what_raw_sql_changed_is_named_so(self, auditor: Client) -> None:
+        row = insert_row("subject.row_updated", make_subject().pk)
+        role = AuditActor.objects.get(ref=row.role_ref).label
+        assert f"Changed outside the console by database role {role}" in words_of(opened(auditor, row))
+
+    def test_what_the_same_actor_did_before_and_after_is_near(self, auditor: Client) -> None:
+        by, other = person("support"), person("reviewer")
+        first = note(by=by)
+        note(by=other)
+        middle, last = note(by=by), note(by=by)
+        page = opened(auditor, middle)
+        around = page.text[page.text.index("around-title") :]
+        assert first.get_absolute_url() in around
+        assert last.get_absolute_url() in around
+        assert len(re.findall(r"just (before|after)", around)) == 2
+        assert "just before" not in opened(auditor, first).text
+
+    def test_it_tells_how_far_it_is_sealed(self, auditor: Client) -> None:
+        noted = note()
+        assert "unsequenced" in words_of(opened(auditor, noted))
+        seal()
+        assert "sealed" in re.sub("unsealed", "", words_of(opened(auditor, noted)))
+
+    def test_opening_it_is_an_event(self, auditor: Client) -> None:
+        subject = make_subject()
+        noted = note(subject=subject)
+        opened(auditor, noted)
+        (view,) = AuditEvent.objects.filter(type="event.viewed")
+        assert (view.object_kind, view.object_ref, view.subject_ref) == ("audit.auditevent", noted.id, subject.pk)
+
+    def test_without_that_event_nothing_is_shown(self, auditor: Client) -> None:
+        noted = note(details={"reason": "Said on the phone"})
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE audit_event ADD CONSTRAINT is_full CHECK (false) NOT VALID")
+        page = auditor.get(noted.get_absolute_url())
+        assert page.status_code == 503
+        assert "phone" not in page.text
+
+    def test_one_row_and_many_cost_the_same(self, compliance: Client) -> None:
+        def queries_for(rows: int, shown: int) -> int:
+            subject = make_subject()
+            verb = event(
+                audit.record_alone(SUBJECT_CHANGED, target=subject, shown=[make_session() for _ in range(shown)])
+            )
+            for _ in range(rows):
+                insert_row("subject.row_updated", subject.pk, cause=verb.id)
+            with CaptureQueriesContext(connection) as queries:
+                opened(compliance, verb)
+            return len(queries)
+
+        queries_for(1, 1)
+        assert queries_for(2, 2) == queries_for(60, 40)
+
+
+class TestDetails:
+    def test_a_reason_is_shown_and_checked_against_the_event(self, auditor: Client) -> None:
+        page = opened(auditor, note(details={"reason": "Customer on the line <b>", "asked_twice": True}))
+        assert "Customer on the line &lt;b&gt;" in page.text
+        assert "Asked twice true" in words_of(page)
+        assert "matches" in words_of(page)
+
+    def test_details_that_were_changed_are_found_out(self, auditor: Client) -> None:
+        noted = note(details={"reason": "one"})
+        AuditDetail.objects.update(details='{"reason":"another"}')
+        assert "does not match: the details were changed after the event" in words_of(opened(auditor, noted))
+
+    @pytest.mark.parametrize("broken", ["", "{", "[1]", '"x"'])
+    def test_details_that_are_none_are_shown_as_text(self, auditor: Client, broken: str) -> None:
+        noted = note(details={"reason": "one"})
+        AuditDetail.objects.update(details=broken)
+        assert "does not match" in words_of(opened(auditor, noted))
+
+    def test_erased_details_are_said_to_be_erased(self, auditor: Client) -> None:
+        noted = note(details={"reason": "Customer on the line"})
+        AuditDetail.objects.all().delete()
+        words = words_of(opened(auditor, noted))
+        assert "Erased." in words
+        assert bytes(noted.commitment or b"").hex() in words
+        assert "Customer" not in words
+
+    def test_an_event_without_details_has_no_such_part(self, auditor: Client) -> None:
+        assert "kept beside the event" not in opened(auditor, note()).text
+
+    @pytest.mark.parametrize(("role", "sees"), [("auditor", False), ("compliance", True)])
+    def test_values_of_a_subject_are_for_those_who_may_see_subjects(self, role: str, sees: bool) -> None:
+        details = {"before": {"key": "cust_48213"}, "after": {"key": "cust_7"}}
+        changed = event(audit.record_alone(SUBJECT_CHANGED, target=make_subject(), details=details))
+        page = opened(signed_in(role), changed)
+        assert ("cust_48213" in page.text) is sees
+        assert ("compliance staff can see them" in page.text) is not sees
+
+
+class TestAccess:
+    @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
+    def test_other_roles_may_not_open_it(self, role: str) -> None:
+        assert signed_in(role).get(note().get_absolute_url()).status_code == 403
+
+    def test_an_unknown_event_is_not_found(self, auditor: Client) -> None:
+        assert auditor.get(reverse("audit:event", args=[uuid4()])).status_code == 404
+
+    def test_the_wrong_method_is_refused(self, auditor: Client) -> None:
+        assert auditor.post(note().get_absolute_url()).status_code == 405
+
+    def test_the_browser_keeps_no_copy(self, auditor: Client) -> None:
+        assert "no-store" in opened(auditor, note())["Cache-Control"]
+
+
+def test_a_type_that_is_not_declared_any_more_has_no_meaning_and_a_page(auditor: Client) -> None:
+    old = insert_row("tea.row_updated", uuid4())
+    assert NOTED.meaning not in opened(auditor, old).text

@@ -1,0 +1,509 @@
+"""The log as a list, as auditors and compliance staff read it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.http import QueryDict
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.audit.forms import AuditFilter
+from memadmin.audit.models import AuditActor, AuditEvent
+from sessions_app.services.subjects import merge_subjects
+from tests.audit.log_pages import (
+    SESSION_SEEN,
+    SUBJECT_CHANGED,
+    address,
+    event,
+    insert_notes,
+    insert_row,
+    link,
+    note,
+    seal,
+    seen,
+    shown,
+    texts,
+)
+from tests.builders import make_session, make_subject
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+SHOWN = "shown &&"
+
+
+def signed_in(*roles: str) -> Client:
+    client = Client()
+    client.force_login(person(*roles))
+    return client
+
+
+@pytest.fixture
+def auditor(db: None) -> Client:
+    """Reads the log, and nothing of what it is about."""
+    return signed_in("auditor")
+
+
+@pytest.fixture
+def compliance(db: None) -> Client:
+    return signed_in("compliance")
+
+
+class TestRows:
+    def test_a_row_says_who_did_what_to_what_and_when(self, compliance: Client) -> None:
+        session, subject = make_session(), make_subject("cust_48213")
+        audit.record_alone(
+            SESSION_SEEN, by=person("support"), target=session, subject=subject, counters={"items": 1_056}
+        )
+        (row,) = [text for text in texts(compliance.get(address())) if "test.session_viewed" in text]
+        for words in ("test.session_viewed", "support", f"session {str(session.pk)[:8]}", "cust_48213", "1,056 items"):
+            assert words in row
+        assert "unsequenced" in row
+        assert row.endswith("ok")
+
+    def test_a_row_tells_how_far_its_event_is_sealed(self, auditor: Client) -> None:
+        note()
+        seal()
+        assert next(text for text in texts(auditor.get(address())) if "note.taken" in text).startswith("0 ")
+
+    def test_what_was_denied_stands_out(self, auditor: Client) -> None:
+        note(outcome="denied", reason_code="no_grant")
+        (row,) = [text for text in texts(auditor.get(address())) if "note.taken" in text]
+        assert "no grant" in row
+        assert "denied" in row
+
+    def test_the_newest_come_first(self, auditor: Client) -> None:
+        for _ in range(3):
+            note()
+        ids = re.findall(r'id="event-([^"]*)"', auditor.get(address()).text)
+        assert ids == [str(found) for found in AuditEvent.objects.order_by("-number").values_list("id", flat=True)]
+
+    def test_rows_that_a_verb_changed_are_folded_beneath_it(self, auditor: Client) -> None:
+        subject = make_subject()
+        verb = audit.record_alone(SUBJECT_CHANGED, by=person("support"), target=subject)
+        insert_row("subject.row_updated", subject.pk, cause=verb)
+        insert_row("subject.row_inserted", subject.pk, cause=verb)
+        page = auditor.get(address())
+        assert seen(page) == ["test.subject_merged"]
+        (row,) = [text for text in texts(page) if "test.subject_merged" in text]
+        assert "2 changes of rows seen by the database" in row
+        assert row.index("subject.row_updated") < row.index("subject.row_inserted")
+
+    def test_a_row_whose_verb_is_on_another_page_leads_to_it(self, auditor: Client) -> None:
+        subject = make_subject()
+        verb = audit.record_alone(SUBJECT_CHANGED, target=subject)
+        insert_row("subject.row_updated", subject.pk, cause=verb)
+        page = auditor.get(address(type="subject.row_updated"))
+        assert seen(page) == ["subject.row_updated"]
+        assert link(page, "test.subject_merged") == event(verb).get_absolute_url()
+        assert "outside the console" not in next(texts(page))
+
+    def test_a_row_that_raw_sql_changed_says_which_database_role_did_it(self, auditor: Client) -> None:
+        row = insert_row("subject.row_updated", make_subject().pk)
+        role = AuditActor.objects.get(ref=row.role_ref).label
+        (text,) = [text for text in texts(auditor.get(address())) if "subject.row_updated" in text]
+        assert f"changed outside the console by database role {role}" in text
+
+
+class TestNames:
+    def test_an_auditor_sees_the_log_and_no_content(self, auditor: Client) -> None:
+        session, subject = make_session("customer_48213:ticket_1"), make_subject("cust_48213")
+        audit.record_alone(SESSION_SEEN, target=session, subject=subject)
+        page = auditor.get(address())
+        (text,) = [text for text in texts(page) if "test.session_viewed" in text]
+        assert f"{str(session.pk)[:8]}" in text
+        assert f"subject {str(subject.pk)[:8]}" in text
+        for secret in ("48213", session.get_absolute_url(), subject.get_absolute_url()):
+            assert secret not in page.text
+
+    def test_who_may_open_it_is_led_to_it(self, compliance: Client) -> None:
+        session, subject = make_session(), make_subject("cust_48213")
+        audit.record_alone(SESSION_SEEN, target=session, subject=subject)
+        page = compliance.get(address())
+        assert link(page, f"session {str(session.pk)[:8]}") == session.get_absolute_url()
+        assert link(page, "cust_48213") == subject.get_absolute_url()
+
+    def test_what_is_gone_is_called_by_its_id(self, compliance: Client) -> None:
+        subject = make_subject("cust_48213")
+        audit.record_alone(SUBJECT_CHANGED, target=subject)
+        session = make_session(erased_at=now())
+        audit.record_alone(SESSION_SEEN, target=session)
+        ids = [str(subject.pk)[:8], str(session.pk)[:8]]
+        subject.delete()
+        page = compliance.get(address())
+        assert f"subject {ids[0]}" in " ".join(texts(page))
+        assert ids[1] in " ".join(texts(page))
+        assert session.get_absolute_url() not in page.text
+
+    def test_who_left_stays_readable_and_who_was_erased_does_not(self, auditor: Client) -> None:
+        leaver = person("support")
+        note(by=leaver)
+        leaver.delete()
+        assert "support" in next(text for text in texts(auditor.get(address())) if "note.taken" in text)
+        AuditActor.objects.filter(label="support").delete()
+        row = next(text for text in texts(auditor.get(address())) if "note.taken" in text)
+        assert "support" not in row
+        assert "erased" in row
+
+    def test_names_that_somebody_chose_are_only_text(self, compliance: Client) -> None:
+        note(by=audit.Actor("agent", "<script>alert(1)</script>\u202e"))
+        audit.record_alone(SUBJECT_CHANGED, target=make_subject("<b>bold</b>"))
+        text = compliance.get(address()).text
+        for markup in ("<script>alert", "<b>bold", "\u202e"):
+            assert markup not in text
+        assert "&lt;b&gt;bold" in text
+
+
+class TestCost:
+    def test_ten_rows_and_a_thousand_cost_the_same(self, compliance: Client) -> None:
+        subject = make_subject()
+
+        def queries_for(count: int) -> int:
+            insert_notes(count)
+            for number in range(10):
+                audit.record_alone(
+                    SESSION_SEEN, target=make_session(), subject=subject, by=audit.Actor("job", f"{number}")
+                )
+            with CaptureQueriesContext(connection) as queries:
+                page = compliance.get(address())
+            assert len(shown(page)) > min(count, 40)
+            assert "OFFSET" not in str(queries.captured_queries)
+            return len(queries)
+
+        compliance.get(address())
+        assert queries_for(10) == queries_for(990)
+
+    def test_ten_thousand_events_are_walked_to_the_end(self, auditor: Client) -> None:
+        insert_notes(10_000)
+        page = auditor.get(address(type="note.taken"))
+        assert len(shown(page)) == 50
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT min(number) FROM audit_event")
+        seen_ids: set[str] = set()
+        for _ in range(4):
+            seen_ids |= set(re.findall(r'id="event-([^"]*)"', page.text))
+            page = auditor.get(link(page, "Older"))
+        assert len(seen_ids) == 200
+
+    @pytest.mark.parametrize(
+        ("query", "indexes"),
+        [
+            ({}, {"audit_event_newest"}),
+            ({"since": "2026-01-01", "until": "2026-02-01"}, {"audit_event_newest"}),
+            ({"actor": uuid4()}, {"audit_event_actor_newest"}),
+            ({"actor": uuid4(), "since": "2026-01-01"}, {"audit_event_actor_newest"}),
+            ({"type": "note.taken"}, {"audit_event_type_newest"}),
+            ({"type": "test.*"}, {"audit_event_type_newest"}),
+            ({"type": "reads"}, {"audit_event_type_newest"}),
+            ({"type": "outside"}, {"audit_event_outside_newest"}),
+            ({"outcome": "denied"}, {"audit_event_outcome_newest"}),
+            ({"object": uuid4()}, {"audit_event_object_newest"}),
+            ({"subject": uuid4()}, {"audit_event_subject_newest"}),
+        ],
+        ids=str,
+    )
+    def test_each_filter_walks_along_an_index_of_its_own(self, query: dict[str, Any], indexes: set[str]) -> None:
+        """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
+        note()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+            cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
+        plans = [branch[:51].explain() for branch in AuditFilter(QueryDict(urlencode(query)), User()).branches()]
+        used = set()
+        for plan in (plan for plan in plans if SHOWN not in plan):
+            used |= set(re.findall(r"using (audit_event_\w+)", plan))
+            assert "Sort" not in plan
+            assert "Filter" not in plan.replace("Filter: ((type)::text ~~ '%.row\\_%'::text)", ""), plan
+        assert used == indexes
+
+    @pytest.mark.parametrize("name", ["object", "subject"])
+    def test_what_was_shown_among_others_is_looked_up_and_then_sorted(self, name: str) -> None:
+        """However many events there are: the planner never walks over them to find the few that show somebody."""
+        note()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        branches = AuditFilter(QueryDict(urlencode({name: uuid4()})), User()).branches()
+        (plan,) = [plan for branch in branches if SHOWN in (plan := branch[:51].explain())]
+        assert "Bitmap Index Scan on audit_event_shown_ids" in plan
+        assert "Index Cond: (number = ANY (" in plan
+
+
+class TestFilters:
+    @pytest.fixture(autouse=True)
+    def some_events(self) -> None:
+        self.subject, self.session = make_subject("cust_1"), make_session("s-1")
+        helper, other = person("support"), person("reviewer")
+        note(by=helper)
+        audit.record_alone(SESSION_SEEN, by=helper, target=self.session, subject=self.subject)
+        audit.record_alone(SUBJECT_CHANGED, by=other, target=self.subject, subject=self.subject)
+        note(by=other, outcome="denied", reason_code="no_grant", shown=[self.session, self.subject])
+        insert_row("subject.row_updated", self.subject.pk)
+
+    def test_every_filter_shows_what_it_says(self, auditor: Client) -> None:
+        everything = ["subject.row_updated", "note.taken", "test.subject_merged", "test.session_viewed", "note.taken"]
+        support = AuditActor.objects.get(label="support").ref
+        today = f"{now():%Y-%m-%d}"
+        cases: list[tuple[dict[str, Any], list[str]]] = [
+            ({}, everything),
+            ({"type": "note.taken"}, ["note.taken", "note.taken"]),
+            ({"type": "test.*"}, ["test.subject_merged", "test.session_viewed"]),
+            ({"type": "reads"}, ["test.session_viewed"]),
+            ({"type": "outside"}, ["subject.row_updated"]),
+            ({"type": "subject.row_updated"}, ["subject.row_updated"]),
+            ({"actor": support}, ["test.session_viewed", "note.taken"]),
+            ({"actor": support, "type": "reads"}, ["test.session_viewed"]),
+            ({"actor": uuid4()}, []),
+            ({"outcome": "denied"}, ["note.taken"]),
+            ({"outcome": "failed"}, []),
+            ({"subject": self.subject.pk}, everything[:4]),
+            ({"subject": self.subject.pk, "type": "reads"}, ["test.session_viewed"]),
+            ({"subject": self.subject.pk, "object": self.session.pk}, ["note.taken", "test.session_viewed"]),
+            ({"subject": uuid4()}, []),
+            ({"object": self.session.pk}, ["note.taken", "test.session_viewed"]),
+            ({"since": today, "until": today}, everything),
+            ({"until": "2025-10-14"}, []),
+            ({"since": "0001-01-01", "until": "9999-12-31"}, everything),
+            ({"since": today, "type": "note.taken", "outcome": "denied"}, ["note.taken"]),
+        ]
+        for query, expected in cases:
+            page = auditor.get(address(**query))
+            assert page.status_code == 200
+            assert seen(page) == expected, query
+
+    def test_changes_are_all_that_is_no_read(self, auditor: Client) -> None:
+        assert seen(auditor.get(address(type="changes", subject=self.subject.pk))) == [
+            "note.taken",
+            "test.subject_merged",
+        ]
+
+    def test_a_person_is_found_under_every_id_that_was_merged(self, auditor: Client) -> None:
+        into, later = make_subject("cust_2"), make_subject("cust_3")
+        merge_subjects(self.subject, into, by=person("compliance", "reviewer"))
+        merge_subjects(later, into, by=person("compliance", "support"))
+        for subject in (self.subject, into, later):
+            assert seen(auditor.get(address(subject=subject.pk, type="reads"))) == ["test.session_viewed"]
+
+    @pytest.mark.parametrize(
+        ("query", "sentence"),
+        [
+            ({"type": "tea.poured"}, "“tea.poured” is not an event that is recorded."),
+            ({"type": "tea.*"}, "“tea.*” is not an event that is recorded."),
+            ({"type": "<b>"}, "“&lt;b&gt;” is not an event"),
+            ({"type": "x" * 65}, "at most 64 characters"),
+            ({"type": "a\0b"}, "Null characters are not allowed."),
+            ({"actor": "support"}, "That is not the address of somebody who acted."),
+            ({"outcome": "maybe"}, "“maybe” is not an outcome of events."),
+            ({"since": "yesterday"}, "“Since” is not a date"),
+            ({"since": "2026-02-30"}, "“Since” is not a date"),
+            ({"since": "2026-03-02", "until": "2026-03-01"}, "“Until” is a day before “Since”."),
+            ({"subject": "cust_1"}, "That is not the address of a subject."),
+            ({"object": "7"}, "That is not the address of a record."),
+        ],
+    )
+    def test_a_value_nobody_knows_is_said_and_shows_nothing(
+        self, auditor: Client, query: dict[str, str], sentence: str
+    ) -> None:
+        page = auditor.get(address(**query))
+        assert page.status_code == 400
+        assert sentence in page.text
+        assert shown(page) == []
+
+    def test_a_filter_that_finds_nothing_says_what_is_on(self, auditor: Client) -> None:
+        page = auditor.get(address(until="2025-10-14", type="note.taken"))
+        assert "No event matches" in page.text
+        assert "2 filters are on" in " ".join(page.text.split())
+        assert link(page, "Clear filters") == reverse("audit:list")
+
+    def test_chips_take_one_filter_away(self, auditor: Client) -> None:
+        support = AuditActor.objects.get(label="support").ref
+        page = auditor.get(address(type="reads", actor=support, subject=self.subject.pk, object=self.session.pk))
+        chips = [
+            " ".join(re.sub(r"<[^>]*>", "", chip).split())
+            for chip in re.findall(r'<span class="chip">(.*?)</span>', page.text, re.S)
+        ]
+        short = str(self.subject.pk)[:8], str(self.session.pk)[:8]
+        assert chips == ["reads of content", "by support", f"about subject {short[0]}", f"on {short[1]}"]
+        removal = re.search(r'href="([^"]*)"\s*aria-label="Remove filter by support"', page.text)
+        assert removal
+        assert set(parse_qs(urlsplit(removal[1].replace("&amp;", "&")).query)) == {"type", "subject", "object"}
+
+    def test_a_type_of_an_older_version_can_still_be_asked_for(self, auditor: Client) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO audit_event (type, actor_kind, shown, outcome, counters)"
+                " VALUES ('tea.poured', 'database', '{}', 'succeeded', '{}')"
+            )
+        assert shown(auditor.get(address(type="tea.poured"))) == ["tea.poured"]
+
+
+class TestPages:
+    def test_every_event_is_on_one_page(self, auditor: Client) -> None:
+        insert_notes(120)
+        page = auditor.get(address(type="note.taken"))
+        seen_ids = re.findall(r'id="event-([^"]*)"', page.text)
+        while page.context["page"].older:
+            page = auditor.get(link(page, "Older"))
+            seen_ids += re.findall(r'id="event-([^"]*)"', page.text)
+        assert seen_ids == [
+            str(found)
+            for found in AuditEvent.objects.filter(type="note.taken").newest_first().values_list("id", flat=True)
+        ]
+        back = auditor.get(link(page, "Newer"))
+        assert re.findall(r'id="event-([^"]*)"', back.text) == seen_ids[50:100]
+
+    def test_pages_of_a_person_hold_each_event_once(self, auditor: Client) -> None:
+        subject = make_subject()
+        for number in range(60):
+            note(subject=subject, shown=[subject] if number % 3 else [])
+        page = auditor.get(address(subject=subject.pk, type="note.taken"))
+        ids = re.findall(r'id="event-([^"]*)"', page.text)
+        ids += re.findall(r'id="event-([^"]*)"', auditor.get(link(page, "Older")).text)
+        assert len(ids) == len(set(ids)) == 60
+
+    @pytest.mark.parametrize("cursor", ["made-up", "x" * 5_000, "\0"])
+    def test_a_page_link_that_was_tampered_with_leads_to_the_first_page(self, auditor: Client, cursor: str) -> None:
+        page = auditor.get(address(cursor=cursor, type="note.taken"))
+        assert page.status_code == 400
+        assert "changed or cut off" in page.text
+        assert link(page, "Go to the first page") == address(type="note.taken")
+
+    def test_what_is_newer_is_offered(self, auditor: Client) -> None:
+        note()
+        page = auditor.get(address(type="note.taken"))
+        match = re.search(r'hx-get="([^"]*newer[^"]*)"', page.text)
+        assert match
+        ask = match[1].replace("&amp;", "&")
+        assert auditor.get(ask).status_code == 204
+        note()
+        note()
+        assert "2 newer" in auditor.get(ask).text
+        assert auditor.get(reverse("audit:newer") + "?cursor=made-up").status_code == 400
+
+    def test_a_fragment_is_a_part_of_the_page(self, auditor: Client) -> None:
+        note()
+        # Whoever reads the log for the first time is somebody new to filter by.
+        auditor.get(address())
+        page = auditor.get(address(type="note.taken"))
+        part = auditor.get(address(type="note.taken"), headers={"HX-Request": "true"})
+        assert "<html" not in part.text
+        # The CSRF token is masked anew each time.
+        plain = [re.sub(r'value="[^"]{64}"', "", text) for text in (part.text, page.text)]
+        assert plain[0].strip() in plain[1]
+
+    def test_an_empty_log_says_what_would_fill_it(self, auditor: Client) -> None:
+        # Looking at the log is itself an event, so it is never empty but under a filter.
+        assert shown(auditor.get(address())) == ["log.viewed"]
+
+
+class TestRecorded:
+    def test_looking_at_the_log_is_one_event(self, auditor: Client) -> None:
+        insert_notes(60)
+        subject = make_subject()
+        auditor.get(address(subject=subject.pk))
+        (view,) = AuditEvent.objects.filter(type="log.viewed")
+        assert (view.actor_kind, view.subject_ref, view.outcome) == ("person", subject.pk, "succeeded")
+        assert AuditActor.objects.get(ref=view.actor_ref).label == "auditor"
+
+    def test_without_its_event_nothing_is_shown(self, auditor: Client) -> None:
+        note(reason_code="no_grant")
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE audit_event ADD CONSTRAINT is_full CHECK (false) NOT VALID")
+        page = auditor.get(address())
+        assert page.status_code == 503
+        assert "note.taken" not in page.text
+
+    def test_asking_for_what_is_newer_is_no_event(self, auditor: Client) -> None:
+        auditor.get(reverse("audit:newer"))
+        assert not AuditEvent.objects.exists()
+
+
+class TestAbout:
+    """From what people call somebody to the events about them."""
+
+    def find(self, client: Client, typed: str, filters: str = "") -> Any:
+        return client.post(reverse("audit:about"), {"q": typed, "filters": filters})
+
+    def test_an_auditor_finds_a_person_by_their_id(self, auditor: Client) -> None:
+        subject = make_subject("cust_48213")
+        answer = self.find(auditor, " cust_48213 ", "type=reads&subject=7&object=8")
+        assert answer.status_code == 302
+        assert parse_qs(urlsplit(answer.url).query) == {"type": ["reads"], "subject": [str(subject.pk)]}
+        (search,) = AuditEvent.objects.filter(type="log.searched")
+        assert search.shown == [subject.pk]
+        assert not hasattr(search, "detail")
+
+    def test_a_session_is_found_by_its_id_in_the_store(self, auditor: Client) -> None:
+        session = make_session("customer_1:ticket_2")
+        assert self.find(auditor, "customer_1:ticket_2").url == address(object=session.pk)
+
+    def test_an_id_is_found_after_what_it_stood_for_is_gone(self, auditor: Client) -> None:
+        gone, record, unknown = uuid4(), uuid4(), uuid4()
+        note(subject=gone, shown=[record])
+        assert self.find(auditor, str(gone)).url == address(subject=gone)
+        assert self.find(auditor, str(record)).url == address(object=record)
+        assert self.find(auditor, str(unknown)).url == address(object=unknown)
+
+    def test_the_id_of_an_event_leads_to_it(self, auditor: Client) -> None:
+        found = note()
+        assert self.find(auditor, str(found.id)).url == found.get_absolute_url()
+
+    def test_several_are_offered(self, compliance: Client) -> None:
+        from sessions_app.models import SubjectKind
+
+        user, tenant = make_subject("7"), make_subject("7", SubjectKind.TENANT)
+        session = make_session("7")
+        page = self.find(compliance, "7")
+        for ref in (f"subject={user.pk}", f"subject={tenant.pk}", f"object={session.pk}"):
+            assert ref in page.text
+
+    def test_nobody_of_that_name_is_said_and_what_was_typed_stays(self, auditor: Client) -> None:
+        page = self.find(auditor, "<nobody>")
+        assert page.status_code == 422
+        assert "Nobody and nothing is known as “&lt;nobody&gt;”" in page.text
+        assert 'value="&lt;nobody&gt;"' in page.text
+        assert AuditEvent.objects.get(type="log.searched").counters == {"found": 0}
+
+    @pytest.mark.parametrize("typed", ["", "  ", "x" * 513, "\0"])
+    def test_nothing_to_look_for_is_said(self, auditor: Client, typed: str) -> None:
+        assert self.find(auditor, typed).status_code == 422
+
+    def test_filters_that_were_changed_on_the_way_do_no_harm(self, auditor: Client) -> None:
+        make_subject("cust_1")
+        assert self.find(auditor, "cust_1", "type=<b>&outcome=maybe&x=y").status_code == 302
+
+
+class TestAccess:
+    @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
+    @pytest.mark.parametrize("name", ["audit:list", "audit:newer"])
+    def test_other_roles_may_not_read_it(self, role: str, name: str) -> None:
+        page = signed_in(role).get(reverse(name))
+        assert page.status_code == 403
+        assert "compliance and auditor" in page.text or name != "audit:list"
+
+    def test_nobody_signed_in_is_asked_to(self, client: Client) -> None:
+        assert client.get(address()).status_code == 302
+
+    def test_the_sidebar_offers_it_to_who_may_read_it(self, auditor: Client) -> None:
+        assert link(auditor.get("/"), "Audit log") == reverse("audit:list")
+        assert 'data-key="g a"' in auditor.get("/").text
+        assert reverse("audit:list") not in signed_in("support").get("/").text
+
+    @pytest.mark.parametrize(
+        ("name", "method"),
+        [("audit:list", "post"), ("audit:newer", "post"), ("audit:about", "get")],
+    )
+    def test_the_wrong_method_is_refused(self, auditor: Client, name: str, method: str) -> None:
+        assert getattr(auditor, method)(reverse(name)).status_code == 405
+
+    def test_the_browser_keeps_no_copy(self, auditor: Client) -> None:
+        assert "no-store" in auditor.get(address())["Cache-Control"]
