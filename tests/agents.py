@@ -90,6 +90,13 @@ def value_of(query: str) -> Any:
     return row[0] if row else None
 
 
+def question_in(statements: str) -> str:
+    """What a store was asked, without the limit on waiting that was sent before it."""
+    limit, question = statements.split("; ", 1)
+    assert limit.startswith("SET LOCAL lock_timeout"), limit
+    return question
+
+
 @contextmanager
 def database_role(purpose: str) -> Iterator[str]:
     """A role without any right, gone afterwards with all it was given; for tests with real transactions.

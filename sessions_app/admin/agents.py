@@ -19,7 +19,7 @@ from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import PermissionDenied
-from django.db import DataError, transaction
+from django.db import DataError, connection, transaction
 from django.db.models import F, Func, IntegerField, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -32,7 +32,7 @@ from sessions_app.admin.listing import ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from sessions_app.services import raw_edits
 from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
-from sessions_app.stores.postgres import in_plain_words
+from sessions_app.stores.postgres import LIMIT_WAITING, in_plain_words
 from sessions_app.stores.sqlalchemy import row_id
 
 CHANGED_MEANWHILE = (
@@ -82,7 +82,8 @@ class AgentRows(ShortList):
             messages_table=settings.AGENT_MESSAGES_TABLE,
         )
         try:
-            with in_plain_words(store):
+            with in_plain_words(store), transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute(LIMIT_WAITING)
                 response = view()
                 if isinstance(response, SimpleTemplateResponse):
                     response.render()  # here, because lists are read by their template

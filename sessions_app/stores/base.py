@@ -32,6 +32,16 @@ class SessionBusy(StoreUnavailable):
     """The agents hold the session's rows; the caller rolls back and may try again."""
 
 
+class StoreLocked(StoreUnavailable):
+    """Somebody holds a lock on a whole table of the store, which readers wait for, too."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another transaction has locked the agents' tables, perhaps to change their columns. Try again when it is"
+            " over."
+        )
+
+
 class StoreTooSlow(StoreUnavailable):
     """A statement took longer than it may, and was cancelled."""
 

@@ -11,10 +11,19 @@ from django.db import Error, InterfaceError, OperationalError, connection
 from psycopg import errors, sql
 
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import SessionBusy, StoreLocked, StoreTooSlow, StoreUnavailable
 
 BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 """Somebody else held the rows; the same statement may work a moment later."""
+
+LOCK_TIMEOUT = "2s"
+"""How long a question waits for somebody who locked a whole table, as a change of its columns does.
+
+Agents that write are in no reader's way.
+"""
+
+LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
+"""For the rest of the transaction."""
 
 
 def table_identifier(name: str) -> sql.Identifier:
@@ -25,11 +34,25 @@ def table_identifier(name: str) -> sql.Identifier:
 def fetch(
     query: str | sql.Composable, parameters: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> list[tuple[Any, ...]]:
-    """All rows of a query, on Django's connection."""
-    with connection.cursor() as cursor:
-        cursor.execute(query, parameters)
+    """All rows of a query, on Django's connection. Raises StoreLocked after LOCK_TIMEOUT."""
+    # One message, which is one transaction: no round trip more, and nothing stays behind on a connection that a pooler
+    # gives to somebody else.
+    asked = sql.SQL(query) if isinstance(query, str) else query
+    with connection.cursor() as cursor, giving_up_on_locks():
+        cursor.execute(sql.SQL("; ").join([LIMIT_WAITING, asked]), parameters)
+        cursor.nextset()
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
+
+
+@contextmanager
+def giving_up_on_locks() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as problem:
+        if isinstance(problem.__cause__, errors.LockNotAvailable):
+            raise StoreLocked from problem
+        raise
 
 
 @contextmanager

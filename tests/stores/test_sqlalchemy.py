@@ -31,6 +31,7 @@ from tests.agents import (
     attach_store,
     in_sdk,
     make_agent_tables,
+    question_in,
     run_sql,
     second_connection,
     user,
@@ -437,7 +438,7 @@ def blocks_of(ask: Any) -> int:
     with CaptureQueriesContext(connection) as queries:
         ask()
     (query,) = queries.captured_queries
-    plan = value_of(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query['sql']}")[0]["Plan"]
+    plan = value_of(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {question_in(query['sql'])}")[0]["Plan"]
     scans = list(scans_in(plan))
     assert {scan.get("Index Name") for scan in scans} == {"idx_agent_messages_session_time"}, scans
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
