@@ -30,6 +30,7 @@ from agents.run_error_handlers import RunErrorHandlerInput, RunErrorHandlerResul
 from agents.testing import ModelStep, ScriptedModel
 from cryptography.fernet import Fernet
 from django.conf import settings
+from django.db import OperationalError
 from openai import AsyncOpenAI, OpenAIError
 from sqlalchemy import TIMESTAMP, TableClause, column, func, select, table, update
 from sqlalchemy.exc import DBAPIError
@@ -58,6 +59,9 @@ TEN_YEARS_IN_SECONDS = 10 * 365 * 24 * 3600
 """EncryptedSession hides what is older than its `ttl`, ten minutes by default; the demo's conversations stay."""
 
 LIVE_PAUSE = timedelta(seconds=20)
+
+DATABASE_AWAY = (DBAPIError, OSError, OperationalError)
+"""What a conversation ends with when the database goes away: SQLAlchemy's, asyncpg's and Django's words for it."""
 
 
 def has_real_model() -> bool:

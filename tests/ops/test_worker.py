@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -15,11 +16,14 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from procrastinate import App
 from procrastinate.contrib.django import app
+from procrastinate.exceptions import ConnectorException
 
 from memadmin import environment
 from memadmin.embedded.server import EmbeddedServer, server_for
+from sessions_app.management.commands import worker as worker_command
 from tests.audit import events
 from tests.processes import kill
 
@@ -136,6 +140,7 @@ def test_asked_to_stop_it_leaves_no_event_without_a_place(
 @pytest.mark.django_db(transaction=True)
 def test_without_its_sequencer_a_worker_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memadmin.audit.sequencer.Sequencer.run", lambda self, stop: None)
+    monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0,))
     with pytest.raises(CommandError, match="stopped without being asked to"):
         call_command("worker")
 
@@ -148,8 +153,29 @@ def test_ending_without_being_asked_is_a_failure(monkeypatch: pytest.MonkeyPatch
         return None
 
     monkeypatch.setattr(App, "run_worker_async", return_at_once)
+    monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0, 0))
     with pytest.raises(CommandError, match="stopped without being asked to"):
         call_command("worker")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("loss", [None, ConnectorException("no connection"), OperationalError("not yet")])
+def test_it_begins_anew_after_losing_its_database(monkeypatch: pytest.MonkeyPatch, loss: Exception | None) -> None:
+    beginnings = []
+
+    async def lose_it_once(app: App, **options: Any) -> None:
+        beginnings.append(loss)
+        if len(beginnings) == 1:
+            if loss:
+                raise loss
+            return
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(App, "run_worker_async", lose_it_once)
+    monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0,))
+    call_command("worker")
+    assert len(beginnings) == 2
 
 
 @pytest.mark.parametrize("url", ["", "postgres://worker:secret@direct:5432/console"])

@@ -18,6 +18,8 @@ from memadmin.demo import agents, preparing, running
 
 DEFAULT_PASSWORD = "memadmin-demo"
 
+RETRY_SECONDS = 5
+
 FULL_BYTES = 32 * 1024**2
 """With less than this free a failure is the disk's, in whatever words it comes."""
 
@@ -73,10 +75,16 @@ class Command(BaseCommand):
             await asyncio.wait([talking])
 
     async def talk(self) -> None:
-        try:
-            await agents.chat_on()
-        except Exception as problem:
-            self.stderr.write(f"The demo agent stopped talking: {problem}")
+        while True:
+            try:
+                await agents.chat_on()
+            except agents.DATABASE_AWAY:
+                await asyncio.sleep(RETRY_SECONDS)  # it comes back with the next page that somebody opens
+            except Exception as problem:
+                self.stderr.write(f"The demo agent stopped talking: {problem}")
+                return
+            else:
+                return
 
 
 def as_ctrl_c(signal_number: int, frame: FrameType | None) -> None:
