@@ -66,7 +66,12 @@ class Postmaster:
 
     pid: int
     socket_dir: str
-    is_ready: bool
+    state: str
+    """`starting`, `ready` or `stopping`; empty in its first moments."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == "ready"
 
 
 class RunAs(TypedDict, total=False):
@@ -86,7 +91,13 @@ def find_running(cluster: Path) -> Postmaster | None:
         return None
     if not is_server_of(pid, cluster):
         return None
-    return Postmaster(pid, socket_dir, is_ready=len(lines) > 7 and lines[7].strip() == "ready")
+    return Postmaster(pid, socket_dir, state=lines[7].strip() if len(lines) > 7 else "")
+
+
+def is_stopping(cluster: Path) -> bool:
+    """Somebody asked the server to stop: it serves who is there, perhaps for hours, and lets nobody in any more."""
+    found = find_running(cluster)
+    return found is not None and found.state == "stopping"
 
 
 def is_server_of(pid: int, cluster: Path) -> bool:
@@ -99,7 +110,12 @@ def is_server_of(pid: int, cluster: Path) -> bool:
 
 
 def start(cluster: Path, log: Path) -> Postmaster:
-    """Starts the server, and makes the data directory first when there is none. Raises CannotStart or OSError."""
+    """Starts the server, and makes the data directory first when there is none. Raises CannotStart or OSError.
+
+    Waits for one that starts already, after a crash perhaps; one that stops is stopped at once, and started again.
+    """
+    if is_stopping(cluster):
+        stop(cluster)
     account = _account(cluster)
     if account:
         _open_programs_to_everybody()
@@ -114,13 +130,30 @@ def start(cluster: Path, log: Path) -> Postmaster:
         # them for valid when the process id was given to somebody else, or to a zombie.
         (cluster / "postmaster.pid").unlink(missing_ok=True)
         Path(socket_dir, f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
+    process = None if find_running(cluster) else _launch(cluster, log, socket_dir, account)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process and process.poll() is not None:
+            raise CannotStart(f"it did not start ({_reason(log.read_text(errors='replace'))}; see {log})")
+        found = find_running(cluster)
+        if found and found.is_ready:
+            return found
+        if not found and not process:
+            process = _launch(cluster, log, socket_dir, account)
+        time.sleep(0.02)
+    if process:
+        process.send_signal(signal.SIGQUIT)
+    raise CannotStart(f"it was not ready after {START_SECONDS} seconds; see {log}")
+
+
+def _launch(cluster: Path, log: Path, socket_dir: str, account: RunAs) -> subprocess.Popen[bytes]:
     settings = {**SETTINGS, "unix_socket_directories": socket_dir}
     arguments = [f"--{name}={value}" for name, value in settings.items()]
     if log.exists():
         log.replace(log.with_suffix(".log.1"))
     log.touch(mode=0o600)
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [_program("postgres"), "-D", cluster, *arguments],
             cwd=cluster,
             stdin=subprocess.DEVNULL,
@@ -130,16 +163,6 @@ def start(cluster: Path, log: Path) -> Postmaster:
             start_new_session=True,
             **account,
         )
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise CannotStart(f"it did not start ({_reason(log.read_text(errors='replace'))}; see {log})")
-        found = find_running(cluster)
-        if found and found.is_ready:
-            return found
-        time.sleep(0.02)
-    process.send_signal(signal.SIGQUIT)
-    raise CannotStart(f"it was not ready after {START_SECONDS} seconds; see {log}")
 
 
 def stop(cluster: Path) -> None:

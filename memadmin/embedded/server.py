@@ -39,7 +39,7 @@ class EmbeddedServer:
         Raises CannotStart with a whole sentence.
         """
         with self._one_thread:
-            if self._running is None or not cluster.is_server_of(self._running.pid, self.cluster):
+            if self._running is None or not self._serves(self._running):
                 try:
                     self._running = self._join()
                 except CannotStart as problem:
@@ -87,6 +87,9 @@ class EmbeddedServer:
             os.close(self._lease)
         self._lease = self._running = None
         self._databases.clear()
+
+    def _serves(self, running: Postmaster) -> bool:
+        return cluster.is_server_of(running.pid, self.cluster) and not cluster.is_stopping(self.cluster)
 
     def _join(self) -> Postmaster:
         self.data_dir.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -150,6 +151,34 @@ def test_a_killed_server_is_started_again_at_the_next_use(enter: Callable[[], Us
     server = process.use()
     kill(server)
     assert process.use() != server
+
+
+def test_a_server_that_stops_politely_is_started_again(enter: Callable[[], UserProcess], scratch: Path) -> None:
+    """As after a plain `kill`: while anybody is connected it goes on, and refuses everybody else."""
+    process, guest = enter(), enter()
+    server = process.use()
+    guest.ask("SELECT pg_sleep(1000)")
+    the_backend_that_computes(server)
+    psutil.Process(server).terminate()
+    while not cluster.is_stopping(scratch / "data" / "postgres"):
+        time.sleep(0.01)
+    assert process.use() != server
+
+
+def test_a_server_that_recovers_from_a_crash_is_waited_for(enter: Callable[[], UserProcess], scratch: Path) -> None:
+    """A backend that was killed makes PostgreSQL begin anew, by itself; somebody new comes in the middle of it."""
+    process = enter()
+    server = process.use()
+    lock_file = scratch / "data" / "postgres" / "postmaster.pid"
+    lines = lock_file.read_text().splitlines()
+    assert lines[7].strip() == "ready"
+    lock_file.write_text("\n".join([*lines[:7], "starting", ""]))
+    late = enter()
+    late.ask()
+    while not any(opened.path.endswith("postgres.start") for opened in psutil.Process(late.process.pid).open_files()):
+        time.sleep(0.01)
+    lock_file.write_text("\n".join([*lines[:7], "ready   ", ""]))
+    assert late.answer() == str(server)
 
 
 def test_a_busy_orphan_of_a_killed_server_does_not_stop_the_next(enter: Callable[[], UserProcess]) -> None:
