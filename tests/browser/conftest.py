@@ -113,6 +113,7 @@ def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
             if folder := pytestconfig.getoption("--look", None):
                 looking.photograph(page, view, looking.name_of(path), folder)
             looking.assert_no_sideways_scroll(page)
+            looking.assert_buttons_hold_their_words(page)
             looking.assert_accessible(page)
 
     return look

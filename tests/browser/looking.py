@@ -64,6 +64,16 @@ def assert_no_sideways_scroll(page: Page) -> None:
     assert width <= page.evaluate("window.innerWidth"), f"{page.url} is {width} px wide and scrolls sideways"
 
 
+def assert_buttons_hold_their_words(page: Page) -> None:
+    """No word of a button stands outside it, where it would cover its neighbour."""
+    too_narrow = page.evaluate(
+        """[...document.querySelectorAll(".btn")]
+               .filter((button) => button.scrollWidth > button.clientWidth)
+               .map((button) => button.innerText)"""
+    )
+    assert not too_narrow, f"{page.url} squeezes {too_narrow}"
+
+
 def name_of(path: str) -> str:
     """A file name for an address: "/sessions/?with=findings" is "sessions-with-findings"."""
-    return "-".join("".join(c if c.isalnum() else " " for c in path).split()) or "overview"
+    return "-".join("".join(c if c.isalnum() else " " for c in path).split())[:150] or "overview"

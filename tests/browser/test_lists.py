@@ -67,6 +67,20 @@ class TestLooks:
         look("/subjects/")
         look(subject.get_absolute_url())
 
+    def test_ids_as_long_as_they_can_be(self, agent_tables: None, look: Look, sign_in: SignIn) -> None:
+        sign_in("support")
+        attach_main_store()
+        add_items("x" * 10_000, "w" * 10_000)
+        add_items("ticket", "Hello")
+        subject = make_subject("k" * 512)
+        SessionRecord.objects.filter(session_id="ticket").update(
+            subject=subject, ticket="t" * 200, agent="a" * 200, labels=["l" * 50]
+        )
+        pages = [record.get_absolute_url() for record in SessionRecord.objects.all()]
+        filtered = f"/sessions/?subject={subject.pk}&agent={'a' * 200}&ticket={'t' * 200}&label={'l' * 50}"
+        for address in ("/sessions/", filtered, "/subjects/", subject.get_absolute_url(), "/", *pages):
+            look(address)
+
     def test_stores_and_overview(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
         sign_in("support", "administrator")
         for name, pattern in (("support", "customer_{subject}:ticket_{ticket}"), ("kiosk", "kiosk:{subject}")):
