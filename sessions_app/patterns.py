@@ -70,7 +70,7 @@ class Pattern:
     def match(self, session_id: str) -> Reading | None:
         """What this session id says, or None when it looks different. Linear in its length, whatever the pattern.
 
-        A value longer than its column does not count as one.
+        A value longer than its column does not count as one, nor does one of nothing but spaces: nobody could click it.
         """
         *_, tail = self.literals
         if not session_id.startswith(self.literals[0]) or not session_id.endswith(tail):
@@ -88,6 +88,6 @@ class Pattern:
             return None
         values.append(session_id[start:end])
         found = {field: value for field, value in zip(self.fields, values, strict=True) if field != ANYTHING}
-        if any(len(value) > FIELD_LENGTHS[field] for field, value in found.items()):
+        if any(len(value) > FIELD_LENGTHS[field] or value.isspace() for field, value in found.items()):
             return None
         return Reading(**found)

@@ -37,6 +37,8 @@ from sessions_app.patterns import FIELD_LENGTHS, Pattern, PatternError, Reading
         ("{subject}", "s" * (FIELD_LENGTHS["subject"] + 1), None),
         ("{subject}#{ticket}", "me#" + "t" * (FIELD_LENGTHS["ticket"] + 1), None),
         ("{*}:{subject}", "x" * 10_000 + ":me", Reading("me")),
+        ("customer_{subject}:ticket_{ticket}", "customer_ :ticket_2", None),
+        ("customer_{subject}:ticket_{ticket}", "customer_1:ticket_\n", None),
     ],
 )
 def test_a_session_id_is_read(pattern: str, session_id: str, reading: Reading | None) -> None:
