@@ -20,7 +20,7 @@ def main() -> None:
     port = os.environ.get("MEMADMIN_PORT", "8000")
     parser.add_argument("--at", default=f"http://127.0.0.1:{port}", metavar="ADDRESS")
     parser.add_argument("--as", dest="login", default="support", metavar="LOGIN")
-    parser.add_argument("--password", default=os.environ.get("MEMADMIN_DEMO_PASSWORD", "demo"))
+    parser.add_argument("--password", default=os.environ.get("MEMADMIN_DEMO_PASSWORD", "memadmin-demo"))
     parser.add_argument("--out", type=Path, default=Path("test-results/look"), metavar="FOLDER")
     wanted = parser.parse_args()
     with sync_playwright() as playwright:
