@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memadmin.audit import naming
+from memadmin.audit import naming, types
 from memadmin.audit.models import AuditDetail, AuditEvent
 from memadmin.audit.recording import commitment_to
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-VALUES = ("before", "after")
+SHOWN_ROWS = 50
+
+ROWS = "rows"
+"""Where the triggers put what they saw of each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One column of one row; None where the row was not there, or holds nothing."""
+
+    key: str
+    column: str
+    before: str | None
+    after: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +40,9 @@ class Details:
     is_as_recorded: bool = False
     """Whether they still are what the event commits to."""
     facts: tuple[tuple[str, str], ...] = ()
-    values: Mapping[str, Any] | None = None
-    """Before and after, where the viewer may see them."""
+    changes: tuple[Change, ...] = ()
+    """Of the first rows, where the viewer may see what they hold."""
+    has_more: bool = False
     hides_values: bool = False
 
 
@@ -41,15 +55,31 @@ def details_of(event: AuditEvent, viewer: User) -> Details | None:
     if kept is None:
         return Details(commitment.hex(), is_erased=True)
     content = parsed(kept.details)
-    values = {name: content.pop(name) for name in VALUES if name in content}
-    may_see = naming.may_see_values(viewer, event.object_kind)
+    rows = content.pop(ROWS) if isinstance(content.get(ROWS), list) else []
+    may_see = naming.may_see_values(viewer, kind_of(event))
     return Details(
         commitment=commitment.hex(),
         is_as_recorded=hmac.compare_digest(commitment, commitment_to(bytes(kept.salt), kept.details)),
-        facts=tuple((name.replace("_", " "), as_text(value)) for name, value in content.items()),
-        values=values if values and may_see else None,
-        hides_values=bool(values) and not may_see,
+        facts=tuple((name.replace("_", " "), as_text(value) or "") for name, value in content.items()),
+        changes=tuple(change for row in rows[:SHOWN_ROWS] for change in changes_of(row)) if may_see else (),
+        has_more=len(rows) > SHOWN_ROWS,
+        hides_values=bool(rows) and not may_see,
     )
+
+
+def kind_of(event: AuditEvent) -> str | None:
+    """What kind of record an event is about, also when it is about many of them."""
+    event_type = types.known(event.type)
+    return event.object_kind or (event_type.object if event_type else None)
+
+
+def changes_of(row: Any) -> Iterator[Change]:
+    if not isinstance(row, dict):
+        yield Change("", "", None, as_text(row))
+        return
+    before, after = (row[side] if isinstance(row.get(side), dict) else {} for side in ("before", "after"))
+    for column in dict.fromkeys([*before, *after]):
+        yield Change(as_text(row.get("key")) or "", column, as_text(before.get(column)), as_text(after.get(column)))
 
 
 def parsed(details: str) -> dict[str, Any]:
@@ -61,5 +91,5 @@ def parsed(details: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {"text": details}
 
 
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,8 +23,8 @@ READS = frozenset(
 )
 """How the verbs end that show something and change nothing."""
 
-ROW = "row_"
-"""How the verbs begin under which triggers record changed rows."""
+ROWS = ("row_inserted", "row_updated", "row_deleted", "table_truncated")
+"""The verbs under which triggers record changed rows."""
 
 
 def noun_of(event_type: str) -> str:
@@ -36,7 +36,7 @@ def is_read(event_type: str) -> bool:
 
 
 def is_row(event_type: str) -> bool:
-    return f".{ROW}" in event_type
+    return event_type.endswith(ROWS)
 
 
 def reads_among(event_types: Iterable[str]) -> list[str]:

@@ -175,7 +175,7 @@ class TestDetails:
 
     @pytest.mark.parametrize(("role", "sees"), [("auditor", False), ("compliance", True)])
     def test_values_of_a_subject_are_for_those_who_may_see_subjects(self, role: str, sees: bool) -> None:
-        details = {"before": {"key": "cust_48213"}, "after": {"key": "cust_7"}}
+        details = {"rows": [{"key": "1", "before": {"key": "cust_48213"}, "after": {"key": "cust_7"}}]}
         changed = event(audit.record_alone(SUBJECT_CHANGED, target=make_subject(), details=details))
         page = opened(signed_in(role), changed)
         assert ("cust_48213" in page.text) is sees
