@@ -128,9 +128,10 @@ def has_log(connection: BaseDatabaseWrapper) -> bool:
     database = (connection.alias, str(connection.settings_dict["NAME"]))
     if database not in _with_log:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)') IS NOT NULL")
+            # The function comes first, and the table that it writes to in a later migration.
+            cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)'), to_regclass('audit_actor')")
             row = cursor.fetchone()
-        if not row or not row[0]:
+        if not row or None in row:
             return False
         _with_log.add(database)
     return True
