@@ -43,6 +43,14 @@ def yes_or_no(name: str) -> bool:
     return value in YES
 
 
+def choice(name: str, *choices: str) -> str:
+    """One of the choices; the first without a value."""
+    value = text(name).lower() or choices[0]
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(choices)}; it is {value!r}.")
+    return value
+
+
 def positive_integer(name: str, default: int) -> int:
     value = text(name) or str(default)
     if not value.isdecimal() or int(value) < 1:

@@ -24,6 +24,8 @@ DATA_DIR = Path(
 
 DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
 SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")
+# What was signed or encrypted with an earlier key stays readable.
+SECRET_KEY_FALLBACKS = environment.words("MEMADMIN_OLD_SECRET_KEYS")
 ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS", "localhost, 127.0.0.1, [::1]")
 CSRF_TRUSTED_ORIGINS = environment.origins("MEMADMIN_TRUSTED_ORIGINS")
 IS_HTTPS = environment.yes_or_no("MEMADMIN_HTTPS")
@@ -121,11 +123,13 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "memadmin.audit.middleware.AuditMiddleware",
+    "memadmin.accounts.middleware.SessionLimits",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "memadmin.accounts.middleware.SecondFactor",
     "sessions_app.views.locked.LockedSessions",
 ]
 
@@ -161,6 +165,13 @@ ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "20/m/ip,5/300s/key", "reauthenticate": "10/m/user"}
 # The one in front of us appends the address that it was asked from.
 ALLAUTH_TRUSTED_PROXY_COUNT = 1 if IS_BEHIND_PROXY else 0
+# Off only where it is nobody's secret what one can see, as in the demo.
+SECOND_FACTOR_REQUIRED = environment.choice("MEMADMIN_SECOND_FACTOR", "required", "optional") == "required"
+MFA_ADAPTER = "memadmin.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is verified here: administrators make the accounts
 # Shared by all processes and machines: how often somebody tried, and which codes were used.
 CACHES = {"default": {"BACKEND": "memadmin.accounts.cache.TableCache"}}
 # In the session and not in a cookie: a sentence may repeat what somebody typed.
@@ -188,9 +199,16 @@ STORAGES = {
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-SESSION_COOKIE_HTTPONLY = True
+# How long somebody may do nothing, and how long a session may be open at all.
+IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES", 15))
+SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS", 8))
+SESSION_COOKIE_AGE = int(SESSION_LIMIT.total_seconds())
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
-SESSION_COOKIE_AGE = int(timedelta(hours=12).total_seconds())
+if IS_HTTPS:
+    # A browser takes a cookie of this name from this very host alone.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 SECURE_SSL_REDIRECT = IS_HTTPS
 # Probes come from inside, by plain HTTP.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]

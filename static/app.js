@@ -169,6 +169,11 @@ for (const failure of ["htmx:responseError", "htmx:sendError"]) {
   });
 }
 
+// A part that refreshes itself is nobody's doing, and keeps no session open.
+document.addEventListener("htmx:configRequest", (event) => {
+  if (!event.detail.triggeringEvent) event.detail.headers["X-Background"] = "yes";
+});
+
 // ---- the timeline ----
 
 // While an agent writes, the open end of a session is drawn anew; what a person opened or closed stays so.

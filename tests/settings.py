@@ -12,6 +12,11 @@ STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.Static
 # Emptied after each test (see conftest.py); the real one has a test of its own.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
+# Most tests sign people in without a word; those of the second factor ask for it.
+SECOND_FACTOR_REQUIRED = False
+# A code of the last half minute too: between making and sending one the clock may tick.
+MFA_TOTP_TOLERANCE = 1
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Pages that only tests have.

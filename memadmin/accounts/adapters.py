@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+
+from memadmin import audit
+from memadmin.accounts import audited
+from memadmin.accounts.proofs import is_confirmed_recently
 
 WRONG = "User name or password is wrong, or the account is switched off."
 """The same for a wrong password, an unknown name and somebody who left, so that it tells nothing about either."""
+
+WRONG_CODE = "That code is wrong, or was used already."
 
 TOO_MANY = "Too many tries that failed. After 5 minutes the next one counts."
 
@@ -25,8 +39,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         "username_password_mismatch": WRONG,
         "email_password_mismatch": WRONG,
         "too_many_login_attempts": TOO_MANY,
+        "enter_current_password": "That is not your present password.",
         "incorrect_password": "That is not your password.",
-        "incorrect_code": "That code is wrong, or was used already.",
+        "incorrect_code": WRONG_CODE,
         "rate_limited": TOO_MANY,
     }
 
@@ -37,6 +52,30 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Who has these credentials. Somebody who was switched off is answered like somebody who never was."""
         user: User | None = super().authenticate(request, **credentials)
         return user if user and user.is_active else None
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            self.record_failure(credentials, "too_many_tries")
+            raise
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        self.record_failure(credentials, "wrong_password")
+
+    def record_failure(self, credentials: dict[str, Any], reason_code: str) -> None:
+        named = User.objects.filter(username__iexact=credentials.get("username", "")).first()
+        audit.record_alone(audited.SIGN_IN_FAILED, target=named, outcome="failed", reason_code=reason_code)
+
+    def is_reauthentication_required(self, **kwargs: Any) -> bool:
+        return not is_confirmed_recently(context.request)
+
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, str]]:
+        """One page has them all."""
+        return [{"id": "confirm", "description": "Show who you are", "url": reverse("accounts:confirm")}]
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        return reverse("accounts:account")
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         return redirect(settings.LOGIN_URL)
@@ -57,3 +96,45 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """
         name = super()._get_login_attempts_cache_key(request, **credentials)
         return f"{self.get_client_ip(request)} {name}"
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Keeps secrets of factors encrypted: reading the database must not be enough to make codes."""
+
+    error_messages: ClassVar[dict[str, str]] = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": WRONG_CODE,
+        "key_gone": (
+            "This second factor was kept under a secret key that the console no longer has."
+            " An administrator can reset it."
+        ),
+    }
+
+    def encrypt(self, text: str) -> str:
+        return keys().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        try:
+            return keys().decrypt(encrypted_text.encode()).decode()
+        except InvalidToken:
+            raise self.validation_error("key_gone") from None
+
+    def get_totp_label(self, user: User) -> str:
+        return user.get_username()
+
+    def get_totp_issuer(self) -> str:
+        return "memadmin"
+
+    def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:
+        return f"Passkey {Authenticator.objects.filter(user=user, type=type).count() + 1}"
+
+
+def keys() -> MultiFernet:
+    """Made from the secret key and its predecessors: the first encrypts, each may decrypt."""
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return MultiFernet([Fernet(key_from(secret)) for secret in secrets])
+
+
+def key_from(secret: str) -> bytes:
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memadmin second factors").derive(secret.encode())
+    return base64.urlsafe_b64encode(derived)

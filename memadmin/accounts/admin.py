@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
+
+# Imported first, so that it is registered when it is taken off.
+import allauth.account.admin
+import allauth.mfa.admin
+import allauth.socialaccount.admin
+import allauth.usersessions.admin  # noqa: F401
+from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+
+from memadmin.accounts import access, people
+from memadmin.accounts.confirming import recently_authenticated
+
+# Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
+for model in [model for model in admin.site._registry if model.__module__.startswith("allauth.")]:
+    admin.site.unregister(model)
 
 admin.site.unregister(User)
+
+confirmed = method_decorator(recently_authenticated(doing="change people and their roles"))
 
 
 @admin.register(User)
@@ -27,6 +47,36 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
         ("Rights", {"fields": ["groups", "user_permissions", "is_superuser"]}),
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     )
+
+    change_form_template = "admin/person.html"
+
+    changeform_view = confirmed(UserAdmin.changeform_view)
+    delete_view = confirmed(UserAdmin.delete_view)
+    user_change_password = confirmed(UserAdmin.user_change_password)
+
+    def get_urls(self) -> list[URLPattern]:
+        reset = self.admin_site.admin_view(self.reset_second_factor)
+        return [
+            path("<int:person_id>/second-factor/reset/", reset, name="auth_user_reset_second_factor"),
+            *super().get_urls(),
+        ]
+
+    @method_decorator(recently_authenticated(doing="reset a second factor"))
+    def reset_second_factor(self, request: HttpRequest, person_id: int) -> HttpResponse:
+        operator: Any = request.user
+        person = access.person_for(operator, person_id)
+        if not self.has_change_permission(request, person):
+            raise PermissionDenied
+        if request.method != "POST":
+            context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
+            return render(request, "admin/reset_second_factor.html", context)
+        try:
+            people.reset_second_factor(person, by=operator)
+        except people.OwnSecondFactor as problem:
+            messages.error(request, str(problem))
+        else:
+            messages.success(request, "Reset. Their sessions ended; the next sign-in leads to a new second factor.")
+        return redirect("admin:auth_user_change", person_id)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         always = ["last_login", "date_joined"]

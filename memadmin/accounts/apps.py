@@ -6,6 +6,9 @@ class AccountsConfig(AppConfig):
     name = "memadmin.accounts"
     label = "accounts"
 
+    def ready(self) -> None:
+        from memadmin.accounts import signals  # noqa: F401  # connects them
+
 
 class RawEditsConfig(admin.AdminConfig):
     """Django admin behind a door of our own."""

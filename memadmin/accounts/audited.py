@@ -31,3 +31,44 @@ GRANT_ENDED = declare(
 GRANT_REVIEWED = declare(
     "grant.reviewed", "Somebody looked at what was read under a grant; what they found is in the details.", object=GRANT
 )
+
+FACTORS = ("totp", "webauthn", "recovery_codes")
+
+SIGNED_IN = declare(
+    "person.signed_in",
+    "Somebody signed in; the reason says with what besides the password, or instead of it.",
+    object="auth.user",
+    reasons=("password", "company_account", *FACTORS),
+)
+SIGN_IN_FAILED = declare(
+    "person.sign_in_failed",
+    "A sign-in was refused. The person is named when the account exists; what was typed is kept nowhere.",
+    object="auth.user",
+    reasons=("wrong_password", "wrong_code", "too_many_tries", "not_invited", "provider"),
+)
+SIGNED_OUT = declare("person.signed_out", "Somebody signed out.", object="auth.user")
+SESSIONS_ENDED = declare(
+    "person.sessions_ended",
+    "Open sessions of a person were ended: by themselves, or because the account was switched off.",
+    object="auth.user",
+    counters=("sessions",),
+)
+CONFIRMED = declare(
+    "person.confirmed",
+    "Somebody signed in showed again who they are, before something that cannot be undone.",
+    object="auth.user",
+    reasons=("password", *FACTORS),
+)
+PASSWORD_CHANGED = declare("person.password_changed", "Somebody changed their own password.", object="auth.user")
+SECOND_FACTOR_ADDED = declare(
+    "second_factor.added", "A person set up a second factor.", object="auth.user", reasons=FACTORS
+)
+SECOND_FACTOR_REMOVED = declare(
+    "second_factor.removed", "A person removed a second factor of theirs.", object="auth.user", reasons=FACTORS
+)
+SECOND_FACTOR_RESET = declare(
+    "second_factor.reset",
+    "All second factors of a person were taken away, and their sessions ended, so that they set up a new one.",
+    object="auth.user",
+    counters=("factors",),
+)

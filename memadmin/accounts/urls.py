@@ -1,16 +1,32 @@
 from django.urls import include, path
 
-from memadmin.accounts.views import login
+from memadmin.accounts.views import account, confirm, login, second_factor
 
 own_pages = [
     path("login/", login.SignIn.as_view(), name="login"),
     path("logout/", login.sign_out, name="logout"),
     path("grants/", include("memadmin.accounts.grants.urls")),
+    path("", account.account, name="account"),
+    path("sessions/<int:session_id>/end/", account.end_session, name="session-end"),
+    path("sessions/end-others/", account.end_other_sessions, name="sessions-end-others"),
+    path("confirm/", confirm.confirm, name="confirm"),
+    path("second-factor/", second_factor.second_factor, name="second-factor"),
+    path("second-factor/<int:factor_id>/remove/", second_factor.remove, name="second-factor-remove"),
 ]
 
-urlpatterns = [
-    path("", include((own_pages, "accounts"))),
-    # The names by which django-allauth finds its pages.
+# By the names under which django-allauth finds them.
+allauth_pages = [
     path("login/", login.SignIn.as_view(), name="account_login"),
     path("logout/", login.sign_out, name="account_logout"),
+    path("login/second-factor/", second_factor.CheckSecondFactor.as_view(), name="mfa_authenticate"),
+    path("login/passkey/", second_factor.SignInWithPasskey.as_view(), name="mfa_login_webauthn"),
+    path("password/", account.ChangePassword.as_view(), name="account_change_password"),
+    path("", account.account, name="mfa_index"),
+    path("second-factor/app/", second_factor.SetUpApp.as_view(), name="mfa_activate_totp"),
+    path("", account.account, name="mfa_deactivate_totp"),
+    path("second-factor/passkey/", second_factor.AddPasskey.as_view(), name="mfa_add_webauthn"),
+    path("recovery-codes/", second_factor.recovery_codes, name="mfa_view_recovery_codes"),
+    path("recovery-codes/new/", second_factor.new_recovery_codes, name="mfa_generate_recovery_codes"),
 ]
+
+urlpatterns = [path("", include((own_pages, "accounts"))), *allauth_pages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from allauth.account.adapter import get_adapter
 from allauth.account.views import LoginView
@@ -16,7 +17,10 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
+from memadmin import audit
+from memadmin.accounts import audited
 from memadmin.accounts.forms import SignInForm
+from memadmin.accounts.middleware import ENDED, open_without_second_factor
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -32,6 +36,10 @@ class SignIn(LoginView):  # type: ignore[misc]  # allauth has no types
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         return response
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        return context | {"ended": self.request.session.pop(ENDED, "") if ENDED in self.request.session else ""}
+
     def form_invalid(self, form: Form) -> HttpResponse:
         is_too_many = form.has_error(NON_FIELD_ERRORS, "too_many_login_attempts")
         status = HTTPStatus.TOO_MANY_REQUESTS if is_too_many else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -40,6 +48,7 @@ class SignIn(LoginView):  # type: ignore[misc]  # allauth has no types
 
 
 @login_not_required
+@open_without_second_factor
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Ends the session and what the browser kept of it.
@@ -47,8 +56,10 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     Cookies are not among that: a browser would clear those of every name under the company's domain. The session's own
     is gone with its row.
     """
-    adapter = get_adapter()
-    adapter.logout(request)
+    person = request.user
+    if person.is_authenticated:
+        audit.record_alone(audited.SIGNED_OUT, by=person, target=person)
+    get_adapter().logout(request)
     response = redirect("accounts:login")
     response["Clear-Site-Data"] = '"cache"'
     return response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 from collections.abc import Iterator, Sequence
@@ -51,6 +52,9 @@ class Command(BaseCommand):
         if conversations := preparing.tell_stories():
             self.stdout.write(f"The demo agents had {conversations} conversations.")
         connection.close()
+        # Everybody can read the password on the screen, so a second factor would protect nothing.
+        os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
+        os.environ.setdefault("MEMADMIN_IDLE_MINUTES", "480")
         commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
         with running.programs(**commands) as programs:
             running.wait_until_ready(port, programs)

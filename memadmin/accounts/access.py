@@ -1,0 +1,34 @@
+"""Whose objects of an account somebody may touch: unknown and not theirs both answer 404."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.models import User
+from django.http import Http404
+
+Row = TypeVar("Row")
+
+
+def own_second_factor(person: User, factor_id: int) -> Authenticator:
+    """A factor of this very person; recovery codes are none, they only stand in for one."""
+    factors = Authenticator.objects.filter(user=person).exclude(type=Authenticator.Type.RECOVERY_CODES)
+    return found(factors.filter(pk=factor_id).first())
+
+
+def own_session(person: User, session_id: int) -> UserSession:
+    return found(UserSession.objects.filter(user=person, pk=session_id).first())
+
+
+def person_for(operator: User, person_id: int) -> User:
+    """Somebody whom this operator may change. Superusers are a superuser's."""
+    people = User.objects.all() if operator.is_superuser else User.objects.filter(is_superuser=False)
+    return found(people.filter(pk=person_id).first())
+
+
+def found(row: Row | None) -> Row:
+    if row is None:
+        raise Http404
+    return row

@@ -1,0 +1,154 @@
+"""Asking again who somebody is, before what cannot be undone: `@recently_authenticated`.
+
+Nothing is repeated behind anybody's back. A form that came too late comes back as a page of its own, at the same
+address: with what was typed, and with the question. When it is answered the page says so, still with what was typed,
+and the person sends it once more. What was typed stays in the browser all the time; the server keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from allauth.account.authentication import get_authentication_records
+from allauth.account.forms import ReauthenticateForm
+from allauth.core import ratelimit
+from allauth.mfa.base.forms import ReauthenticateForm as CodeForm
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn.forms import ReauthenticateWebAuthnForm as PasskeyForm
+from allauth.mfa.webauthn.internal import auth as webauthn
+from django.contrib.auth.models import User
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django_htmx.http import HttpResponseClientRedirect
+
+from memadmin import audit
+from memadmin.accounts import audited
+from memadmin.accounts.proofs import is_confirmed_recently, note_confirmation
+from memadmin.web.requests import OperatorRequest
+
+READING = ("GET", "HEAD", "OPTIONS")
+
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
+
+
+def recently_authenticated(*, doing: str, reading: bool = False) -> Callable[[View], View]:
+    """Lets a view run only for somebody who showed who they are in the last 5 minutes, and asks everybody else.
+
+    `doing` says what for, as a verb and its object: "change roles". Only what changes something asks, unless `reading`.
+    A file cannot be kept for the second time.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            is_free = request.method in READING and not reading
+            if is_free or not request.user.is_authenticated or is_confirmed_recently(request):
+                return view(request, *args, **kwargs)
+            return ask(cast(OperatorRequest, request), doing=doing)
+
+        return cast(View, asking)
+
+    return decorate
+
+
+def ask(request: OperatorRequest, *, doing: str) -> HttpResponse:
+    if request.method in READING:
+        address = f"{reverse('accounts:confirm')}?{urlencode({'next': request.get_full_path()})}"
+        return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
+    if not request.accepts("text/html"):
+        return JsonResponse({"error": "Show who you are first: your last proof is too old."}, status=403)
+    question = Question(request)
+    is_answered = question.is_answered()
+    context = {
+        "doing": doing,
+        "question": question,
+        "kept": list(typed(request)),
+        "is_answered": is_answered,
+        "way_back": way_back(request),
+    }
+    response = render(request, "accounts/confirm_form.html", context, status=200 if is_answered else 422)
+    add_never_cache_headers(response)
+    if request.htmx:
+        # What asked was a part of a page; the question takes the whole, and what follows is sent without htmx.
+        response["HX-Retarget"] = "body"
+        response["HX-Reswap"] = "innerHTML show:window:top"
+    return response
+
+
+def way_back(request: OperatorRequest) -> str:
+    """The page that the form was sent from, as far as the browser tells."""
+    now_shown = request.htmx.current_url if request.htmx else request.headers.get("Referer")
+    came_from = request.POST.get(f"{Question.PREFIX}-from") or now_shown or "/"
+    is_ours = url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()})
+    return came_from if is_ours else "/"
+
+
+def typed(request: HttpRequest) -> Iterator[tuple[str, str]]:
+    """The fields of the form without those that are for the question."""
+    for name, values in request.POST.lists():
+        if name != "csrfmiddlewaretoken" and not name.startswith(f"{Question.PREFIX}-"):
+            for value in values:
+                yield name, str(value)
+
+
+class Question:
+    """Who are you? With the ways in which this person can answer, and the answer, if the request brings one."""
+
+    PREFIX = "confirm"
+
+    def __init__(self, request: OperatorRequest, ways: Collection[str] = ("password", "code", "credential")) -> None:
+        self.request = request
+        possible = forms_for(request.user, request.POST)
+        self.forms = {field: form for field, form in possible if field in ways}
+
+    def is_answered(self) -> bool:
+        """Whether the answer is right; then the session notes it. Refused without being looked at after many tries."""
+        field, form = next(((field, form) for field, form in self.forms.items() if form.is_bound), ("", None))
+        if form is None:
+            return False
+        if not ratelimit.consume(self.request, action="reauthenticate", user=self.request.user):
+            form.add_error(field, "Too many tries. In a minute the next one counts.")
+            return False
+        if not form.is_valid():
+            return False
+        if field == "password":
+            note_confirmation(self.request)
+        else:
+            form.save()  # type: ignore[attr-defined]  # both of these have it
+        person = self.request.user
+        with_what = get_authentication_records(self.request, person)[-1]["type"] if field != "password" else field
+        audit.record_alone(audited.CONFIRMED, by=person, target=person, reason_code=with_what)
+        return True
+
+    @property
+    def problems(self) -> list[str]:
+        return [str(error) for form in self.forms.values() for errors in form.errors.values() for error in errors]
+
+    @property
+    def challenge(self) -> dict[str, Any]:
+        """What a passkey has to sign, anew each time; the session keeps it. Empty without a passkey."""
+        if "credential" not in self.forms:
+            return {}
+        options: dict[str, Any] = webauthn.begin_authentication(self.request.user)
+        return options
+
+
+def forms_for(person: User, sent: QueryDict) -> Iterator[tuple[str, Form]]:
+    """By their one field; bound is the one that was sent."""
+    kinds = set(Authenticator.objects.filter(user=person).values_list("type", flat=True))
+    ways: list[tuple[str, type[Form], bool]] = [
+        ("password", ReauthenticateForm, person.has_usable_password()),
+        ("code", CodeForm, bool(kinds & {Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES})),
+        ("credential", PasskeyForm, Authenticator.Type.WEBAUTHN in kinds),
+    ]
+    for field, form, is_possible in ways:
+        if is_possible:
+            is_sent = f"{Question.PREFIX}-{field}" in sent
+            yield field, form(sent if is_sent else None, user=person, prefix=Question.PREFIX)  # type: ignore[call-arg]

@@ -1,0 +1,26 @@
+"""`reset_second_factor`: for the day when the only administrator has lost theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from memadmin.accounts import people
+
+
+class Command(BaseCommand):
+    help = (
+        "Takes a person's second factors and recovery codes away and ends their sessions, so that they set up new ones."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username", help="the name with which the person signs in")
+
+    def handle(self, *args: Any, username: str, **options: Any) -> None:
+        person = User.objects.filter(username=username).first()
+        if person is None:
+            raise CommandError(f"Nobody signs in as {username}.")
+        count = people.reset_second_factor(person, by=None)
+        self.stdout.write(f"{username} had {count} second factor{'' if count == 1 else 's'}, and has none now.")

@@ -1,0 +1,67 @@
+"""What is done to a person's account: each verb once, for pages, Django admin and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from memadmin import audit
+from memadmin.accounts import audited
+
+
+class OwnSecondFactor(Exception):
+    def __init__(self) -> None:
+        super().__init__("Your own second factor is reset by another administrator, or replaced on your account page.")
+
+
+class LastSecondFactor(Exception):
+    def __init__(self) -> None:
+        super().__init__("This is your last second factor. Add another one first, then remove it.")
+
+
+@transaction.atomic
+def reset_second_factor(person: User, *, by: User | None) -> int:
+    """Takes all of a person's factors and recovery codes away, and ends their sessions; returns how many factors.
+
+    The next sign-in asks for the password alone and then leads to a new factor. `by` is None for the command line.
+    Raises OwnSecondFactor: whoever sits at an open session of an administrator must not get rid of theirs.
+    """
+    if by == person:
+        raise OwnSecondFactor
+    factors = Authenticator.objects.filter(user=person)
+    count = int(factors.exclude(type=Authenticator.Type.RECOVERY_CODES).count())
+    audit.record(audited.SECOND_FACTOR_RESET, by=by, target=person, counters={"factors": count})
+    factors.delete()
+    end_sessions(person, UserSession.objects.filter(user=person), by=by)
+    return count
+
+
+@transaction.atomic
+def remove_second_factor(factor: Authenticator, *, by: User) -> None:
+    """Takes one away; recovery codes go with the last. Raises LastSecondFactor where everybody has to have one."""
+    # Two removals at once must not leave nobody's last.
+    User.objects.select_for_update().get(pk=by.pk)
+    others = Authenticator.objects.filter(user=by).exclude(pk=factor.pk)
+    is_last = not others.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
+    if is_last and settings.SECOND_FACTOR_REQUIRED:
+        raise LastSecondFactor
+    audit.record(audited.SECOND_FACTOR_REMOVED, by=by, target=by, reason_code=factor.type)
+    factor.delete()
+    if is_last:
+        others.delete()
+
+
+@transaction.atomic
+def end_sessions(person: User, sessions: Iterable[UserSession], *, by: User | None) -> int:
+    """Signs sessions of this person out, wherever they are; returns how many."""
+    ending = list(sessions)
+    if ending:
+        audit.record(audited.SESSIONS_ENDED, by=by, target=person, counters={"sessions": len(ending)})
+    for session in ending:
+        session.end()
+    return len(ending)

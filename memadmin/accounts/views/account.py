@@ -1,0 +1,75 @@
+"""What somebody sees of their own account: how they sign in, and where they are signed in."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from allauth.account.views import PasswordChangeView
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import messages
+from django.db import transaction
+from django.forms import Form
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.accounts import access, people
+from memadmin.web.requests import OperatorRequest
+
+
+@require_safe
+@never_cache
+def account(request: OperatorRequest) -> HttpResponse:
+    factors = list(Authenticator.objects.filter(user=request.user).order_by("created_at", "pk"))
+    codes = next((factor for factor in factors if factor.type == Authenticator.Type.RECOVERY_CODES), None)
+    open_sessions: list[UserSession] = UserSession.objects.purge_and_list(request.user)
+    context = {
+        "factors": [factor for factor in factors if factor is not codes],
+        "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
+        "has_app": any(factor.type == Authenticator.Type.TOTP for factor in factors),
+        "open_sessions": sorted(open_sessions, key=lambda session: session.last_seen_at, reverse=True),
+        "this_session": request.session.session_key,
+    }
+    return render(request, "accounts/account.html", context)
+
+
+@require_POST
+def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
+    people.end_sessions(request.user, [access.own_session(request.user, session_id)], by=request.user)
+    messages.success(request, "That session is signed out.")
+    return redirect("accounts:account")
+
+
+@require_POST
+def end_other_sessions(request: OperatorRequest) -> HttpResponse:
+    others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
+    people.end_sessions(request.user, others, by=request.user)
+    messages.success(request, "Signed out everywhere but here.")
+    return redirect("accounts:account")
+
+
+@method_decorator([never_cache, transaction.atomic], name="dispatch")
+class ChangePassword(PasswordChangeView):  # type: ignore[misc]  # allauth has no types
+    """Asks for the present password, and signs this person out everywhere else."""
+
+    template_name = "accounts/password.html"
+
+    def dispatch(self, request: OperatorRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        if not request.user.has_usable_password():
+            raise Http404
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return response
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        response: HttpResponse = super().form_valid(form)
+        messages.success(self.request, "The password is changed. Every other session of yours is signed out.")
+        return response
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)
+        response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        return response

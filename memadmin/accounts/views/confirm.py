@@ -1,0 +1,33 @@
+"""Showing again who one is, on the way to a page that asks for it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from allauth.account.adapter import get_adapter
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from memadmin.accounts.confirming import Question
+from memadmin.accounts.middleware import open_without_second_factor
+from memadmin.accounts.proofs import has_second_factor
+from memadmin.web.requests import OperatorRequest
+
+
+@open_without_second_factor
+@require_http_methods(["GET", "POST"])
+@never_cache
+def confirm(request: OperatorRequest) -> HttpResponse:
+    question = Question(request)
+    target = request.POST.get("next") or request.GET.get("next") or "/"
+    if not get_adapter().is_safe_url(target):
+        target = "/"
+    if request.method == "POST" and question.is_answered():
+        return redirect(target)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
+    layout = "base.html" if has_second_factor(request) else "bare.html"
+    return render(
+        request, "accounts/confirm.html", {"question": question, "next": target, "layout": layout}, status=status
+    )

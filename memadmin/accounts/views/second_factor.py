@@ -1,0 +1,139 @@
+"""The second factor: asked for on the way in, set up, looked after. The ceremonies are django-allauth's."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from allauth.mfa.base.views import AuthenticateView
+from allauth.mfa.recovery_codes.internal import flows as recovery_codes_flows
+from allauth.mfa.totp.views import ActivateTOTPView
+from allauth.mfa.webauthn.views import AddWebAuthnView, LoginWebAuthnView
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.forms import Form
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from memadmin.accounts import access, people
+from memadmin.accounts.confirming import Question, recently_authenticated
+from memadmin.accounts.middleware import open_without_second_factor
+from memadmin.accounts.proofs import has_second_factor
+from memadmin.web.requests import OperatorRequest
+
+
+class CheckSecondFactor(AuthenticateView):  # type: ignore[misc]  # allauth has no types
+    """After the password and before anything else; here nobody is signed in yet."""
+
+    template_name = "accounts/sign_in_second_factor.html"
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)
+        response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        return response
+
+
+class SignInWithPasskey(LoginWebAuthnView):  # type: ignore[misc]
+    """GET gives a script what the passkey has to sign; POST takes the answer. No name is needed."""
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        return render(self.request, "accounts/passkey_refused.html", status=HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+@open_without_second_factor
+@require_http_methods(["GET", "POST"])
+@never_cache
+def second_factor(request: OperatorRequest) -> HttpResponse:
+    """Where somebody is led who signed in with less than two factors: to use the one they have, or to set one up."""
+    if may_go_on(request):
+        return redirect("accounts:account")
+    question = Question(request, ways=("code", "credential"))
+    if not question.forms:
+        return render(request, "accounts/second_factor_missing.html")
+    if question.is_answered():
+        return redirect("/")
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
+    return render(request, "accounts/second_factor_unused.html", {"question": question}, status=status)
+
+
+def set_up(view: Any) -> Any:
+    """What pages that add a factor have in common."""
+    decorators = [
+        open_without_second_factor,
+        never_cache,
+        recently_authenticated(doing="set up a second factor", reading=True),
+        # The factor and its event, together.
+        transaction.atomic,
+    ]
+    return method_decorator(decorators, name="dispatch")(view)
+
+
+class WithLayout:
+    """The shell around a page only for those whom its links lead somewhere."""
+
+    request: OperatorRequest
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)  # type: ignore[misc]
+        return context | {"layout": layout_for(self.request)}
+
+    def form_invalid(self, form: Form) -> HttpResponse:
+        response: HttpResponse = super().form_invalid(form)  # type: ignore[misc]
+        response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        return response
+
+
+def layout_for(request: OperatorRequest) -> str:
+    return "base.html" if may_go_on(request) else "bare.html"
+
+
+def may_go_on(request: OperatorRequest) -> bool:
+    return has_second_factor(request) or not settings.SECOND_FACTOR_REQUIRED
+
+
+@set_up
+class SetUpApp(WithLayout, ActivateTOTPView):  # type: ignore[misc]
+    template_name = "accounts/set_up_app.html"
+
+
+@set_up
+class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
+    template_name = "accounts/add_passkey.html"
+
+
+@require_safe
+@never_cache
+@recently_authenticated(doing="see recovery codes", reading=True)
+def recovery_codes(request: OperatorRequest) -> HttpResponse:
+    """Shown once, right after they were made; later only how many are left."""
+    codes, may_see = recovery_codes_flows.view_recovery_codes(request)
+    if codes is None:
+        raise Http404
+    unused = codes.get_unused_codes()
+    return render(request, "accounts/recovery_codes.html", {"codes": unused if may_see else [], "left": len(unused)})
+
+
+@require_POST
+@recently_authenticated(doing="make new recovery codes")
+def new_recovery_codes(request: OperatorRequest) -> HttpResponse:
+    if not recovery_codes_flows.can_generate_recovery_codes(request.user):
+        raise Http404
+    recovery_codes_flows.generate_recovery_codes(request)
+    return redirect("mfa_view_recovery_codes")
+
+
+@require_POST
+@recently_authenticated(doing="remove a second factor")
+def remove(request: OperatorRequest, factor_id: int) -> HttpResponse:
+    factor = access.own_second_factor(request.user, factor_id)
+    try:
+        people.remove_second_factor(factor, by=request.user)
+    except people.LastSecondFactor as problem:
+        messages.error(request, str(problem))
+    else:
+        messages.success(request, "Removed. It no longer opens this account.")
+    return redirect("accounts:account")

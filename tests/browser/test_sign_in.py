@@ -1,0 +1,317 @@
+"""Showing who one is, in the browser: passkeys, codes, and the question before what cannot be undone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.test import override_settings
+from django.urls import reverse
+from playwright.sync_api import CDPSession, Page, expect
+
+from tests.accounts.factors import code_of, with_app
+from tests.browser.conftest import Watch
+from tests.browser.looking import assert_accessible
+from tests.people import person
+
+Look = Callable[[str], None]
+
+
+@pytest.fixture(autouse=True)
+def second_factor_required(transactional_db: None) -> Iterator[None]:
+    with override_settings(SECOND_FACTOR_REQUIRED=True):
+        yield
+
+
+@pytest.fixture
+def clerk() -> User:
+    return person("support")
+
+
+@pytest.fixture
+def authenticator(page: Page) -> Iterator[CDPSession]:
+    """A fingerprint reader that always recognises its owner."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("WebAuthn.enable")
+    options: dict[str, Any] = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    yield devtools
+    devtools.send("WebAuthn.disable")
+
+
+def sign_in_by_password(page: Page, name: str) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_label("User name").fill(name)
+    page.get_by_label("Password").fill(name)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def sign_out(page: Page) -> None:
+    page.locator("summary", has_text="support").click()
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    expect(page).to_have_title("Sign in · memadmin")
+
+
+def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: User, watch: Watch) -> None:
+    watch.expect("status of 422")
+    sign_in_by_password(page, "support")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Set up a second factor")
+    assert_accessible(page)
+    page.get_by_role("link", name="Authenticator app").click()
+    expect(page.get_by_alt_text("QR code")).to_be_visible()
+    assert page.get_by_alt_text("QR code").evaluate("picture => picture.naturalWidth") > 0
+    assert_accessible(page)
+    secret = page.locator("#totp-key").inner_text()
+    page.get_by_label("Code").fill("000000")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("That code is wrong, or was used already.")
+    expect(page.locator("#totp-key")).to_have_text(secret)
+    page.get_by_label("Code").fill(code_of(secret))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
+    assert_accessible(page)
+    codes = page.locator("#codes").inner_text().split()
+    assert len(codes) == 10
+    page.get_by_role("link", name="I have kept them").click()
+    expect(page).to_have_title("Overview · memadmin")
+
+    sign_out(page)
+    sign_in_by_password(page, "support")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Second factor")
+    expect(page.get_by_label("Code of your authenticator app")).to_be_focused()
+    assert_accessible(page)
+    page.keyboard.type(code_of(secret))
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Overview · memadmin")
+
+    sign_out(page)
+    sign_in_by_password(page, "support")
+    page.get_by_label("Code of your authenticator app").fill(codes[0])
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Overview · memadmin")
+
+
+def test_newcomer_adds_a_passkey_and_needs_no_password_any_more(
+    page: Page, clerk: User, authenticator: CDPSession
+) -> None:
+    sign_in_by_password(page, "support")
+    page.get_by_role("link", name="Passkey").click()
+    assert_accessible(page)
+    page.get_by_role("button", name="Add passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
+    page.goto("/accounts/")
+    expect(page.locator("main")).to_contain_text("Passkey 1")
+    assert_accessible(page)
+    sign_out(page)
+
+    page.goto("/accounts/login/?next=/stores/")
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page).to_have_title("Stores · memadmin")
+    assert Authenticator.objects.get(type="webauthn").last_used_at
+
+
+def test_a_passkey_is_a_second_factor_too(page: Page, clerk: User, authenticator: CDPSession) -> None:
+    sign_in_by_password(page, "support")
+    page.get_by_role("link", name="Passkey").click()
+    page.get_by_label("Signs in by itself").uncheck()
+    page.get_by_role("button", name="Add passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
+    page.goto("/")
+    sign_out(page)
+    sign_in_by_password(page, "support")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Second factor")
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page).to_have_title("Overview · memadmin")
+
+
+def test_a_passkey_that_was_removed_opens_nothing(
+    page: Page, clerk: User, authenticator: CDPSession, watch: Watch
+) -> None:
+    watch.expect("status of 422")
+    sign_in_by_password(page, "support")
+    page.get_by_role("link", name="Passkey").click()
+    page.get_by_role("button", name="Add passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
+    page.goto("/")
+    sign_out(page)
+    Authenticator.objects.all().delete()
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("That passkey opens nothing here")
+    assert_accessible(page)
+
+
+def test_without_a_passkey_the_browser_says_so(page: Page, clerk: User, authenticator: CDPSession) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("alert").filter(has_text="The browser gave no passkey")).to_be_visible()
+
+
+class TestTheQuestion:
+    @pytest.fixture
+    def store_page(self, page: Page, clerk: User) -> Page:
+        """An administrator before the form of a person, for so long that the proof is too old."""
+        boss = person("administrator")
+        secret = with_app(boss)
+        sign_in_by_password(page, "administrator")
+        page.get_by_label("Code of your authenticator app").fill(code_of(secret))
+        page.keyboard.press("Enter")
+        expect(page).to_have_title("Overview · memadmin")
+        page.goto(reverse("admin:auth_user_change", args=[clerk.pk]))
+        return page
+
+    def let_proof_age(self, page: Page) -> None:
+        from importlib import import_module
+
+        from django.conf import settings
+
+        cookie = next(each for each in page.context.cookies() if each["name"] == settings.SESSION_COOKIE_NAME)
+        session = import_module(settings.SESSION_ENGINE).SessionStore(cookie["value"])
+        session["confirmed_at"] -= 301
+        session.save()
+
+    def test_keeps_what_was_typed_and_sends_nothing_by_itself(
+        self, store_page: Page, clerk: User, watch: Watch
+    ) -> None:
+        page = store_page
+        watch.expect("status of 422")
+        self.let_proof_age(page)
+        page.get_by_label("Last name").fill('Line "1" <b>')
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        assert_accessible(page)
+        page.get_by_label("Your password").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert").first).to_have_text("That is not your password.")
+        page.get_by_label("Your password").fill("administrator")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("It is you")
+        assert_accessible(page)
+        clerk.refresh_from_db()
+        assert clerk.last_name == ""
+        page.get_by_role("button", name="Change people and their roles").click()
+        expect(page.get_by_text("was changed successfully")).to_be_visible()
+        clerk.refresh_from_db()
+        assert clerk.last_name == 'Line "1" <b>'
+        assert clerk.has_perm("sessions_app.read_content")
+
+    def test_can_be_left(self, store_page: Page, clerk: User, watch: Watch) -> None:
+        page = store_page
+        watch.expect("status of 422")
+        self.let_proof_age(page)
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.get_by_role("link", name="Leave it").click()
+        expect(page).to_have_url(re.compile(f"/admin/auth/user/{clerk.pk}/change/"))
+
+    def test_leads_on_to_a_page_that_asks(self, store_page: Page, watch: Watch) -> None:
+        page = store_page
+        self.let_proof_age(page)
+        page.goto(reverse("mfa_add_webauthn"))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        assert_accessible(page)
+        page.get_by_label("Your password").fill("administrator")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Add a passkey")
+
+    def test_takes_the_place_of_a_page_that_asked_for_a_part(self, store_page: Page, watch: Watch) -> None:
+        """A form of htmx, as a row of a list has it."""
+        page = store_page
+        watch.expect("status of 422")
+        page.goto("/accounts/")
+        self.let_proof_age(page)
+        factor = Authenticator.objects.get(type="totp")
+        page.evaluate(
+            """([address]) => {
+                const form = document.createElement("form");
+                form.id = "part";
+                form.setAttribute("hx-post", address);
+                form.setAttribute("hx-target", "this");
+                const typed = document.createElement("input");
+                typed.name = "typed"; typed.value = "kept"; typed.setAttribute("aria-label", "Typed");
+                const button = document.createElement("button");
+                button.textContent = "Send the part";
+                form.append(typed, button);
+                document.getElementById("main").append(form);
+                htmx.process(form);
+            }""",
+            [reverse("accounts:second-factor-remove", args=[factor.pk])],
+        )
+        page.get_by_role("button", name="Send the part").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        expect(page.locator("input[name=typed][value=kept]").first).to_be_attached()
+        expect(page.locator("main")).to_have_count(1)
+        page.get_by_label("Your password").fill("administrator")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("It is you")
+        page.get_by_role("button", name="Remove a second factor").click()
+        expect(page).to_have_url(re.compile("/accounts/$"))
+        expect(page.locator("#toasts")).to_contain_text("This is your last second factor")
+
+
+def test_account_page_looks_sound(page: Page, clerk: User, look: Look) -> None:
+    secret = with_app(clerk)
+    sign_in_by_password(page, "support")
+    page.get_by_label("Code of your authenticator app").fill(code_of(secret))
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Overview · memadmin")
+    look("/accounts/")
+    look("/accounts/password/")
+
+
+class TestPageThatRefreshesItself:
+    @pytest.fixture
+    def refreshing(self, page: Page, sign_in: Callable[..., User]) -> Iterator[Page]:
+        sign_in("reviewer")
+        with override_settings(SECOND_FACTOR_REQUIRED=False):
+            page.goto("/accounts/")
+            page.evaluate(
+                """() => {
+                    const part = document.createElement("div");
+                    part.setAttribute("hx-get", "/accounts/confirm/");
+                    part.setAttribute("hx-trigger", "every 100ms, click");
+                    part.setAttribute("hx-swap", "none");
+                    part.textContent = "Refresh the part";
+                    document.getElementById("main").append(part);
+                    htmx.process(part);
+                }"""
+            )
+            yield page
+
+    def test_says_that_nobody_asked(self, refreshing: Page) -> None:
+        with refreshing.expect_request(lambda request: "x-background" in request.headers):
+            pass
+        with refreshing.expect_request(lambda request: "x-background" not in request.headers):
+            refreshing.get_by_text("Refresh the part").click()
+
+    def test_is_the_login_once_its_person_was_switched_off(self, refreshing: Page) -> None:
+        with refreshing.expect_response("**/accounts/confirm/"):
+            pass
+        User.objects.filter(username="reviewer").update(is_active=False)
+        expect(refreshing).to_have_title("Sign in · memadmin")
+        assert refreshing.url.endswith("/accounts/login/?next=/accounts/")
+
+
+class TestWithoutScripts:
+    @pytest.fixture
+    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
+        return {**browser_context_args, "java_script_enabled": False}
+
+    def test_an_app_is_enough(self, page: Page, clerk: User) -> None:
+        page.goto("/accounts/login/")
+        expect(page.get_by_role("button", name="Use a passkey")).to_be_hidden()
+        sign_in_by_password(page, "support")
+        expect(page.get_by_role("link", name="Passkey")).to_be_hidden()
+        page.get_by_role("link", name="Authenticator app").click()
+        page.get_by_label("Code").fill(code_of(page.locator("#totp-key").inner_text()))
+        page.get_by_role("button", name="Set up app").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
