@@ -2,3 +2,10 @@
 
 COUNT_CAP = 1_000
 """Sessions, items and others are counted up to here; beyond it a page says "1,000+"."""
+
+
+def capped(count: int | None, cap: int = COUNT_CAP) -> str:
+    """A count that stops at a limit: "86", "1,000+", or "?" when it is not known."""
+    if count is None:
+        return "?"
+    return f"{cap:,}+" if count > cap else f"{count:,}"

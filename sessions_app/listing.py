@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from memadmin.accounts.grants.verbs import granted_records
-from sessions_app.models import SessionRecord, SessionStore
+from memadmin.counting import capped
+from memadmin.web.hostile import write_out_invisible
+from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Preview, StoreUnavailable
@@ -17,13 +20,34 @@ from sessions_app.stores.base import Preview, StoreUnavailable
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
+    """One row. What is text of others has to be escaped, and is otherwise ready to be looked at."""
+
     record: SessionRecord
     preview: Preview | None
     """None when the store did not answer: then nothing is known, and a count is not zero."""
+    address: str
+    names: tuple[str, ...]
+    """Subject, ticket and agent, as far as they are known, with what is invisible in them written out."""
     match: MatchingSession | None = None
     """Where in it the words were said that the list was searched for."""
     is_locked: bool = False
     """Whether reading takes a grant that the reader does not hold; then nothing of it was read."""
+
+    @property
+    def id(self) -> str:
+        return str(self.record.pk)
+
+    @property
+    def store(self) -> str:
+        return self.record.store.name
+
+    @property
+    def labels(self) -> list[str]:
+        return self.record.labels
+
+    @property
+    def finding_count(self) -> int:
+        return self.record.finding_count
 
     @property
     def is_away(self) -> bool:
@@ -44,6 +68,10 @@ class ListedSession:
         return None if self.preview is None else self.preview.item_count or 0
 
     @property
+    def items(self) -> str:
+        return capped(self.item_count)
+
+    @property
     def words(self) -> str:
         """The first words of a user, if there are any to show."""
         return "" if self.is_encrypted or not self.preview else self.preview.first_user_text
@@ -60,22 +88,48 @@ class ListedSession:
 
 
 def with_previews(records: Iterable[SessionRecord], *, reader: User) -> list[ListedSession]:
-    """The sessions in the order given. One question to each store among them; two queries more where any is locked."""
+    """The sessions in the order given. Two queries for names, one question to each store among them.
+
+    Two queries more where any is locked.
+    """
     records = list(records)
+    stores = SessionStore.objects.in_bulk({record.store_id for record in records})
+    for record in records:
+        record.store = stores[record.store_id]
+    labels = Subject.objects.labels({record.subject_id for record in records if record.subject_id})
     locked = {record.pk for record in records if record.is_locked}
     locked -= granted_records(reader) if locked else set()
-    by_store: dict[SessionStore, list[SessionRecord]] = defaultdict(list)
-    for record in records:
-        if record.pk not in locked:
-            by_store[record.store].append(record)
-    previews: dict[SessionRecord, Preview] = {}
-    for store, neighbours in by_store.items():
-        try:
-            answers = backend_for(store).previews([record.session_id for record in neighbours])
-        except StoreUnavailable:
-            continue
-        previews |= {record: answers[record.session_id] for record in neighbours}
-    return [ListedSession(record, previews.get(record), is_locked=record.pk in locked) for record in records]
+    readable = [record for record in records if record.pk not in locked]
+    previews = {
+        store_id: previews_of(store, [record.session_id for record in readable if record.store_id == store_id])
+        for store_id, store in stores.items()
+    }
+    # reverse() for every row would take a tenth of the time of the page.
+    above = reverse("sessions:list")
+    return [
+        ListedSession(
+            record,
+            previews[record.store_id].get(record.session_id),
+            address=f"{above}{record.pk}/",
+            names=names_of(record, labels),
+            is_locked=record.pk in locked,
+        )
+        for record in records
+    ]
+
+
+def previews_of(store: SessionStore, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    """By session id; empty when the store does not answer."""
+    try:
+        return backend_for(store).previews(session_ids) if session_ids else {}
+    except StoreUnavailable:
+        return {}
+
+
+def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> tuple[str, ...]:
+    subject = labels.get(record.subject_id, "") if record.subject_id else "Subject not known"
+    names = (subject, record.ticket or "no ticket", record.agent)
+    return tuple(write_out_invisible(name) for name in names if name)
 
 
 def with_snippets(matches: Sequence[MatchingSession], *, reader: User) -> list[ListedSession]:

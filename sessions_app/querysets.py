@@ -91,6 +91,13 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         """Subjects that were not merged into another."""
         return self.filter(merged_into__isnull=True)
 
+    def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
+        """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists."""
+        aliases = self.filter(pk__in=subject_ids, aliases__isnull=False)
+        # The last one of each stays.
+        order = ("aliases__is_primary", "-aliases__kind", "-aliases__key", "-aliases__pk")
+        return dict(aliases.order_by(*order).values_list("pk", "aliases__key"))
+
 
 class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
     def of(self, store: SessionStore) -> SessionIdPatternQuerySet:

@@ -33,7 +33,7 @@ def overview(request: OperatorRequest) -> HttpResponse:
         context |= {
             "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
-            "sessions": with_previews(on_record.newest_first().with_names()[:NEWEST_SESSIONS], reader=request.user),
+            "sessions": with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user),
         }
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)

@@ -38,9 +38,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     if filters.searched:
         return sessions_saying(request, filters, filters.searched)
     try:
-        page = page_by_key(
-            filters.queryset().with_names(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=SALT
-        )
+        page = page_by_key(filters.queryset(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=SALT)
     except BadCursor as problem:
         context = {"filters": filters, "bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=400)

@@ -63,9 +63,8 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
     records = SessionRecord.objects.on_record().about(shown).newest_first()
     try:
-        page = page_by_key(
-            records.with_names(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=f"subject:{shown.pk}"
-        )
+        cursor = request.GET.get("cursor", "")
+        page = page_by_key(records, cursor=cursor, size=PAGE_SESSIONS, salt=f"subject:{shown.pk}")
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)

@@ -14,7 +14,8 @@ from django.template import engines
 from django.template.loader import render_to_string
 from django.utils.timezone import now
 
-from memadmin.web.templatetags.memadmin import ago, badge, capped, clock, distance, icon, tagx
+from memadmin.counting import capped
+from memadmin.web.templatetags.memadmin import ago, badge, clock, distance, icon, tagx
 
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
 
