@@ -6,10 +6,12 @@ Every variable may instead be given as `NAME_FILE`, the path of a file that hold
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 import zoneinfo
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -144,6 +146,43 @@ def _pem_key(text: str) -> bytes:
     except (TypeError, UnsupportedAlgorithm) as problem:
         raise ValueError("encrypted, or of a kind that is not known") from problem
     return key.private_bytes_raw() if isinstance(key, Ed25519PrivateKey) else b""
+
+
+def anchor_path(name: str, default: Path | None) -> Path | None:
+    """An absolute path; `none` for no file where there would be one."""
+    value = text(name)
+    if value == "none":
+        return None
+    if value and not Path(value).is_absolute():
+        raise ImproperlyConfigured(f"{name} must be an absolute path, or none; it is {value!r}.")
+    return Path(value) if value else default
+
+
+def receiver(name: str) -> str:
+    """The address of a web service; without TLS only on this machine, since a secret is sent along."""
+    value = text(name)
+    if not value:
+        return ""
+    try:
+        address = urlsplit(value)
+        is_right = bool(address.hostname) and address.port != 0
+    except ValueError:
+        is_right = False
+    if is_right:
+        is_here = address.hostname in ("localhost", "127.0.0.1", "::1")
+        is_right = address.scheme == "https" or (address.scheme == "http" and is_here)
+    if not is_right or address.username is not None or address.fragment:
+        # The value is not repeated: it may hold a password.
+        raise ImproperlyConfigured(f"{name} must look like https://host/path, without a password in it.")
+    return value
+
+
+def bucket(name: str) -> str:
+    """`bucket` or `bucket/prefix`, of S3."""
+    value = text(name).rstrip("/")
+    if value and not re.fullmatch(r"[a-z0-9][a-z0-9.-]{2,62}(/[^\s?#]{1,200})?", value):
+        raise ImproperlyConfigured(f"{name} must be a bucket, or bucket/prefix; it is {value!r}.")
+    return value
 
 
 def database(name: str) -> dict[str, Any]:

@@ -68,6 +68,15 @@ SIGNING_KEY = environment.signing_key("MEMADMIN_SIGNING_KEY")
 SIGNING_KEY_BEFORE = environment.signing_key("MEMADMIN_SIGNING_KEY_BEFORE")
 SIGNING_KEY_KEPT = DATA_DIR / "signing-key" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
 
+# Where checkpoints are brought to: a file on another volume, an HTTPS receiver, a bucket with object lock; any of them.
+ANCHOR_PATH = environment.anchor_path(
+    "MEMADMIN_ANCHOR_PATH", DATA_DIR / "audit-anchor.jsonl" if SIGNING_KEY_KEPT else None
+)
+ANCHOR_URL = environment.receiver("MEMADMIN_ANCHOR_URL")
+ANCHOR_TOKEN = environment.text("MEMADMIN_ANCHOR_TOKEN")
+ANCHOR_BUCKET = environment.bucket("MEMADMIN_ANCHOR_BUCKET")
+ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS", 3650)
+
 # The main store: the tables that the agents' SDK keeps in this database.
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")
 AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 from django.core.management import call_command
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
+from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
 from sessions_app.services import inspection, patterns
-
-STALE_TICK_SECONDS = 60
-"""A worker that was frozen enqueues every tick it missed; ticks older than this do nothing."""
-
-
-def is_stale(tick: int) -> bool:
-    return time.time() - tick > STALE_TICK_SECONDS
 
 
 @app.periodic(cron="* * * * * */5")

@@ -6,6 +6,11 @@ from memadmin.settings import CHECKOUT_DIR, DATABASES, STORAGES, TEMPLATES
 # Nothing here has to survive a power cut.
 DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
 
+# A key that everybody may know, and no place that would remember the logs of other tests.
+SIGNING_KEY = bytes(range(32))
+ANCHOR_PATH = None
+ANCHOR_URL = ANCHOR_TOKEN = ANCHOR_BUCKET = ""
+
 # Pages render without `collectstatic`.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 

@@ -19,7 +19,7 @@ from memadmin.audit.tree import Frontier, includes, inclusion_proof
 from tests.audit.events import another_connection, assert_sequenced, insert_event, record_events
 from tests.meanwhile import somebody_else, wait_until_blocked
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_log")]
 
 
 class FollowsTheHighestNumber(Sequencer):
@@ -219,7 +219,7 @@ class TestAnotherKey:
     OLD, NEW = bytes(range(32)), bytes(range(1, 33))
 
     @pytest.fixture(autouse=True)
-    def log_of_the_old_key(self, settings: Settings) -> None:
+    def log_of_the_old_key(self, empty_log: None, settings: Settings) -> None:
         settings.SIGNING_KEY = self.OLD
         record_events(3)
         Sequencer().step()
