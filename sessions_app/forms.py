@@ -12,6 +12,7 @@ from django.utils.timezone import now
 from memadmin.web.filters import FilterForm
 from memadmin.web.filters import sentences as sentences
 from memadmin.web.hostile import write_out_invisible
+from sessions_app.audited import RevealReason
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 
@@ -189,3 +190,16 @@ class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts: ClassVar = {
             "pattern": "As customer_{subject}:ticket_{ticket}. There is {agent}, too, and {*} for what does not matter."
         }
+
+
+class RevealForm(forms.Form):
+    """Why somebody wants to see what is masked."""
+
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *RevealReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={
+            "required": "Choose a reason: revealing is recorded with one.",
+            "invalid_choice": "That is not one of the reasons.",
+        },
+    )

@@ -39,6 +39,8 @@ class StoredItem:
     """Aware UTC; equal for all items that were written in one batch. None where the store keeps no time."""
     raw_tail: str = ""
     """The end of the stored text of a longer item; empty when `raw` is whole."""
+    masked_count: int = 0
+    """How many values in it are masked: then the text is not what is stored."""
 
     @property
     def is_whole(self) -> bool:

@@ -12,10 +12,11 @@ from django.urls import reverse
 from memadmin.accounts.grants.verbs import granted_records
 from memadmin.counting import capped
 from memadmin.web.hostile import write_out_invisible
+from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Preview, StoreUnavailable
+from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,9 @@ def with_previews(records: Iterable[SessionRecord], *, reader: User) -> list[Lis
     locked = {record.pk for record in records if record.is_locked}
     locked -= granted_records(reader) if locked else set()
     readable = [record for record in records if record.pk not in locked]
+    masker = Masker()
     previews = {
-        store_id: previews_of(store, [record.session_id for record in readable if record.store_id == store_id])
+        store_id: previews_of(store, [record.session_id for record in readable if record.store_id == store_id], masker)
         for store_id, store in stores.items()
     }
     # reverse() for every row would take a tenth of the time of the page.
@@ -118,12 +120,21 @@ def with_previews(records: Iterable[SessionRecord], *, reader: User) -> list[Lis
     ]
 
 
-def previews_of(store: SessionStore, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+def previews_of(store: SessionStore, session_ids: Sequence[str], masker: Masker) -> dict[str, Preview]:
     """By session id; empty when the store does not answer."""
     try:
-        return backend_for(store).previews(session_ids) if session_ids else {}
+        previews = backend_for(store).previews(session_ids) if session_ids else {}
     except StoreUnavailable:
         return {}
+    return {session_id: masked(preview, masker) for session_id, preview in previews.items()}
+
+
+def masked(preview: Preview, masker: Masker) -> Preview:
+    """A preview with its words masked, and only then cut to what a list shows."""
+    words = masker.text(preview.first_user_text)
+    if len(words) > PREVIEW_CHARACTERS:
+        words = words[: PREVIEW_CHARACTERS - 1].rstrip() + "…"
+    return replace(preview, first_user_text=words)
 
 
 def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> tuple[str, ...]:

@@ -138,6 +138,10 @@ class SessionStore(models.Model):
 
     class Meta:
         ordering: ClassVar = ["name", "pk"]
+        permissions: ClassVar = [
+            ("raw_edit", "Can edit the agents' own rows"),
+            ("reveal_personal_data", "Can see what is masked, for a reason and recorded"),
+        ]
         triggers: ClassVar = audit.govern(
             "store",
             columns=[
@@ -151,7 +155,6 @@ class SessionStore(models.Model):
                 "attached_at",
             ],
         )
-        permissions: ClassVar = [("raw_edit", "Can edit the agents' own rows")]
 
     def __str__(self) -> str:
         return self.name

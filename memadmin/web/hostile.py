@@ -14,6 +14,8 @@ from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 
+from memadmin.web.masking import DOTS, MASK
+
 SHOWN_CHARACTERS = 20_000
 """How much of one JSON value a page shows."""
 
@@ -37,14 +39,29 @@ def write_out_invisible(text: str) -> str:
 
 
 def mark_matches(text: str, pattern: re.Pattern[str] | None) -> SafeString:
-    """`text` in HTML, with each place where the pattern matches in a `<mark>`. An empty match marks nothing."""
+    """`text` in HTML, with each place where the pattern matches in a `<mark>`. An empty match marks nothing.
+
+    Masked values are spans of class masked; what a mask says matches nothing.
+    """
+    pieces, place = [], 0
+    for mask in MASK.finditer(text) if DOTS in text else ():
+        pieces += [_with_marks(text[place : mask.start()], pattern), _as_masked(mask)]
+        place = mask.end()
+    # Each part is escaped or written here.
+    return mark_safe("".join(pieces) + _with_marks(text[place:], pattern))
+
+
+def _with_marks(text: str, pattern: re.Pattern[str] | None) -> str:
     pieces, place = [], 0
     for match in pattern.finditer(text) if pattern else ():
         if match[0]:
             pieces.append(f"{escape(text[place : match.start()])}<mark>{escape(match[0])}</mark>")
             place = match.end()
-    # Each part is escaped or written here.
-    return mark_safe("".join(pieces) + escape(text[place:]))
+    return "".join(pieces) + escape(text[place:])
+
+
+def _as_masked(mask: re.Match[str]) -> str:
+    return f'<span class="masked">{escape(mask[1])}</span>'
 
 
 def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
@@ -56,7 +73,8 @@ def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
     budget = limit
     for kind, text in tokens(value):
         budget -= len(text)
-        shown.append(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text))
+        html = mark_matches(text, None) if DOTS in text else escape(text)
+        shown.append(f'<span class="{kind}">{html}</span>' if kind else html)
         if budget < 0:
             shown.append('\n<span class="j-cut">… cut here: too long to show in one piece</span>')
             break

@@ -12,13 +12,10 @@ from psycopg import sql
 
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
-from sessions_app.search.snippets import Snippet, snippet
+from sessions_app.search.snippets import READ_CHARACTERS, Snippet, is_shown, snippet
 from sessions_app.search.wording import Wording
 from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
 from sessions_app.stores.sqlalchemy import PLACE
-
-READ_CHARACTERS = 131_072
-"""How much of an item memadmin_item_words reads; what comes later in it cannot be found."""
 
 # The regular expressions cost a twentieth of the words, and PostgreSQL tries what is cheap first.
 SAYS_SO = sql.SQL("({stored_forms}) AND {words} @@ {query}")
@@ -186,6 +183,12 @@ def snippets(store: SessionStore, wording: Wording, item_ids: Sequence[int]) -> 
     pattern = wording.visible_pattern()
     rows = _ask(store, BEGINNINGS, wording, item_ids=list(item_ids))
     return {item_id: snippet(raw, pattern) for item_id, raw in rows}
+
+
+def shown(store: SessionStore, wording: Wording, item_ids: Sequence[int]) -> set[int]:
+    """Those of the items that say so to a person who reads them masked. One query. Raises StoreUnavailable."""
+    rows = _ask(store, BEGINNINGS, wording, item_ids=list(item_ids))
+    return {item_id for item_id, raw in rows if is_shown(raw, wording)}
 
 
 def _ask(

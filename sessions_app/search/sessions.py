@@ -95,14 +95,19 @@ class Reading:
 
 
 def matching_sessions(
-    search: TextSearch, sessions: SessionRecordQuerySet, *, cursor: str = "", size: int = 50
+    search: TextSearch, sessions: SessionRecordQuerySet, *, cursor: str = "", size: int = 50, is_masked: bool
 ) -> MatchingSessions:
     """Those of `sessions` in which the text of a search was said.
+
+    For a person who reads masked text (`is_masked`) what is masked was not said, or a search would tell it letter by
+    letter. Indexes do not help then.
 
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
     started = time.monotonic()
     wording = Wording.parse(search.text)
+    if is_masked:
+        wording.refuse_exclusions()
     sessions = sessions.newest_first().select_related("store", "subject")
     resume = _read_cursor(search, sessions, cursor) if cursor else None
     stores, notes = _reachable_stores()
@@ -112,8 +117,8 @@ def matching_sessions(
     if sessions.filter(is_encrypted=True).exists():
         notes.append("Encrypted sessions cannot be searched.")
         sessions = sessions.filter(is_encrypted=False)
-    reading = Reading(size, SliceReader(wording, items.NEWEST_FIRST))
-    known = _known_to_indexes(stores, reading.slices)
+    reading = Reading(size, SliceReader(wording, items.NEWEST_FIRST, is_masked))
+    known = None if is_masked else _known_to_indexes(stores, reading.slices)
     if known is None:
         last, within = _read_newest_first(reading, sessions, resume)
     else:

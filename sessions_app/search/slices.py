@@ -34,6 +34,8 @@ class SliceReader:
 
     wording: Wording
     order: str
+    is_masked: bool
+    """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
@@ -59,7 +61,16 @@ class SliceReader:
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
         """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
-        return items.look(store, self.wording, starts, limit=limit, order=self.order, seconds=self.seconds_for_one())
+        looks = items.look(store, self.wording, starts, limit=limit, order=self.order, seconds=self.seconds_for_one())
+        hits = {session_id: look.hit for session_id, look in looks.items() if look.hit}
+        if not self.is_masked or not hits:
+            return looks
+        shown = items.shown(store, self.wording, [hit.key[1] for hit in hits.values()])
+        return looks | {
+            session_id: Look(None, hit, looks[session_id].item_count)
+            for session_id, hit in hits.items()
+            if hit.key[1] not in shown
+        }
 
     def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> Look | None:
         """What a session says beyond a place, or None when the time was over before. Raises StoreUnavailable.

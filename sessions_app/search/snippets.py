@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from sessions_app.masking import Masker
+from sessions_app.search.wording import Wording
 from sessions_app.timeline.decode import NotJson, parse_json, printable
+
+READ_CHARACTERS = 131_072
+"""How much of an item memadmin_item_words reads; what comes later in it cannot be found."""
 
 BEFORE_CHARACTERS = 60
 AFTER_CHARACTERS = 140
@@ -34,15 +39,22 @@ class Snippet:
 def snippet(raw: str, pattern: re.Pattern[str]) -> Snippet:
     """The surroundings of the first hit in a stored item, or its beginning when the words are not in one place.
 
-    Of an item that was read in part `raw` is the beginning. Never raises.
+    Of an item that was read in part `raw` is the beginning. What is masked is no hit, and is not shown. Never raises.
     """
     beginning = ""
-    for text in readable_texts(raw):
+    masked, _ = Masker().json(raw, is_beginning=len(raw) >= READ_CHARACTERS)
+    for text in readable_texts(masked):
         text = " ".join(text.split())
         beginning = beginning or text
         if hit := pattern.search(text):
             return _around(text, hit, pattern)
     return Snippet(((_cut(beginning, AFTER_CHARACTERS), False),)) if beginning else Snippet(())
+
+
+def is_shown(raw: str, wording: Wording) -> bool:
+    """Whether a stored item says so to a person who reads it masked. `raw` may be its beginning. Never raises."""
+    masked, _ = Masker().json(raw, is_beginning=len(raw) >= READ_CHARACTERS)
+    return wording.is_said_in("\n".join(readable_texts(masked)))
 
 
 def readable_texts(raw: str) -> Iterator[str]:

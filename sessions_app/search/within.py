@@ -35,16 +35,22 @@ def find_in_session(
     *,
     after: Position | None = None,
     before: Position | None = None,
+    is_masked: bool,
 ) -> Find:
     """The first item after a place that says so, or the last one before another; of the whole session without either.
+
+    For a person who reads masked text (`is_masked`) what is masked is not said; Unsearchable is raised where leaving
+    out words would tell it. An index does not help then.
 
     Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
     """
     assert not (after and before), "a step goes in one direction"
     order = items.NEWEST_FIRST if before else items.OLDEST_FIRST
     place = before or after
-    reader = SliceReader(wording, order)
-    if is_rare(store, wording):
+    reader = SliceReader(wording, order, is_masked)
+    if is_masked:
+        wording.refuse_exclusions()
+    elif is_rare(store, wording):
         try:
             seconds = reader.seconds_for_one()
             return Find(items.next_item_that_says_so(store, wording, session_id, place, order=order, seconds=seconds))

@@ -6,7 +6,7 @@ The syntax is that of web searches: words that must all occur, "words in this or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -102,9 +102,21 @@ class Wording:
     def visible_pattern(self) -> re.Pattern[str]:
         """Finds what was searched for in text as people read it."""
         terms = {tuple(term.words) for group in self.alternatives for term in group if not term.is_excluded}
-        forms = [r"[\W_]*".join(map(re.escape, words)) for words in sorted(terms, key=len, reverse=True)]
-        # Between signs that are words by themselves there is no boundary.
-        return re.compile("|".join(_bounded(form) for form in forms), re.IGNORECASE)
+        return re.compile("|".join(map(_visible_form, sorted(terms, key=len, reverse=True))), re.IGNORECASE)
+
+    def is_said_in(self, text: str) -> bool:
+        """Whether a text as people read it says so; what is to be left out is not looked for."""
+        return any(
+            all(re.search(_visible_form(term.words), text, re.IGNORECASE) for term in group if not term.is_excluded)
+            for group in self.alternatives
+        )
+
+    def refuse_exclusions(self) -> None:
+        """For a person who reads masked text. Raises Unsearchable: what is left out could be what is masked."""
+        if any(term.is_excluded for group in self.alternatives for term in group):
+            raise Unsearchable(
+                "Leaving words out takes the right to see what is masked: what is missing then would tell it."
+            )
 
 
 def plain(text: str) -> str:
@@ -119,7 +131,9 @@ def _term(typed: re.Match[str]) -> Term:
     return Term(plain(typed["bare"]), is_excluded=typed["bare"].startswith("-"))
 
 
-def _bounded(form: str) -> str:
+def _visible_form(words: Sequence[str]) -> str:
+    form = r"[\W_]*".join(map(re.escape, words))
+    # Between signs that are words by themselves there is no boundary.
     before = "" if _WORD_ITSELF.match(form[0]) else r"(?<![^\W_])"
     after = "" if _WORD_ITSELF.match(form[-1]) else r"(?![^\W_])"
     return before + form + after

@@ -17,6 +17,9 @@ from sessions_app.items import ItemPage, Position, StoredItem
 PREVIEW_CHARACTERS = 160
 """How much of the first user text a list shows."""
 
+READ_AHEAD = 64
+"""How much more a preview reads: where it is cut, half of a number would stand that nobody knows for one."""
+
 WHOLE_ITEM_BYTES = 256 * 1024
 """An item up to this size is read whole on a page of the timeline; of a longer one only both ends are."""
 
@@ -56,6 +59,7 @@ class Preview:
 
     item_count: int | None
     first_user_text: str = ""
+    """On one line, as stored, and up to READ_AHEAD longer than what is to be shown of it."""
     is_encrypted: bool = False
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview
+from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD, Preview
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.encryption import is_envelope
 
 PREVIEW_ITEMS = 5
 """In how many of a session's first items its first user text is looked for: other texts may precede it."""
 
-PREVIEW_HEAD_CHARACTERS = 2_500
-"""How much of each is read: PREVIEW_CHARACTERS emoji, escaped as `\\ud83d\\ude00`, and the members around them."""
+PREVIEW_HEAD_CHARACTERS = 3_300
+"""How much of each is read: as many emoji as are wanted, escaped as `\\ud83d\\ude00`, and the members around them."""
 
 USER_TEXT_PARTS = {"input_text", "text"}
 
@@ -28,15 +28,14 @@ def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
 
 
 def user_text(entry: dict[str, object]) -> str:
-    """What a user said in an item, on one line and cut; empty when it is something else.
+    """What a user said in an item, on one line, a little more than is shown of it; empty when it is something else.
 
     The SDK writes `{"content": ..., "role": "user"}`: the role of a long one is cut off, and is taken to be the user's.
     """
     if entry.get("role", "user") != "user" or entry.get("type", "message") != "message":
         return ""
     words = " ".join(_texts_in(entry.get("content"))).split()
-    text = " ".join(words)
-    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1].rstrip() + "…"
+    return " ".join(words)[: PREVIEW_CHARACTERS + READ_AHEAD]
 
 
 def _objects_in(heads: Sequence[str]) -> Iterator[dict[str, object]]:

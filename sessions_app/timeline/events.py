@@ -77,6 +77,11 @@ class Event:
         """The items of which only the ends were read."""
         return tuple(item for item in self.items if not item.is_whole)
 
+    @property
+    def masked_items(self) -> tuple[StoredItem, ...]:
+        """The items in which values are masked."""
+        return tuple(item for item in self.items if item.masked_count)
+
     def with_nested(self) -> Iterator[Event]:
         """This event and all events shown inside it."""
         yield self

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.items import StoredItem
-from sessions_app.stores import backend_for
+from sessions_app.reading import reader_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline, to_markdown
 
@@ -34,7 +34,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     """
     record = access.session_for(request.user, record_id)
     try:
-        items = begun(backend_for(record.store).every_item(record.session_id))
+        items = begun(reader_for(record.store).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
@@ -48,7 +48,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
     """Every item as a person reads it."""
     record = access.session_for(request.user, record_id)
     try:
-        items = begun(backend_for(record.store).every_item(record.session_id))
+        items = begun(reader_for(record.store).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")

@@ -20,6 +20,7 @@ from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.search.within import find_in_session
 from sessions_app.search.wording import Unsearchable, Wording
+from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views.answers import refused
@@ -66,6 +67,7 @@ def step(
         Wording.parse(search.text),
         before=cursor.position if cursor and direction == "before" else None,
         after=cursor.position if cursor and direction != "before" else None,
+        is_masked=not request.user.has_perm(REVEAL),
     )
     query = {"find": str(search.pk)}
     if result.note:

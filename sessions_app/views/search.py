@@ -25,6 +25,7 @@ from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.search.places import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search.sessions import matching_sessions
 from sessions_app.search.wording import Unsearchable
+from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
 
@@ -77,6 +78,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             access.readable_by(request.user, SessionRecord.objects.on_record()),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_MATCHES,
+            is_masked=not request.user.has_perm(REVEAL),
         )
     except SearchGone as problem:
         return gone(request, problem)

@@ -21,6 +21,7 @@ from sessions_app.models import SessionRecord, SessionStore, SubjectKind, TextSe
 from sessions_app.search.sessions import matching_sessions
 from sessions_app.search.wording import Unsearchable
 from sessions_app.services import subjects
+from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
 from sessions_app.views.answers import refused, way_back
 
@@ -64,6 +65,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
             access.readable_by(request.user, filters.queryset()),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_SESSIONS,
+            is_masked=not request.user.has_perm(REVEAL),
         )
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400

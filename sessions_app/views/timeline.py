@@ -12,15 +12,19 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
+from sessions_app.audited import RevealReason
+from sessions_app.forms import RevealForm
+from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord
+from sessions_app.reading import reader_for
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
+from sessions_app.services.revealing import REVEAL, reveal_item
 from sessions_app.services.search import SearchGone
-from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline, title_of
 from sessions_app.views.find import Found, search_shown
@@ -40,10 +44,10 @@ FINDINGS_LISTED = 100
 @permission_required("sessions_app.read_content", raise_exception=True)
 def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     record = access.session_for(request.user, record_id)
-    backend = backend_for(record.store)
+    reader = reader_for(record.store)
     try:
-        window = choose_window(backend, record, request.GET)
-        item_count = len(window.page.items) if is_whole(window.page) else backend.count(record.session_id)
+        window = choose_window(reader, record, request.GET)
+        item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     if window.status == 404:
@@ -75,13 +79,13 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     others that were already visible. 204 tells htmx to leave the page alone.
     """
     record = access.session_for(request.user, record_id)
-    backend = backend_for(record.store)
+    reader = reader_for(record.store)
     cursor = Cursor.read(record, request.GET.get("from", ""))
     try:
         page = (
-            backend.page_at(record.session_id, cursor.position, LIVE_ITEMS)
+            reader.page_at(record.session_id, cursor.position, LIVE_ITEMS)
             if cursor
-            else backend.first_page(record.session_id, LIVE_ITEMS)
+            else reader.first_page(record.session_id, LIVE_ITEMS)
         )
     except StoreUnavailable:
         return HttpResponse(status=204)
@@ -99,24 +103,57 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """One item exactly as stored: on a page, or with `?download` as a file."""
+    """One item as stored, its values masked: on a page, or with `?download` as a file."""
     record = access.session_for(request.user, record_id)
     try:
-        stored = backend_for(record.store).item(record.session_id, item_id)
+        stored = reader_for(record.store).item(record.session_id, item_id)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     if "download" in request.GET:
         return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    return item_page(request, record, stored, RevealForm())
+
+
+@require_POST
+@never_cache
+@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
+
+    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    """
+    record = access.session_for(request.user, record_id)
+    form = RevealForm(request.POST)
+    try:
+        if not form.is_valid():
+            return item_page(request, record, reader_for(record.store).item(record.session_id, item_id), form)
+        stored = reveal_item(record, item_id, by=request.user, reason=RevealReason(form.cleaned_data["reason"]))
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    if "download" in request.POST:
+        return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    return item_page(request, record, stored, None)
+
+
+def item_page(
+    request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
+) -> HttpResponse:
+    """Masked, with the form to reveal it; without a form revealed."""
     context = {
         "record": record,
         "item": stored,
         "raw": stored.raw[:RAW_CHARACTERS],
         "is_cut": len(stored.raw) > RAW_CHARACTERS,
         "timeline": build_timeline([stored], starts_session=False, ends_session=False),
+        "form": form,
+        "is_revealed": form is None,
+        "may_reveal": request.user.has_perm(REVEAL),
     }
-    return render(request, "sessions/item.html", context)
+    return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
 
 
 def window_context(record: SessionRecord, window: Window, found: Found | None) -> dict[str, Any]:

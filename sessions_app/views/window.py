@@ -13,7 +13,8 @@ from django.utils.dateparse import parse_date
 
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
-from sessions_app.stores.base import Backend, UnknownItem
+from sessions_app.reading import Reader
+from sessions_app.stores.base import UnknownItem
 
 PAGE_ITEMS = 100
 
@@ -30,7 +31,7 @@ class Window:
     status: int = 200
 
 
-def choose_window(backend: Backend, record: SessionRecord, query: QueryDict) -> Window:
+def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Window:
     """What the address asks for: an item, a day, a signed place, the end; the start when it asks for nothing.
 
     An address that cannot be followed gives the start, with the reason in a sentence and an honest status.
@@ -38,10 +39,10 @@ def choose_window(backend: Backend, record: SessionRecord, query: QueryDict) -> 
     session_id = record.session_id
     if item_id := query.get("item"):
         try:
-            return Window(backend.page_around(session_id, item_id, PAGE_ITEMS), target=item_id)
+            return Window(reader.page_around(session_id, item_id, PAGE_ITEMS), target=item_id)
         except UnknownItem:
             gone = "That item is not in this session: the agent may have taken it back or compacted its history."
-            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=gone, status=404)
+            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=gone, status=404)
     if day := query.get("date"):
         try:
             parsed = parse_date(day)
@@ -49,18 +50,18 @@ def choose_window(backend: Backend, record: SessionRecord, query: QueryDict) -> 
             parsed = None
         if parsed is None:
             wrong = "That is not a date; write it as 2026-11-30."
-            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
-        return Window(backend.page_from(session_id, datetime.combine(parsed, time.min, UTC), PAGE_ITEMS))
+            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+        return Window(reader.page_from(session_id, datetime.combine(parsed, time.min, UTC), PAGE_ITEMS))
     if place := query.get("at"):
         cursor = Cursor.read(record, place)
         if cursor is None:
             wrong = "That link was changed or cut off on its way, so this is the start of the session."
-            return Window(backend.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
-        turns = {"before": backend.page_before, "at": backend.page_at, "after": backend.page_after}
+            return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
+        turns = {"before": reader.page_before, "at": reader.page_at, "after": reader.page_after}
         return Window(turns[cursor.direction](session_id, cursor.position, PAGE_ITEMS), cursor=cursor)
     if "end" in query:
-        return Window(backend.last_page(session_id, PAGE_ITEMS))
-    return Window(backend.first_page(session_id, PAGE_ITEMS))
+        return Window(reader.last_page(session_id, PAGE_ITEMS))
+    return Window(reader.first_page(session_id, PAGE_ITEMS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sessions_app.stores.base import PREVIEW_CHARACTERS
+from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, preview_from
 
 LONG = "So many words. " * 500
@@ -49,11 +49,10 @@ def test_the_first_item_with_a_user_text_counts() -> None:
 
 
 @pytest.mark.parametrize("item", [{"role": "user", "content": LONG}, {"content": LONG, "role": "user"}])
-def test_a_text_that_was_read_in_part_is_shown_and_cut(item: object) -> None:
-    shown = preview_from([head_of(item)], 1).first_user_text
-    assert len(shown) <= PREVIEW_CHARACTERS
-    assert shown.startswith("So many words. So many")
-    assert shown.endswith("…")
+def test_of_a_long_text_a_little_more_is_read_than_is_shown(item: object) -> None:
+    read = preview_from([head_of(item)], 1).first_user_text
+    assert len(read) == PREVIEW_CHARACTERS + READ_AHEAD
+    assert read.startswith("So many words. So many")
 
 
 @pytest.mark.parametrize("cut", range(14))

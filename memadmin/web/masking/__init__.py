@@ -7,9 +7,10 @@ a key of a kind that nobody has described. The list is in `docs/masking.md`.
 
 from memadmin.web.masking.finding import Found, Kind, TookTooLong, find_values
 from memadmin.web.masking.keys import is_secret_member
-from memadmin.web.masking.masks import MASK, MASKED_SECRET, mask_text
+from memadmin.web.masking.masks import DOTS, MASK, MASKED_SECRET, mask_found, mask_text
 
 __all__ = [
+    "DOTS",
     "MASK",
     "MASKED_SECRET",
     "Found",
@@ -17,5 +18,6 @@ __all__ = [
     "TookTooLong",
     "find_values",
     "is_secret_member",
+    "mask_found",
     "mask_text",
 ]

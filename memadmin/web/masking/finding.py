@@ -41,18 +41,21 @@ class Found:
     kind: Kind
 
 
-def find_values(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> list[Found]:
+def find_values(
+    text: str, *, regions: Sequence[str] = (), deadline: float | None = None, is_prose: bool = True
+) -> list[Found]:
     """The values in a text, in order and apart from each other.
 
-    Phone numbers without a country code are found for the `regions`, two letters each ("DE"). Raises TookTooLong when
-    time.monotonic() has passed the `deadline` before the end.
+    Phone numbers without a country code are found for the `regions`, two letters each ("DE"). In prose a word in front
+    may say that a secret follows; without `is_prose` that is not looked for, because it does not know JSON. Raises
+    TookTooLong when time.monotonic() has passed the `deadline` before the end.
     """
     found: list[Found] = []
     for start in range(0, max(len(text) - OVERLAP, 1), WINDOW - OVERLAP):
         if deadline is not None and time.monotonic() > deadline:
             raise TookTooLong
         window = text if len(text) <= WINDOW else text[start : start + WINDOW]
-        for kind, first, end in _proposed(window, regions):
+        for kind, first, end in _proposed(window, regions, is_prose):
             first, end = start + first, start + end
             if kind is Kind.KEY:
                 first, end = keys.whole_word(text, first, end)
@@ -60,8 +63,8 @@ def find_values(text: str, *, regions: Sequence[str] = (), deadline: float | Non
     return list(_apart(found)) if len(found) > 1 else found
 
 
-def _proposed(window: str, regions: Sequence[str]) -> Iterator[tuple[Kind, int, int]]:
-    for first, end in keys.find(window):
+def _proposed(window: str, regions: Sequence[str], is_prose: bool) -> Iterator[tuple[Kind, int, int]]:
+    for first, end in keys.find(window, is_prose=is_prose):
         yield Kind.KEY, first, end
     if numbers.may_have_any(window):
         for first, end in numbers.find_cards(window):

@@ -120,7 +120,7 @@ WORD_BEFORE = re.compile(r"[A-Za-z0-9_-]*\Z")
 WORD_AFTER = re.compile(r"[A-Za-z0-9_+/=.-]*")
 
 
-def find(text: str) -> Iterator[tuple[int, int]]:
+def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     """Places of keys, each at least in part: `whole_word` has the rest."""
     if len(text) < SHORTEST:
         return
@@ -138,7 +138,7 @@ def find(text: str) -> Iterator[tuple[int, int]]:
     if has_long_word and LONG_RUN.search(text):
         for form in NAMED_LONG:
             yield from map(_place, form.finditer(text))
-    for start, end in _around_names(lower):
+    for start, end in _around_names(lower) if is_prose else ():
         for form, group in NAMED.items():
             for match in form.finditer(text, start, end):
                 yield from _secret(text, match, group)

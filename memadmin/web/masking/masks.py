@@ -16,7 +16,7 @@ from memadmin.web.masking.finding import Found, Kind, find_values
 
 DOTS = "\N{BULLET}" * 4
 
-MASK = re.compile(rf"\[((?:{'|'.join(Kind)}) [^\[\]\s]{{0,255}} ?{DOTS}[^\[\]\n]{{0,255}})\]")
+MASK = re.compile(rf"\[((?:{'|'.join(Kind)}) (?:[^\[\]\s]{{1,4}} ?)?{DOTS}(?: \w{{1,4}}|@[\w.-]{{1,255}})?)\]")
 """Finds what is written here; the group is what it says."""
 
 MASKED_SECRET = f"[{Kind.KEY} {DOTS}]"
@@ -28,7 +28,15 @@ LONG_KEY = 20
 
 def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> tuple[str, int]:
     """The text with its values masked, and how many. Raises TookTooLong (see `find_values`)."""
-    found = find_values(text, regions=regions, deadline=deadline)
+    return mask_found(text, find_values(text, regions=regions, deadline=deadline))
+
+
+def mask_found(text: str, found: Sequence[Found]) -> tuple[str, int]:
+    """The text with what was found in it masked, and how many."""
+    if found and DOTS in text:
+        # What was masked already stays so: the word before it may say that a secret follows.
+        masks = [mask.span() for mask in MASK.finditer(text)]
+        found = [one for one in found if not any(one.start < end and start < one.end for start, end in masks)]
     if not found:
         return text, 0
     pieces, place = [], 0

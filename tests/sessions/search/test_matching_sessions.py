@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,15 +17,19 @@ from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import items, sessions, within
 from sessions_app.search.index import create_search_index
-from sessions_app.search.sessions import MatchingSessions, is_rare, matching_sessions
+from sessions_app.search.sessions import MatchingSessions, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
-from sessions_app.search.within import Find, find_in_session
+from sessions_app.search.within import Find
 from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.postgres import fetch
 from tests.agents import add_items, attach_main_store, attach_store, in_sdk, question_in, run_sql, value_of
 from tests.people import person
+
+# For people who may see what is masked; the others are in test_masked_search.py.
+matching_sessions = partial(sessions.matching_sessions, is_masked=False)
+find_in_session = partial(within.find_in_session, is_masked=False)
 
 
 @pytest.fixture(params=["no index", "rare words", "common words"])

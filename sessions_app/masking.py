@@ -1,0 +1,204 @@
+"""Items as everybody may see them: the values in them masked, before anything else is made of them.
+
+A mask takes its place in the stored text itself, so nothing that is made from that text, be it a title that is cut, a
+snippet, a file or a copied page, can show what it hides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
+
+from memadmin.web.masking import MASKED_SECRET, TookTooLong, find_values, is_secret_member, mask_found, mask_text
+from sessions_app.items import StoredItem
+from sessions_app.timeline.decode import IDENTIFYING, NotJson, parse_json
+from sessions_app.timeline.parts import json_inside
+
+PAGE_SECONDS = 2.0
+"""How long a page looks through its items. Ordinary ones take a few milliseconds; what is left then is hidden."""
+
+CUT_CHARACTERS = 100
+"""What a text loses at its end where it was read in part: half a number is not known for what it is."""
+
+LEAST_NUMBER = 10**11
+"""Smaller whole numbers are no card numbers."""
+
+HIDDEN = "[hidden: looking through it for personal data took too long]"
+
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
+
+
+def from_now() -> float:
+    return time.monotonic() + PAGE_SECONDS
+
+
+@dataclass
+class Masker:
+    """Masks what one page or one part of a file shows."""
+
+    deadline: float = field(default_factory=from_now)
+
+    def text(self, text: str) -> str:
+        """Text that is not JSON."""
+        try:
+            return self._masked(text)[0]
+        except TookTooLong:
+            return HIDDEN
+
+    def item(self, stored: StoredItem) -> StoredItem:
+        """The item with every value in it masked, and the number of masks; itself when there is nothing to mask."""
+        if stored.is_whole:
+            raw, count = self.json(stored.raw)
+            return replace(stored, raw=raw, masked_count=count) if count else stored
+        raw, in_head = self.json(stored.raw, is_beginning=True)
+        tail, in_tail = self._masked_json_text(stored.raw_tail)
+        return replace(stored, raw=raw, raw_tail=tail, masked_count=in_head + in_tail)
+
+    def file_item(self, stored: StoredItem) -> StoredItem:
+        """The same for an item whose text itself is shown: also what a reader of JSON passes over is masked."""
+        masked = self.item(stored)
+        if masked.masked_count:
+            return masked
+        raw, count = self._masked_json_text(stored.raw)
+        return replace(stored, raw=raw, masked_count=count) if count else stored
+
+    def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
+        """The text of a JSON value, or its beginning, with every value masked, and how many.
+
+        A text without any is given back as it is. A beginning comes back as a whole value without its last characters.
+        """
+        try:
+            value = parse_json(raw, is_beginning=is_beginning)
+        except NotJson:
+            value = None
+        try:
+            if value is None:
+                return self._masked(raw)
+            count = 0
+            if self._has_any(value):
+                value, count = self._masked_value(value)
+            if is_beginning:
+                return _dumped(_without_end(value)), count
+            return (_dumped(value), count) if count else (raw, 0)
+        except TookTooLong:
+            return (HIDDEN if value is None else _dumped(_hidden(value))), 1
+
+    def _masked(self, text: str) -> tuple[str, int]:
+        return mask_text(text, regions=settings.PHONE_REGIONS, deadline=self.deadline)
+
+    def _masked_json_text(self, text: str) -> tuple[str, int]:
+        """Part of a JSON text. Escapes are no part of a value, and stay whole."""
+        blanked = _ESCAPE.sub(lambda escape: " " * len(escape[0]), text)
+        try:
+            found = find_values(blanked, regions=settings.PHONE_REGIONS, deadline=self.deadline, is_prose=False)
+        except TookTooLong:
+            return HIDDEN, 1
+        return mask_found(text, found)
+
+    def _has_any(self, value: object) -> bool:
+        """Most items have none, and one look at all their strings together tells so."""
+        strings: list[str] = []
+        for text, is_secret in _strings(value, ""):
+            if is_secret:
+                return True
+            strings.append(text)
+        return bool(find_values("\n".join(strings), regions=settings.PHONE_REGIONS, deadline=self.deadline))
+
+    def _masked_value(self, value: object, name: str = "") -> tuple[object, int]:
+        match value:
+            case bool():
+                return value, 0
+            case int() if abs(value) >= LEAST_NUMBER or is_secret_member(name, str(value)):
+                masked, count = self._masked_value(str(value), name)
+                return (masked, count) if count else (value, 0)
+            case str():
+                return self._masked_string(value, name)
+            case list():
+                members = [self._masked_value(member, name) for member in value]
+                return [member for member, _ in members], sum(count for _, count in members)
+            case dict():
+                total = 0
+                masked_object: dict[str, object] = {}
+                for key, member in value.items():
+                    masked_key, in_key = self._masked(key)
+                    while masked_key in masked_object:
+                        masked_key += " "
+                    masked_object[masked_key], in_member = self._masked_value(member, key)
+                    total += in_key + in_member
+                return masked_object, total
+        return value, 0
+
+    def _masked_string(self, text: str, name: str) -> tuple[str, int]:
+        if is_secret_member(name, text):
+            return MASKED_SECRET, 1
+        if _ENCODED.match(text):
+            return text, 0
+        inside = json_inside(text)
+        if inside is None:
+            return self._masked(text)
+        masked, count = self._masked_value(inside, name)
+        return (_dumped(masked), count) if count else (text, 0)
+
+
+def _strings(value: object, name: str) -> Iterator[tuple[str, bool]]:
+    """The strings and large numbers in a value, also in JSON within a string, and whether its name says secret."""
+    match value:
+        case bool() | None:
+            return
+        case str() | int():
+            text = str(value)
+            if is_secret_member(name, text):
+                yield text, True
+            elif isinstance(value, int):
+                if abs(value) >= LEAST_NUMBER:
+                    yield text, False
+            elif not _ENCODED.match(text):
+                inside = json_inside(text)
+                if inside is None:
+                    yield text, False
+                else:
+                    yield from _strings(inside, name)
+        case list():
+            for member in value:
+                yield from _strings(member, name)
+        case dict():
+            for key, member in value.items():
+                yield key, False
+                yield from _strings(member, key)
+
+
+def _without_end(value: object) -> object:
+    """A masked value that broke off, without what its last string may have half of."""
+    match value:
+        case str():
+            return value[:-CUT_CHARACTERS]
+        case list() if value:
+            return [*value[:-1], _without_end(value[-1])]
+        case dict() if value:
+            last = next(reversed(value))
+            return {**value, last: _without_end(value[last])}
+        case int() if not isinstance(value, bool):
+            return None
+    return value
+
+
+def _hidden(value: object, name: str = "") -> object:
+    """A value of which nothing is shown but its form."""
+    match value:
+        case str():
+            return value if name in IDENTIFYING and len(value) < CUT_CHARACTERS else HIDDEN
+        case list():
+            return [_hidden(member) for member in value]
+        case dict():
+            return {str(key)[:CUT_CHARACTERS]: _hidden(member, key) for key, member in value.items()}
+    return None
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,67 @@
+"""A store as pages read it: whatever comes out of it has its values masked.
+
+Views ask stores through this module alone, which `lint-imports` holds. What is stored itself is handed out by one verb,
+`services.revealing`, which records it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.masking import Masker
+from sessions_app.models import SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Backend
+
+
+def reader_for(store: SessionStore) -> Reader:
+    """What one page, or one file, reads from a store."""
+    return Reader(backend_for(store))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The reading half of a `Backend`. All that one reader masks has to be done within `masking.PAGE_SECONDS`."""
+
+    backend: Backend
+    masker: Masker = field(default_factory=Masker)
+
+    def first_page(self, session_id: str, limit: int) -> ItemPage:
+        return self._masked(self.backend.first_page(session_id, limit))
+
+    def last_page(self, session_id: str, limit: int) -> ItemPage:
+        return self._masked(self.backend.last_page(session_id, limit))
+
+    def page_after(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self._masked(self.backend.page_after(session_id, position, limit))
+
+    def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self._masked(self.backend.page_before(session_id, position, limit))
+
+    def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self._masked(self.backend.page_at(session_id, position, limit))
+
+    def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
+        """Raises UnknownItem."""
+        return self._masked(self.backend.page_around(session_id, item_id, limit))
+
+    def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
+        return self._masked(self.backend.page_from(session_id, instant, limit))
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        """Raises UnknownItem."""
+        return self.masker.file_item(self.backend.item(session_id, item_id))
+
+    def every_item(self, session_id: str) -> Iterator[StoredItem]:
+        """For files: each item has the time of a page."""
+        for stored in self.backend.every_item(session_id):
+            yield Masker().file_item(stored)
+
+    def count(self, session_id: str) -> int:
+        return self.backend.count(session_id)
+
+    def _masked(self, page: ItemPage) -> ItemPage:
+        return replace(page, items=[self.masker.item(stored) for stored in page.items])

@@ -1,0 +1,33 @@
+"""Showing what is masked: an act of somebody, for a reason, in the log before anybody sees it."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+
+from memadmin import audit
+from sessions_app.audited import SESSION_REVEALED, RevealReason
+from sessions_app.items import StoredItem
+from sessions_app.masking import Masker
+from sessions_app.models import SessionRecord
+from sessions_app.stores import backend_for
+
+REVEAL = "sessions_app.reveal_personal_data"
+
+
+def reveal_item(record: SessionRecord, item_id: str, *, by: User, reason: RevealReason) -> StoredItem:
+    """One item as it is stored, with `masked_count` values in it that others see masked.
+
+    The event is committed before this returns. Raises UnknownItem, StoreUnavailable, and audit.Unavailable when the
+    log cannot be written: then nothing may be shown.
+    """
+    stored = backend_for(record.store).item(record.session_id, item_id)
+    masked = Masker().file_item(stored)
+    audit.before_showing(
+        SESSION_REVEALED,
+        by=by,
+        target=record,
+        subject=record.subject,
+        reason_code=reason.value,
+        counters={"items": 1, "values": masked.masked_count},
+    )
+    return stored

@@ -1,0 +1,116 @@
+"""A search tells nobody what they read masked: not word by word, and not letter by letter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.search import items
+from sessions_app.search.index import create_search_index
+from sessions_app.search.snippets import is_shown
+from sessions_app.search.wording import Wording
+from tests.agents import add_items, attach_main_store
+
+CARD, MAIL = "4012 8888 8888 1881", "anna@example.com"
+
+
+@pytest.fixture(params=["no index", "index"])
+def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
+    store = attach_main_store()
+    if request.param == "index":
+        create_search_index(store)
+    add_items("early", "Anna likes a dark roast")
+    add_items("mail", f"Please send the roast to {MAIL}")
+    add_items("late", "Where is my roast", f"The card is {CARD}")
+    return store
+
+
+def sessions_saying(client: Client, text: str) -> list[str]:
+    answer = client.post(reverse("sessions:search"), {"q": text})
+    page = client.get(f"{answer['Location']}messages/")
+    return [match.record.session_id for match in page.context["matches"].found] if "matches" in page.context else []
+
+
+def items_saying(client: Client, session_id: str, text: str) -> list[str]:
+    """The items at which the arrows stop, from the session's beginning."""
+    record = SessionRecord.objects.get(session_id=session_id)
+    page = client.post(reverse("sessions:find", args=[record.pk]), {"q": text}, follow=True)
+    stops: list[str] = []
+    while page.context.get("target") and page.context["target"] not in stops:
+        stops.append(page.context["target"])
+        page = client.get(page.context["find"].next_url, follow=True)
+    return stops
+
+
+def assert_tells_nothing(client: Client) -> None:
+    for guess in ("4012", "4012 8888", CARD, MAIL):
+        assert not sessions_saying(client, guess), guess
+        assert not items_saying(client, "late", guess), guess
+    assert sessions_saying(client, "anna") == ["early"]
+    assert sessions_saying(client, "roast") == ["late", "mail", "early"]
+    assert items_saying(client, "mail", "roast")
+    assert not items_saying(client, "mail", "anna roast")
+
+
+def test_who_reads_masked_text_searches_masked_text(store: SessionStore, reviewer: Client) -> None:
+    assert_tells_nothing(reviewer)
+
+
+def test_who_may_reveal_finds_what_is_stored_and_sees_it_masked(store: SessionStore, operator: Client) -> None:
+    assert sessions_saying(operator, CARD) == ["late"]
+    assert sessions_saying(operator, "anna") == ["mail", "early"]
+    assert items_saying(operator, "late", CARD)
+    with pytest.raises(AssertionError):  # so the test above is worth something
+        assert_tells_nothing(operator)
+
+
+def test_an_item_between_two_hits_that_only_masked_words_say_is_passed(store: SessionStore, reviewer: Client) -> None:
+    add_items("s", "Anna speaking", f"reach me at {MAIL}", "Anna again")
+    assert len(items_saying(reviewer, "s", "anna")) == 2
+
+
+def test_leaving_words_out_would_tell_what_is_masked(store: SessionStore, reviewer: Client, operator: Client) -> None:
+    assert sessions_saying(operator, "roast -anna") == ["late"]
+    answer = reviewer.post(reverse("sessions:search"), {"q": "roast -anna"}, follow=True)
+    page = reviewer.get(f"{answer.redirect_chain[-1][0]}messages/")
+    assert "Leaving words out takes the right to see what is masked" in page.text
+    record = SessionRecord.objects.get(session_id="mail")
+    found = reviewer.post(reverse("sessions:find", args=[record.pk]), {"q": "roast -anna"})
+    assert found.status_code == 422
+
+
+def test_a_search_that_only_hides_the_snippet_is_noticed(
+    store: SessionStore, reviewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken variant: every item that the store names counts as shown."""
+    everything: Callable[..., set[int]] = lambda store, wording, item_ids: set(item_ids)  # noqa: E731
+    monkeypatch.setattr(items, "shown", everything)
+    with pytest.raises(AssertionError):
+        assert_tells_nothing(reviewer)
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "is_said"),
+    [
+        ("Anna likes tea", "anna", True),
+        ("a banana", "anna", False),
+        ("tea for Anna", "anna tea", True),
+        ("tea for Anna", '"anna tea"', False),
+        ("tea", "anna or tea", True),
+        ("T-90420", "t 90420", True),
+        ("", "tea", False),
+    ],
+)
+def test_whether_a_text_says_so(text: str, typed: str, is_said: bool) -> None:
+    assert Wording.parse(typed).is_said_in(text) is is_said
+
+
+def test_words_of_different_members_are_said_together() -> None:
+    raw: Any = json.dumps({"role": "user", "content": [{"text": "tea"}, {"text": "for Anna"}]})
+    assert is_shown(raw, Wording.parse("anna tea"))
