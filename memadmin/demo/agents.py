@@ -32,7 +32,7 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.db import OperationalError
 from openai import AsyncOpenAI, OpenAIError
-from sqlalchemy import TIMESTAMP, TableClause, column, func, select, table, update
+from sqlalchemy import TIMESTAMP, Column, MetaData, Table, Text, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from memadmin.demo import bots
@@ -246,9 +246,15 @@ async def _finished(tables: AgentTables, session_ids: list[str]) -> set[str]:
         return set(rows.scalars())
 
 
-def _columns(tables: AgentTables) -> tuple[TableClause, TableClause]:
-    created_at, updated_at = column("created_at", TIMESTAMP()), column("updated_at", TIMESTAMP())
+def _columns(tables: AgentTables) -> tuple[Table, Table]:
+    """What of the two tables the demo touches; as whole tables, because of others the engine leaves out the schema."""
     return (
-        table(tables.sessions_table, column("session_id"), created_at, updated_at),
-        table(tables.messages_table, column("session_id"), column("created_at", TIMESTAMP())),
+        Table(
+            tables.sessions_table,
+            MetaData(),
+            Column("session_id", Text),
+            Column("created_at", TIMESTAMP),
+            Column("updated_at", TIMESTAMP),
+        ),
+        Table(tables.messages_table, MetaData(), Column("session_id", Text), Column("created_at", TIMESTAMP)),
     )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from memadmin.demo.script import Ending, Story
 from memadmin.demo.stories import STORIES, assistant, support, tutor
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord
 from sessions_app.stores import backend_for
-from sessions_app.stores.engine import AgentTables
-from tests.agents import attach_main_store, in_sdk
+from sessions_app.stores.engine import AgentTables, open_agent_tables
+from tests.agents import attach_main_store, in_sdk, run_sql, value_of
 from tests.builders import make_session
 
 SHORT_STORIES = [story for story in STORIES if story is not tutor.HUNDRED_WORDS]
@@ -246,6 +247,15 @@ def test_the_encrypted_session_opens_with_its_key_and_shows_nothing_without() ->
         return EncryptedSession(session_id, tables.session(session_id), agents.session_key()).get_items()
 
     assert in_sdk(opened)[0]["content"].startswith("Запиши меня к кардиологу")
+
+
+def test_the_agents_tables_may_stand_in_a_schema_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_sql('CREATE SCHEMA "Agents"')
+    monkeypatch.setattr(agents, "open_agent_tables", partial(open_agent_tables, "Agents.sessions", "Agents.100% said"))
+    played = [support.WHERE_IS_MY_ORDER]
+    assert agents.run_all(played) == [played[0].session_id]
+    assert agents.run_all(played) == []
+    assert value_of('SELECT count(*) FROM "Agents"."100% said" WHERE created_at < now() - interval \'1 hour\'') > 0
 
 
 def test_the_live_session_grows_to_its_end_and_not_beyond() -> None:
