@@ -6,7 +6,7 @@ import zoneinfo
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
 
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
@@ -39,6 +39,10 @@ def known_stores() -> list[SessionStore]:
         messages_table=settings.AGENT_MESSAGES_TABLE,
         writer_timezone=settings.AGENT_TIMEZONE,
     )
+    try:
+        connection.ensure_connection()
+    except Error as problem:  # a page only says that it is away; who runs a command can mend what the driver says
+        raise StoreUnavailable(f"The database does not answer: {' '.join(str(problem).split())}") from problem
     with in_plain_words(main):
         if SessionStore._meta.db_table not in connection.introspection.table_names():
             raise StoreUnavailable("The console's own tables are not in this database yet. Run migrate.")

@@ -76,7 +76,7 @@ def in_plain_words(store: SessionStore) -> Iterator[None]:
         elif isinstance(cause, errors.UndefinedColumn | errors.UndefinedFunction | errors.DatatypeMismatch):
             sentence = f"The tables {tables} do not have the columns that the agents' SDK uses."
         elif isinstance(cause, errors.InsufficientPrivilege):
-            sentence = f"The database role of this console may not use the tables {tables}."
+            sentence = f"The database role of this console lacks a right: {cause.diag.message_primary}."
         elif isinstance(cause, errors.InvalidParameterValue):
             sentence = f"PostgreSQL does not know the time zone {store.writer_timezone} of the store {store}."
         elif isinstance(problem, OperationalError | InterfaceError):

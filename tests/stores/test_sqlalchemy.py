@@ -353,6 +353,17 @@ class TestUnavailable:
             backend.previews(["x"])
         assert backend.health().state == "down"
 
+    def test_a_right_that_is_missing_is_named(self, agent_tables: None) -> None:
+        backend = backend_for(attach_main_store())
+        run_sql("CREATE ROLE console_of_others; GRANT SELECT ON agent_sessions TO console_of_others")
+        run_sql("SET ROLE console_of_others")
+        try:
+            with pytest.raises(StoreUnavailable, match="permission denied for table agent_messages"):
+                backend.last_page("x", 1)
+        finally:
+            run_sql("RESET ROLE")
+            run_sql("DROP OWNED BY console_of_others; DROP ROLE console_of_others")
+
     def test_a_database_that_is_away_is_said_in_a_sentence(
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
