@@ -94,6 +94,22 @@ def phone_regions(name: str) -> list[str]:
     return regions
 
 
+def https_address(name: str) -> str:
+    """Empty when it is not set. Without HTTPS only this machine itself."""
+    value = text(name)
+    if value and not value.startswith(("https://", "http://localhost:", "http://127.0.0.1:")):
+        raise ImproperlyConfigured(f"{name} must be an address that begins with https://; it is {value!r}.")
+    return value.rstrip("/")
+
+
+def required_with(name: str, other: str) -> str:
+    """A value that has to be there because `other` is set."""
+    value = text(name)
+    if not value and text(other):
+        raise ImproperlyConfigured(f"{other} is set, so {name} has to be, too.")
+    return value
+
+
 def origins(name: str) -> list[str]:
     values = words(name)
     for value in values:

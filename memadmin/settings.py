@@ -183,6 +183,27 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is verified here: administrators make the accounts
+# The company's own sign-in by OpenID Connect; off without an issuer.
+OIDC_ISSUER = environment.https_address("MEMADMIN_OIDC_ISSUER")
+OIDC_NAME = environment.text("MEMADMIN_OIDC_NAME") or "Company account"
+# Whose people come in without an account here, and get one without a role.
+OIDC_DOMAINS = [domain.lower() for domain in environment.words("MEMADMIN_OIDC_DOMAINS")]
+SOCIALACCOUNT_ADAPTER = "memadmin.accounts.company.CompanyAdapter"
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "company",
+                "name": OIDC_NAME,
+                "client_id": environment.required_with("MEMADMIN_OIDC_CLIENT_ID", "MEMADMIN_OIDC_ISSUER"),
+                "secret": environment.required_with("MEMADMIN_OIDC_CLIENT_SECRET", "MEMADMIN_OIDC_ISSUER"),
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
+}
 # Shared by all processes and machines: how often somebody tried, and which codes were used.
 CACHES = {"default": {"BACKEND": "memadmin.accounts.cache.TableCache"}}
 # In the session and not in a cookie: a sentence may repeat what somebody typed.

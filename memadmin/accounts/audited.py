@@ -44,7 +44,11 @@ SIGN_IN_FAILED = declare(
     "person.sign_in_failed",
     "A sign-in was refused. The person is named when the account exists; what was typed is kept nowhere.",
     object="auth.user",
-    reasons=("wrong_password", "wrong_code", "too_many_tries", "not_invited", "provider"),
+    reasons=(
+        *("wrong_password", "wrong_code", "too_many_tries"),
+        # Of the company's sign-in.
+        *("not_invited", "not_verified", "ambiguous", "cancelled", "provider"),
+    ),
 )
 SIGNED_OUT = declare("person.signed_out", "Somebody signed out.", object="auth.user")
 SESSIONS_ENDED = declare(

@@ -1,6 +1,7 @@
 from django.urls import include, path
 
-from memadmin.accounts.views import account, confirm, login, second_factor
+from memadmin.accounts.company import PROVIDER_ID
+from memadmin.accounts.views import account, company, confirm, login, second_factor
 
 own_pages = [
     path("login/", login.SignIn.as_view(), name="login"),
@@ -20,6 +21,8 @@ allauth_pages = [
     path("logout/", login.sign_out, name="account_logout"),
     path("login/second-factor/", second_factor.CheckSecondFactor.as_view(), name="mfa_authenticate"),
     path("login/passkey/", second_factor.SignInWithPasskey.as_view(), name="mfa_login_webauthn"),
+    path("company/login/", company.begin, {"provider_id": PROVIDER_ID}, name="openid_connect_login"),
+    path("company/login/callback/", company.come_back, {"provider_id": PROVIDER_ID}, name="openid_connect_callback"),
     path("password/", account.ChangePassword.as_view(), name="account_change_password"),
     path("", account.account, name="mfa_index"),
     path("second-factor/app/", second_factor.SetUpApp.as_view(), name="mfa_activate_totp"),

@@ -13,6 +13,7 @@ from django.test import override_settings
 from django.urls import reverse
 from playwright.sync_api import CDPSession, Page, expect
 
+from tests.accounts.company import company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
 from tests.browser.conftest import Watch
 from tests.browser.looking import assert_accessible
@@ -266,6 +267,31 @@ def test_account_page_looks_sound(page: Page, clerk: User, look: Look) -> None:
     expect(page).to_have_title("Overview · memadmin")
     look("/accounts/")
     look("/accounts/password/")
+
+
+def test_somebody_comes_in_through_the_company(page: Page, clerk: User, watch: Watch) -> None:
+    clerk.email = "clerk@tea.example"
+    clerk.save()
+    # The provider's own page, which takes its looks from afar.
+    page.context.route("https://cdn.jsdelivr.net/**", lambda route: route.abort())
+    for theirs in ("foreign request", "ERR_FAILED"):
+        watch.expect(theirs)
+    with company(somebody("c1", "clerk@tea.example")), override_settings(SECOND_FACTOR_REQUIRED=False):
+        page.goto("/stores/")
+        assert_accessible(page)
+        page.get_by_role("link", name="Tea company").click()
+        page.get_by_placeholder("sub").fill("c1")
+        page.get_by_role("button", name="Authorize").click()
+        expect(page).to_have_title("Stores · memadmin")
+
+
+def test_company_that_is_away_is_a_sentence(page: Page, watch: Watch) -> None:
+    watch.expect("status of 503")
+    with company_at("http://localhost:1"):
+        page.goto("/accounts/login/")
+        page.get_by_role("link", name="Tea company").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("sign-in does not answer")
+        assert_accessible(page)
 
 
 class TestPageThatRefreshesItself:

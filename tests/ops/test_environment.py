@@ -34,6 +34,12 @@ STARTS = {
         ({"DATABASE_URL_FILE": "/nowhere"}, "DATABASE_URL_FILE names /nowhere, which cannot be read: No such file"),
         ({"AGENT_TIMEZONE": "Mars/Base"}, "AGENT_TIMEZONE must be an IANA time zone such as Europe/Riga"),
         ({"MEMADMIN_PHONE_REGIONS": "DE, XX"}, "MEMADMIN_PHONE_REGIONS must be ISO codes of countries such as DE, US"),
+        ({"MEMADMIN_SECOND_FACTOR": "maybe"}, "MEMADMIN_SECOND_FACTOR must be required or optional; it is 'maybe'."),
+        ({"MEMADMIN_OIDC_ISSUER": "http://login.example"}, "MEMADMIN_OIDC_ISSUER must be an address that begins with"),
+        (
+            {"MEMADMIN_OIDC_ISSUER": "https://login.example"},
+            "MEMADMIN_OIDC_ISSUER is set, so MEMADMIN_OIDC_CLIENT_ID has to be, too.",
+        ),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
