@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
+from memadmin.accounts.confirming import recently_authenticated
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import GrantForm
 from memadmin.web.requests import OperatorRequest
@@ -59,6 +60,7 @@ def locked_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required(grants.REQUEST, raise_exception=True)
+@recently_authenticated(doing="ask for access")
 def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Asks for a grant for one session, with what was typed kept where something is missing."""
     record = access.record_for(request.user, record_id)

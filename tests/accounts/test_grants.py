@@ -294,6 +294,26 @@ def test_what_is_missing_is_said_and_what_was_typed_is_kept(support: User) -> No
     assert "the pump failed" in page
 
 
+@pytest.mark.parametrize("step", ["ask", "approve"])
+def test_an_old_proof_opens_nothing_and_loses_nothing(step: str, support: User, compliance: User) -> None:
+    grant = asked(support)
+    tab = browser_of(support if step == "ask" else compliance)
+    session = tab.session
+    session["confirmed_at"] -= 301
+    session.save()
+    if step == "ask":
+        address = reverse("sessions:ask", args=[make_session(is_sensitive=True).pk])
+        response = tab.post(
+            address, {"reason": "incident", "ticket": "T-8", "minutes": "15", "explanation": "the pump"}
+        )
+        assert "the pump" in response.content.decode()
+    else:
+        response = tab.post(reverse("accounts:grant-approve", args=[grant.pk]))
+    assert response.status_code == 422
+    assert list(ContentGrant.objects.all()) == [grant]
+    assert state_of(grant) == State.WAITING
+
+
 def test_a_grant_of_somebody_else_is_unknown(support: User) -> None:
     grant = asked(support)
     stranger = browser_of(person("reviewer"))

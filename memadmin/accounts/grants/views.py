@@ -14,6 +14,7 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memadmin.accounts.confirming import recently_authenticated
 from memadmin.accounts.grants import access
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
@@ -77,6 +78,7 @@ def grant_page(
 
 @require_POST
 @permission_required(grants.DECIDE, raise_exception=True)
+@recently_authenticated(doing="approve a grant")
 def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     return step(request, grant_id, grants.approve_grant, "The grant is open.")
 

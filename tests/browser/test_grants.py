@@ -1,0 +1,92 @@
+"""Breaking the glass in the browser: asking, deciding, reading, giving back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from memadmin.accounts.grants import verbs
+from memadmin.accounts.models import ContentGrant
+from sessions_app.models import SessionRecord
+from tests.agents import add_items, attach_main_store
+from tests.browser.conftest import Watch
+from tests.people import person
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.fixture
+def locked(agent_tables: None) -> SessionRecord:
+    attach_main_store()
+    add_items("customer_1:ticket_1", "The word is periwinkle")
+    SessionRecord.objects.update(is_sensitive=True, ticket="T-90417")
+    return SessionRecord.objects.get()
+
+
+def test_from_the_locked_page_to_the_words_and_back(
+    locked: SessionRecord, page: Page, sign_in: SignIn, watch: Watch
+) -> None:
+    watch.expect("status of 403")
+    sign_in("support")
+    compliance = person("compliance")
+    page.goto(locked.get_absolute_url())
+    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
+    expect(page.get_by_label("Ticket", exact=True)).to_have_value("T-90417")
+    page.get_by_label("Reason", exact=True).select_option("incident")
+    page.get_by_label("In your words").fill("The pump failed.")
+    page.get_by_role("button", name="Ask for access").click()
+    expect(page.get_by_text("waits for a second person").first).to_be_visible()
+
+    verbs.approve_grant(ContentGrant.objects.get(), by=compliance)
+    page.goto(locked.get_absolute_url())
+    expect(page.locator("#timeline")).to_contain_text("periwinkle")
+    expect(page.get_by_text("You can read 1 locked session until")).to_be_visible()
+    page.get_by_role("button", name="Give it back").click()
+    expect(page.get_by_text("The grant is over.")).to_be_visible()
+    page.goto(locked.get_absolute_url())
+    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
+
+
+def test_an_open_page_loses_the_words_when_the_grant_ends(
+    locked: SessionRecord, page: Page, sign_in: SignIn, watch: Watch
+) -> None:
+    watch.expect("status of 403")
+    support = sign_in("support")
+    grant = verbs.request_grant(by=support, record_ids=[locked.pk], reason="incident", ticket="T-1")
+    verbs.approve_grant(grant, by=person("compliance"))
+    page.goto(locked.get_absolute_url())
+    expect(page.locator("#timeline")).to_contain_text("periwinkle")
+    verbs.end_grant(grant, by=support)
+    expect(page.get_by_text("What was said in this session is locked")).to_be_visible(timeout=15_000)
+    expect(page.locator("body")).not_to_contain_text("periwinkle")
+
+
+def test_how_the_pages_look(locked: SessionRecord, look: Look, sign_in: SignIn, watch: Watch) -> None:
+    watch.expect("status of 403")
+    support, compliance = person("support"), sign_in("compliance")
+    wanted: dict[str, Any] = {"record_ids": [locked.pk], "reason": "incident", "ticket": "T-90417"}
+    waiting = verbs.request_grant(by=support, **wanted)
+    opened = verbs.approve_grant(verbs.request_grant(by=support, **wanted), by=compliance)
+    over = verbs.end_grant(verbs.approve_grant(verbs.request_grant(by=support, **wanted), by=compliance), by=support)
+    verbs.request_grant(by=compliance, **wanted)
+    look("/accounts/grants/")
+    for grant in (waiting, opened, over):
+        look(grant.get_absolute_url())
+    look(locked.get_absolute_url())
+
+
+def test_compliance_locks_with_the_keyboard(locked: SessionRecord, page: Page, sign_in: SignIn) -> None:
+    SessionRecord.objects.update(is_sensitive=False)
+    sign_in("compliance")
+    page.goto("/sessions/")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.locator("#selection summary", has_text="Lock").press("Enter")
+    page.get_by_role("button", name="Lock sessions", exact=True).press("Enter")
+    expect(page.get_by_text("1 session locked; reading them takes a grant from now on.")).to_be_visible()
+    expect(page.get_by_text("Locked, first words are not readable without a grant")).to_be_visible()
