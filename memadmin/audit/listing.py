@@ -88,16 +88,21 @@ def counted(count: int, name: str) -> str:
 
 
 def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> list[ListedEvent]:
-    """The events in the order given, each under the verb of the same page that caused it. Four queries, and the names.
+    """The events in the order given, each under the verb of the same page that caused it. Three queries, and the names.
 
     `names` knows what the viewer may see of what they are about; leaves before `sealed_size` are under a checkpoint.
     """
+    return folded(described(events, names, sealed_size=sealed_size))
+
+
+def described(events: Sequence[AuditEvent], names: Names, *, sealed_size: int = 0) -> list[ListedEvent]:
+    """The same, each standing by itself. Two queries, and the names."""
     for event in events:
         names.want(event.object_kind, event.object_ref)
         names.want(SUBJECT, event.subject_ref)
     known = actors_of(events)
     places = leaf_indexes(events)
-    rows = [
+    return [
         ListedEvent(
             event=event,
             who=who(known, event.actor_ref, event.actor_kind),
@@ -109,7 +114,6 @@ def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> l
         )
         for event in events
     ]
-    return folded(rows)
 
 
 def folded(rows: Sequence[ListedEvent]) -> list[ListedEvent]:

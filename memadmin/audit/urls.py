@@ -1,11 +1,14 @@
 from django.urls import path
 
-from memadmin.audit.views import event, log
+from memadmin.audit.views import event, exports, log
 
 app_name = "audit"
 urlpatterns = [
     path("", log.log, name="list"),
     path("newer/", log.newer, name="newer"),
     path("about/", log.about, name="about"),
+    path("export.jsonl", exports.export_jsonl, name="export-jsonl"),
+    path("export.csv", exports.export_csv, name="export-csv"),
     path("<uuid:event_id>/", event.event, name="event"),
+    path("<uuid:event_id>/proof.json", event.proof, name="proof"),
 ]

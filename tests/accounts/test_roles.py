@@ -28,6 +28,8 @@ MAY_OPEN = {
     "sessions:search": READERS,
     "sessions:stores": {SUPPORT, COMPLIANCE, ADMINISTRATOR},
     "audit:list": {COMPLIANCE, AUDITOR},
+    "audit:export-jsonl": {COMPLIANCE, AUDITOR},
+    "audit:export-csv": {COMPLIANCE, AUDITOR},
     "admin:index": {ADMINISTRATOR},
     "admin:auth_user_changelist": {ADMINISTRATOR},
     "admin:sessions_app_subject_changelist": {ADMINISTRATOR},

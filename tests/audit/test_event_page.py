@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,8 +14,25 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
-from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_row, link, note, seal, words_of
+from memadmin.audit import anchors
+from memadmin.audit.canonical import leaf_of
+from memadmin.audit.models import AuditActor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf
+from memadmin.audit.notes import Checkpoint, Note
+from memadmin.audit.proofs import proof_of
+from memadmin.audit.tree import includes, node_hash
+from memadmin.audit.views.event import steps_of
+from tests.audit.log_pages import (
+    NOTED,
+    SESSION_SEEN,
+    SUBJECT_CHANGED,
+    event,
+    insert_notes,
+    insert_row,
+    link,
+    note,
+    seal,
+    words_of,
+)
 from tests.builders import make_session, make_subject
 from tests.people import person
 
@@ -86,12 +104,12 @@ class TestEvent:
     def test_a_row_leads_to_its_verb_and_the_verb_to_its_rows(self, auditor: Client) -> None:
         subject = make_subject()
         verb = event(audit.record_alone(SUBJECT_CHANGED, target=subject))
-        row = insert_row("subject.row_updated", subject.pk, cause=verb.id)
-        assert link(opened(auditor, verb), "subject.row_updated") == row.get_absolute_url()
+        row = insert_row("test.row_updated", subject.pk, cause=verb.id)
+        assert link(opened(auditor, verb), "test.row_updated") == row.get_absolute_url()
         assert link(opened(auditor, row), "test.subject_merged") == verb.get_absolute_url()
 
     def test_what_raw_sql_changed_is_named_so(self, auditor: Client) -> None:
-        row = insert_row("subject.row_updated", make_subject().pk)
+        row = insert_row("test.row_updated", make_subject().pk)
         role = AuditActor.objects.get(ref=row.role_ref).label
         assert f"Changed outside the console by database role {role}" in words_of(opened(auditor, row))
 
@@ -135,13 +153,107 @@ class TestEvent:
                 audit.record_alone(SUBJECT_CHANGED, target=subject, shown=[make_session() for _ in range(shown)])
             )
             for _ in range(rows):
-                insert_row("subject.row_updated", subject.pk, cause=verb.id)
+                insert_row("test.row_updated", subject.pk, cause=verb.id)
             with CaptureQueriesContext(connection) as queries:
                 opened(compliance, verb)
             return len(queries)
 
         queries_for(1, 1)
         assert queries_for(2, 2) == queries_for(60, 40)
+
+
+class TestProof:
+    @pytest.fixture
+    def sealed(self, db: None) -> AuditEvent:
+        insert_notes(11)
+        noted = note()
+        insert_notes(8)
+        seal()
+        return noted
+
+    def test_its_steps_lead_from_the_leaf_to_the_root_that_was_signed(
+        self, auditor: Client, sealed: AuditEvent
+    ) -> None:
+        page = opened(auditor, sealed)
+        assert "leads to the sealed root" in words_of(page)
+        assert page.context["steps"]
+        hash_ = leaf_of(sealed)
+        for step in page.context["steps"]:
+            sibling = bytes.fromhex(step.hash)
+            hash_ = node_hash(sibling, hash_) if step.side == "left" else node_hash(hash_, sibling)
+        assert page.context["root"] == hash_.hex() == AuditCheckpoint.objects.latest("size").root.hex()
+        for step in page.context["steps"]:
+            assert step.hash in page.text
+
+    def test_every_place_of_a_tree_has_its_steps(self, auditor: Client) -> None:
+        insert_notes(13)
+        seal()
+        root = AuditCheckpoint.objects.latest("size").root
+        for noted in AuditEvent.objects.filter(type="note.taken"):
+            hash_ = leaf_of(noted)
+            for step in steps_of(proof_of(noted)):
+                sibling = bytes.fromhex(step.hash)
+                hash_ = node_hash(sibling, hash_) if step.side == "left" else node_hash(hash_, sibling)
+            assert hash_ == bytes(root)
+
+    def test_it_says_in_words_what_that_means(self, auditor: Client, sealed: AuditEvent) -> None:
+        size = AuditCheckpoint.objects.latest("size").size
+        index = AuditLeaf.objects.get(event_number=sealed.number).index
+        words = words_of(opened(auditor, sealed))
+        assert f"This event is number {index + 1} of the {size} that one signature covers." in words
+        assert "Had anybody changed a single letter of it since" in words
+
+    def test_an_event_that_was_changed_leads_elsewhere(self, auditor: Client, sealed: AuditEvent) -> None:
+        with connection.cursor() as cursor:
+            # As the owner of the tables could.
+            cursor.execute("ALTER TABLE audit_event DISABLE TRIGGER USER")
+            cursor.execute("UPDATE audit_event SET outcome = 'denied' WHERE number = %s", [sealed.number])
+            cursor.execute("ALTER TABLE audit_event ENABLE TRIGGER USER")
+        words = words_of(opened(auditor, sealed))
+        assert "leads elsewhere" in words
+        assert "the event or the tree was changed" in words
+        assert "leads to the sealed root" not in words
+
+    def test_one_that_is_too_new_says_what_it_waits_for(self, auditor: Client) -> None:
+        page = opened(auditor, note())
+        assert "it gets one within seconds" in words_of(page)
+        assert "proof.json" not in page.text
+
+    def test_it_is_anchored_where_a_place_outside_knows_its_checkpoint(
+        self, auditor: Client, sealed: AuditEvent, settings: Any, tmp_path: Path
+    ) -> None:
+        words = words_of(opened(auditor, sealed))
+        assert "Not anchored the database owner could rewrite this event" in words
+        settings.ANCHOR_PATH = tmp_path / "anchors"
+        (made,) = anchors.publish()
+        words = words_of(opened(auditor, sealed))
+        assert f"Anchored {made.sink}" in words
+        assert "sealed anchored" in words
+
+    def test_the_file_proves_it_without_the_rest(self, auditor: Client, sealed: AuditEvent) -> None:
+        answer = auditor.get(reverse("audit:proof", args=[sealed.id]))
+        assert answer["Content-Disposition"] == f'attachment; filename="event-{sealed.id}.json"'
+        assert "no-store" in answer["Cache-Control"]
+        proof = answer.json()
+        assert proof["event"]["id"] == str(sealed.id)
+        checkpoint = Checkpoint.parse(Note.parse(proof["checkpoint"]).text)
+        path = [bytes.fromhex(sibling) for sibling in proof["path"]]
+        assert includes(checkpoint.root, checkpoint.size, proof["index"], leaf_of(sealed), path)
+        (taken,) = AuditEvent.objects.filter(type="event.proof_exported")
+        assert taken.object_ref == sealed.id
+
+    def test_the_file_of_one_that_is_too_new_leads_back_and_says_why(self, auditor: Client) -> None:
+        noted = note()
+        page = auditor.get(reverse("audit:proof", args=[noted.id]), follow=True)
+        assert page.redirect_chain == [(noted.get_absolute_url(), 302)]
+        assert "has no place in the log yet" in page.text
+
+    @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
+    def test_other_roles_get_no_file(self, role: str, sealed: AuditEvent) -> None:
+        assert signed_in(role).get(reverse("audit:proof", args=[sealed.id])).status_code == 403
+
+    def test_there_is_no_file_of_an_unknown_event(self, auditor: Client) -> None:
+        assert auditor.get(reverse("audit:proof", args=[uuid4()])).status_code == 404
 
 
 class TestDetails:

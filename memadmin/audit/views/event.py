@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from memadmin.audit import access, checkpoints
-from memadmin.audit.audited import EVENT_VIEWED
+from memadmin.audit.audited import EVENT_PROOF_EXPORTED, EVENT_VIEWED
 from memadmin.audit.details import details_of
 from memadmin.audit.listing import listed
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.naming import Names
+from memadmin.audit.proofs import EventProof, NotProvableYet, proof_of
 from memadmin.audit.recording import before_showing
+from memadmin.audit.stored import TreeDamaged
 from memadmin.web.requests import OperatorRequest
 
 SHOWN_RECORDS = 50
@@ -48,4 +52,54 @@ def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
         "before": before,
         "after": after,
     }
+    try:
+        proof = proof_of(shown)
+    except (NotProvableYet, TreeDamaged) as problem:
+        context["not_provable"] = problem
+    else:
+        context |= {
+            "proof": proof,
+            "anchored": bool(proof.anchors),
+            "steps": steps_of(proof),
+            "leaf": proof.leaf.hex(),
+            "root": proof.checkpoint.root.hex(),
+        }
     return render(request, "audit/event.html", context)
+
+
+@require_safe
+@never_cache
+@permission_required("audit.view_auditevent", raise_exception=True)
+def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
+    """The proof as a file, for the stand-alone verifier; without the details, which may tell of people."""
+    shown = access.event_for(request.user, event_id)
+    before_showing(EVENT_PROOF_EXPORTED, by=request.user, target=shown, subject=shown.subject_ref)
+    try:
+        content = proof_of(shown).as_file()
+    except (NotProvableYet, TreeDamaged) as problem:
+        messages.warning(request, str(problem))
+        return redirect(shown)
+    response = HttpResponse(content, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="event-{shown.id}.json"'
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One hash on the way from a leaf to the root, and on which side of the other it is put."""
+
+    side: str
+    hash: str
+
+
+def steps_of(proof: EventProof) -> list[Step]:
+    """The way that RFC 9162 (2.1.3.2) takes through the path."""
+    steps = []
+    position, last = proof.index, proof.checkpoint.size - 1
+    for sibling in proof.path:
+        is_left = bool(position & 1) or position == last
+        steps.append(Step("left" if is_left else "right", sibling.hex()))
+        while is_left and not position & 1 and position:
+            position, last = position >> 1, last >> 1
+        position, last = position >> 1, last >> 1
+    return steps

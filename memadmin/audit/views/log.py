@@ -9,12 +9,14 @@ from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.audit import checkpoints, naming
 from memadmin.audit.audited import LOG_SEARCHED, LOG_VIEWED
 from memadmin.audit.forms import AboutForm, AuditFilter, uuid_or_none
+from memadmin.audit.health import health
 from memadmin.audit.listing import listed
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.naming import SUBJECT
@@ -39,7 +41,7 @@ def log(request: OperatorRequest) -> HttpResponse:
     before_showing(
         LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.query_string()}
     )
-    context: dict[str, object] = {"filters": filters}
+    context = base_context(filters)
     try:
         page = page_of_union(filters.branches(), cursor=request.GET.get("cursor", ""), size=PAGE_EVENTS, salt=SALT)
     except BadCursor as problem:
@@ -52,6 +54,11 @@ def log(request: OperatorRequest) -> HttpResponse:
     }
     status = 400 if filters.problems else 200
     return render_page_or_fragment(request, "audit/list.html", context, fragment="events", status=status)
+
+
+def base_context(filters: AuditFilter) -> dict[str, object]:
+    """What the page has whatever it lists; a fragment does not ask for the health."""
+    return {"filters": filters, "health": SimpleLazyObject(health)}
 
 
 @require_safe
@@ -77,7 +84,7 @@ def about(request: OperatorRequest) -> HttpResponse:
     form = AboutForm(request.POST)
     filters = AuditFilter(form.other_filters(), request.user)
     if not form.is_valid():
-        return render(request, "audit/list.html", {"filters": filters, "problems": sentences(form)}, status=422)
+        return render(request, "audit/list.html", base_context(filters) | {"problems": sentences(form)}, status=422)
     typed = form.cleaned_data["q"]
     matches = matches_of(filters, typed)
     # What was typed may be somebody's name, so only what it led to is kept.
@@ -86,7 +93,7 @@ def about(request: OperatorRequest) -> HttpResponse:
     )
     if len(matches) == 1:
         return redirect(matches[0].url)
-    context: dict[str, object] = {"filters": filters, "typed": typed, "matches": matches}
+    context = base_context(filters) | {"typed": typed, "matches": matches}
     if not matches:
         context["problems"] = [f"Nobody and nothing is known as “{typed}”. Its UUID finds it even after it was erased."]
     return render(request, "audit/list.html", context, status=200 if matches else 422)

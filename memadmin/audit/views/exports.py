@@ -1,0 +1,52 @@
+"""What a filter of the log shows, to take away. That somebody does is an event, committed before the first byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from django.contrib.auth.decorators import permission_required
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.timezone import now
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from memadmin.audit import exporting
+from memadmin.audit.audited import LOG_EXPORTED
+from memadmin.audit.forms import AuditFilter
+from memadmin.audit.recording import before_showing
+from memadmin.audit.views.log import base_context
+from memadmin.web.downloads import as_download
+from memadmin.web.requests import OperatorRequest
+
+
+@require_safe
+@never_cache
+@permission_required("audit.export_log", raise_exception=True)
+def export_jsonl(request: OperatorRequest) -> HttpResponseBase:
+    """One event a line, newest first, each with its proof."""
+    return export(request, "jsonl", "application/jsonl", exporting.as_json_lines)
+
+
+@require_safe
+@never_cache
+@permission_required("audit.export_log", raise_exception=True)
+def export_csv(request: OperatorRequest) -> HttpResponseBase:
+    """A table for reading; it proves nothing."""
+    return export(request, "csv", "text/csv", exporting.as_table)
+
+
+def export(
+    request: OperatorRequest, extension: str, content_type: str, lines_of: Callable[[AuditFilter], Iterator[str]]
+) -> HttpResponseBase:
+    filters = AuditFilter(request.GET, request.user)
+    if filters.problems:
+        return render(request, "audit/list.html", base_context(filters), status=400)
+    before_showing(
+        LOG_EXPORTED,
+        by=request.user,
+        subject=filters.active.get("subject"),
+        reason_code=extension,
+        details={"filter": filters.query_string()},
+    )
+    return as_download(lines_of(filters), f"audit-log-{now():%Y-%m-%d}.{extension}", content_type)

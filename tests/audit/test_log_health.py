@@ -1,0 +1,116 @@
+"""What the head of the log says of its health."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from memadmin.audit import anchors, sequencer
+from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditVerdict
+from tests.audit.log_pages import address, insert_notes, note, seal, words_of
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+NOT_ANCHORED = "Not anchored: the database owner could rewrite this log."
+
+
+@pytest.fixture
+def auditor(db: None) -> Client:
+    client = Client()
+    client.force_login(person("auditor"))
+    return client
+
+
+def head(client: Client) -> str:
+    words = words_of(client.get(address()))
+    return words[words.index("Health of the log") : words.index("Find events about it")]
+
+
+def colour(client: Client) -> str:
+    text = client.get(address()).text
+    return text[: text.index('aria-labelledby="health-title"')].rsplit('class="alert alert-', 1)[1].split('"')[0]
+
+
+def test_a_log_that_nobody_verified_says_so(auditor: Client) -> None:
+    assert "The log was not verified yet." in head(auditor)
+
+
+def test_a_log_that_is_whole_says_how_much_was_checked_and_when(auditor: Client) -> None:
+    AuditVerdict.objects.create(verdict="ok", size=1_284_113)
+    assert "The log is whole. 1,284,113 events match the sealed tree, checked just now" in head(auditor)
+
+
+def test_a_log_that_was_changed_names_what_was_found(auditor: Client) -> None:
+    findings: list[Any] = [{"kind": "edited_body", "event": "x", "detail": "Event 7 <b>was</b> edited."}]
+    findings += [{"kind": f"finding_{number}", "detail": ""} for number in range(9)]
+    AuditVerdict.objects.create(verdict="ok", size=1)
+    AuditVerdict.objects.create(verdict="broken", size=7, findings=findings)
+    assert "The log was changed." in head(auditor)
+    assert "edited body: Event 7 <b>was</b> edited." in head(auditor)
+    assert "<b>was</b>" not in auditor.get(address()).text
+    assert "and 5 more" in head(auditor)
+    assert colour(auditor) == "danger"
+
+
+def test_without_an_anchor_it_says_who_could_rewrite_it(auditor: Client) -> None:
+    AuditVerdict.objects.create(verdict="ok", size=1)
+    assert NOT_ANCHORED in head(auditor)
+    assert colour(auditor) == "warning"
+
+
+def test_with_an_anchor_it_says_where_and_when(auditor: Client, settings: Any, tmp_path: Path) -> None:
+    settings.ANCHOR_PATH = tmp_path / "anchors"
+    note()
+    seal()
+    AuditVerdict.objects.create(verdict="ok", size=1)
+    (made,) = anchors.publish()
+    assert made.outcome == anchors.ANCHORED
+    assert f"Anchored just now to {made.sink}." in head(auditor)
+    assert NOT_ANCHORED not in head(auditor)
+    assert colour(auditor) == "success"
+
+
+def test_an_anchor_that_knows_another_log_is_an_alarm(auditor: Client, settings: Any, tmp_path: Path) -> None:
+    settings.ANCHOR_PATH = tmp_path / "anchors"
+    (place,) = anchors.configured()
+    AuditAnchor.objects.create(checkpoint_size=1, sink=place.name, outcome="refused", receipt="It knows another root.")
+    assert "It knows another root." in head(auditor)
+    assert colour(auditor) == "danger"
+
+
+def test_a_backlog_is_said(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequencer, "oldest_unsequenced", lambda: timedelta(seconds=12))
+    assert "Events have waited 12 s for their place in the log" in head(auditor)
+
+
+def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:
+    seal()
+    size = AuditCheckpoint.objects.latest("size").size
+    insert_notes(3)
+    # The three, and the event that the log is looked at.
+    assert "4 newer events wait" in head(auditor)
+    assert f"of {size:,} event" in head(auditor)
+
+
+def test_health_costs_the_same_for_one_event_and_many(auditor: Client) -> None:
+    def queries_for(count: int) -> int:
+        insert_notes(count)
+        seal()
+        with CaptureQueriesContext(connection) as queries:
+            auditor.get(address(type="note.taken"))
+        return len(queries)
+
+    queries_for(1)
+    assert queries_for(1) == queries_for(700)
+
+
+def test_a_part_of_the_page_asks_for_no_health(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memadmin.audit.views.log.health", None)
+    assert auditor.get(address(), headers={"HX-Request": "true"}).status_code == 200
