@@ -58,6 +58,9 @@ DATABASE_POOL = {
     "min_size": 1,
     "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE", 8),
     "timeout": CONNECT_TIMEOUT_SECONDS,
+    # A lost connection is tried again for so long, then anew by the next request. Of itself the pool waits twice as
+    # long each time, up to minutes, and nobody is served meanwhile although the database is back.
+    "reconnect_timeout": CONNECT_TIMEOUT_SECONDS,
 }
 # The worker's way round a transaction pooler, behind which it would wait for notifications that never come; empty
 # where it goes the same way as everybody.
