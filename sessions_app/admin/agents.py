@@ -26,7 +26,9 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import filesizeformat
 from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
 
+from memadmin.accounts.confirming import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
@@ -223,6 +225,7 @@ class AgentMessageAdmin(AgentRows):
     def save_model(self, request: HttpRequest, obj: AgentMessage, form: Any, change: bool) -> None:
         raw_edits.save_text(obj, form.cleaned_data["message_data"])
 
+    @method_decorator(recently_authenticated(doing="change a stored item"))
     def changeform_view(
         self,
         request: HttpRequest,
@@ -240,6 +243,7 @@ class AgentMessageAdmin(AgentRows):
             )
             return HttpResponseRedirect(request.get_full_path())
 
+    @method_decorator(recently_authenticated(doing="delete a stored item"))
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -272,6 +276,7 @@ class AgentMessageAdmin(AgentRows):
             *super().get_urls(),
         ]
 
+    @method_decorator(recently_authenticated(doing="delete a stored session"))
     def delete_session_view(self, request: HttpRequest, record_id: UUID) -> HttpResponse:
         """Its columns are the SDK's book-keeping, so there is nothing to edit; deleting takes its items along."""
         if not self.has_delete_permission(request):

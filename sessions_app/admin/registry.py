@@ -15,9 +15,11 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memadmin.accounts.confirming import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
@@ -165,6 +167,7 @@ class SessionStoreAdmin(ShownRows, ShortList):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super(ShownRows, self).has_delete_permission(request, obj)
 
+    @method_decorator(recently_authenticated(doing="remove a store"))
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:

@@ -1,0 +1,204 @@
+"""Asking again who somebody is, before what cannot be undone."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.accounts import confirming
+from memadmin.audit.models import AuditEvent
+from sessions_app.models import SessionStore
+from tests.accounts.factors import code_of, let_proof_age, with_app
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+TYPED = {"last_name": 'Line one\r\n<b>two</b> "3"', "groups": ["1", "2"]}
+RIGHT = {"confirm-password": "administrator"}
+
+
+@pytest.fixture
+def boss(administrator: Client) -> Client:
+    """An administrator whose proof is too old."""
+    let_proof_age(administrator)
+    return administrator
+
+
+@pytest.fixture
+def clerk() -> User:
+    return person("support")
+
+
+def change(clerk: User) -> str:
+    return reverse("admin:auth_user_change", args=[clerk.pk])
+
+
+class Forms(HTMLParser):
+    """What the last form of a page would send."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.fields: list[tuple[str, str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag == "form" and named.get("method") == "post":
+            self.fields = []
+        if tag == "input" and named.get("type") == "hidden" and named.get("name"):
+            self.fields.append((str(named["name"]), named.get("value") or ""))
+
+
+def kept(page: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in Forms(page).fields:
+        if name != "csrfmiddlewaretoken":
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def test_the_form_comes_back_with_the_question_and_with_what_was_typed(boss: Client, clerk: User) -> None:
+    answer = boss.post(change(clerk), TYPED)
+    assert answer.status_code == 422
+    assert "Nothing was changed" in answer.text
+    fields = kept(answer.text[: answer.text.index("confirm-username")])
+    assert (fields["last_name"], fields["groups"]) == ([TYPED["last_name"]], TYPED["groups"])
+    clerk.refresh_from_db()
+    assert clerk.last_name == ""
+    assert "no-store" in answer["Cache-Control"]
+
+
+def test_the_right_answer_sends_nothing_by_itself(boss: Client, clerk: User) -> None:
+    answer = boss.post(change(clerk), {**TYPED, "confirm-password": "administrator"})
+    assert answer.status_code == 200
+    assert "It is you" in answer.text
+    assert "administrator" not in str(kept(answer.text).values()), "the password goes no further"
+    clerk.refresh_from_db()
+    assert clerk.last_name == ""
+    form = {"username": "support", "is_active": "on", "last_name": "Known"}
+    assert boss.post(change(clerk), form).status_code == 302
+    clerk.refresh_from_db()
+    assert clerk.last_name == "Known"
+    event = AuditEvent.objects.get(type="person.confirmed")
+    assert event.reason_code == "password"
+
+
+def test_a_wrong_answer_asks_again_and_keeps_all(boss: Client, clerk: User) -> None:
+    answer = boss.post(change(clerk), {**TYPED, "confirm-password": "wrong"})
+    assert answer.status_code == 422
+    assert "That is not your password." in answer.text
+    assert kept(answer.text[: answer.text.index("confirm-username")])["last_name"] == [TYPED["last_name"]]
+    assert boss.post(change(clerk), TYPED).status_code == 422
+
+
+def test_answers_are_not_guessed(boss: Client, clerk: User) -> None:
+    for number in range(5):
+        assert boss.post(change(clerk), {"confirm-password": f"guess {number}"}).status_code == 422
+    refused = boss.post(change(clerk), {"confirm-password": "administrator"})
+    assert "Too many tries" in refused.text
+    assert boss.post(change(clerk), TYPED).status_code == 422
+
+
+def test_a_code_answers_too(boss: Client, clerk: User) -> None:
+    secret = with_app(User.objects.get(username="administrator"))
+    answer = boss.post(change(clerk), {"confirm-code": code_of(secret)})
+    assert "It is you" in answer.text
+    assert AuditEvent.objects.get(type="person.confirmed").reason_code == "totp"
+
+
+def test_a_sign_in_is_a_proof_for_five_minutes(administrator: Client, clerk: User) -> None:
+    let_proof_age(administrator, 299)
+    form = {"username": "support", "is_active": "on"}
+    assert administrator.post(change(clerk), form).status_code == 302
+    let_proof_age(administrator, 1)
+    assert administrator.post(change(clerk), form).status_code == 422
+
+
+def test_reading_asks_nothing(boss: Client, clerk: User) -> None:
+    assert boss.get(change(clerk)).status_code == 200
+
+
+def test_a_page_that_asks_leads_to_the_question_and_back(boss: Client) -> None:
+    away = boss.get(reverse("mfa_activate_totp"))
+    assert away["Location"] == "/accounts/confirm/?next=%2Faccounts%2Fsecond-factor%2Fapp%2F"
+    back = boss.post(
+        "/accounts/confirm/", {"next": "/accounts/second-factor/app/", "confirm-password": "administrator"}
+    )
+    assert back["Location"] == "/accounts/second-factor/app/"
+    assert boss.get(reverse("mfa_activate_totp")).status_code == 200
+
+
+def test_the_question_leads_nowhere_else(boss: Client) -> None:
+    answer = boss.post(
+        "/accounts/confirm/", {"next": "https://elsewhere.example/", "confirm-password": "administrator"}
+    )
+    assert answer["Location"] == "/"
+
+
+def test_a_part_of_a_page_gives_way_to_the_question(boss: Client, clerk: User) -> None:
+    answer = boss.post(
+        change(clerk), TYPED, headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/stores/"}
+    )
+    assert answer["HX-Retarget"] == "body"
+    assert 'href="http://testserver/stores/"' in answer.text
+
+
+def test_the_way_back_is_one_of_ours(boss: Client, clerk: User) -> None:
+    answer = boss.post(change(clerk), TYPED, headers={"Referer": "https://elsewhere.example/"})
+    assert "elsewhere" not in answer.text
+
+
+def test_a_program_is_told_in_its_own_words(boss: Client, clerk: User) -> None:
+    answer = boss.post(change(clerk), TYPED, headers={"Accept": "application/json"})
+    assert answer.status_code == 403
+    assert "error" in answer.json()
+
+
+def test_without_the_decorator_an_old_proof_would_do(
+    boss: Client, clerk: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirming, "is_confirmed_recently", lambda request: True)
+    assert boss.post(change(clerk), {"username": "support", "is_active": "on"}).status_code == 302
+
+
+class TestWhatAsks:
+    """Each of these is refused with an old proof, and not for another reason."""
+
+    def asked(self, client: Client, address: str) -> bool:
+        let_proof_age(client)
+        answer = client.post(address, {})
+        return answer.status_code == 422 and "Show that it is you" in answer.text
+
+    def test_people_and_their_roles(self, administrator: Client, clerk: User) -> None:
+        assert self.asked(administrator, change(clerk))
+        assert self.asked(administrator, reverse("admin:auth_user_add"))
+        assert self.asked(administrator, reverse("admin:auth_user_password_change", args=[clerk.pk]))
+        assert self.asked(administrator, reverse("admin:auth_user_reset_second_factor", args=[clerk.pk]))
+
+    def test_raw_edits_and_stores(self, client: Client) -> None:
+        helper = User.objects.create_superuser("owner")
+        client.force_login(helper)
+        store = SessionStore.objects.create(name="tried", kind="sqlalchemy")
+        assert self.asked(client, reverse("admin:sessions_app_agentmessage_change", args=[1]))
+        assert self.asked(client, reverse("admin:sessions_app_agentmessage_delete", args=[1]))
+        no_record = "00000000-0000-0000-0000-000000000000"
+        assert self.asked(client, reverse("admin:sessions_app_agentsession_delete", args=[no_record]))
+        assert self.asked(client, reverse("admin:sessions_app_sessionstore_delete", args=[store.pk]))
+
+    def test_grants(self, operator: Client, client: Client) -> None:
+        nothing = "00000000-0000-0000-0000-000000000000"
+        client.force_login(person("compliance"))
+        assert self.asked(client, reverse("accounts:grant-approve", args=[nothing]))
+
+    def test_second_factors(self, operator: Client) -> None:
+        assert self.asked(operator, reverse("accounts:second-factor-remove", args=[1]))
+        assert self.asked(operator, reverse("mfa_generate_recovery_codes"))
+
+    def test_a_missing_role_is_said_first(self, operator: Client) -> None:
+        nothing = "00000000-0000-0000-0000-000000000000"
+        let_proof_age(operator)
+        assert operator.post(reverse("accounts:grant-approve", args=[nothing])).status_code == 403
