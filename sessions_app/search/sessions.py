@@ -22,13 +22,12 @@ from memadmin.web.paging import BadCursor, Place, beyond, sort_keys
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.search import items
-from sessions_app.search.index import search_index_state
-from sessions_app.search.items import Look
 from sessions_app.search.slices import SLICE_SECONDS, SliceReader
-from sessions_app.search.snippets import Snippet
+from sessions_app.search.snippets import Snippet, snippet
 from sessions_app.search.wording import Wording
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+from sessions_app.stores.searching import Look, Order
 
 RARE = 10
 """A word is rare up to this many times the square root of all items: an index names n items in time to n, and reading
@@ -90,7 +89,8 @@ class Reading:
 
     wanted: int
     slices: SliceReader
-    hits: list[tuple[SessionRecord, Position]] = field(default_factory=list)
+    hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
+    """Sessions with the id of their newest item that says so."""
     sessions_read: int = 0
 
 
@@ -117,7 +117,7 @@ def matching_sessions(
     if sessions.filter(is_encrypted=True).exists():
         notes.append("Encrypted sessions cannot be searched.")
         sessions = sessions.filter(is_encrypted=False)
-    reading = Reading(size, SliceReader(wording, items.NEWEST_FIRST, is_masked))
+    reading = Reading(size, SliceReader(wording, Order.NEWEST_FIRST, is_masked))
     known = None if is_masked else _known_to_indexes(stores, reading.slices)
     if known is None:
         last, within = _read_newest_first(reading, sessions, resume)
@@ -140,7 +140,7 @@ def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
     stores, notes = [], []
     for store in SessionStore.objects.all():
         try:
-            search_index_state(store)
+            backend_for(store).search.raise_if_away()
         except StoreUnavailable as away:
             notes.append(f"{store} could not be searched. {away}")
         else:
@@ -150,20 +150,23 @@ def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
 
 def is_rare(store: SessionStore, wording: Wording) -> bool:
     """Whether an index names all items sooner than reading comes upon a page of them. Raises StoreUnavailable."""
-    if not search_index_state(store).is_ready:
-        return False
-    named, item_count = items.estimate(store, wording)
-    return named <= RARE * math.sqrt(item_count)
+    index = backend_for(store).word_index
+    frequency = index.frequency(wording) if index else None
+    return frequency is not None and frequency.item_count <= RARE * math.sqrt(frequency.of)
 
 
-def _known_to_indexes(stores: Iterable[SessionStore], slices: SliceReader) -> dict[SessionStore, dict[str, int]] | None:
+def _known_to_indexes(stores: Iterable[SessionStore], slices: SliceReader) -> dict[SessionStore, dict[str, str]] | None:
     """Every session with its newest hit, if the words are rare in every store and each has an index."""
+    known = {}
     try:
-        if not all(is_rare(store, slices.wording) for store in stores):
-            return None
+        for store in stores:
+            index = backend_for(store).word_index
+            if index is None or not is_rare(store, slices.wording):
+                return None
+            known[store] = index
         return {
-            store: items.sessions_that_say_so(store, slices.wording, seconds=slices.seconds_for_one())
-            for store in stores
+            store: index.sessions_that_say_so(slices.wording, seconds=slices.seconds_for_one())
+            for store, index in known.items()
         }
     except StoreUnavailable:
         return None  # The statistics were wrong and it took too long; reading comes at least to the newest.
@@ -171,7 +174,7 @@ def _known_to_indexes(stores: Iterable[SessionStore], slices: SliceReader) -> di
 
 def _pick_known(
     reading: Reading,
-    known: dict[SessionStore, dict[str, int]],
+    known: dict[SessionStore, dict[str, str]],
     sessions: SessionRecordQuerySet,
     resume: Resume | None,
 ) -> tuple[SessionRecord | None, None]:
@@ -181,7 +184,7 @@ def _pick_known(
         chosen |= Q(store=store) & Q(is_among("session_id", list(hits)))
     records = list(_from(sessions.filter(chosen), resume)[: reading.wanted + 1])
     shown = records[: reading.wanted]
-    reading.hits = [(record, Position(("", known[record.store][record.session_id]))) for record in shown]
+    reading.hits = [(record, known[record.store][record.session_id]) for record in shown]
     return (shown[-1] if len(records) > len(shown) else None), None
 
 
@@ -207,7 +210,7 @@ def _read_newest_first(
         reading.sessions_read += 1
         last = record
         if look.hit:
-            reading.hits.append((record, look.hit))
+            reading.hits.append((record, look.hit.item_id))
         if len(reading.hits) == reading.wanted:
             return last, None
     return None, None
@@ -256,16 +259,17 @@ def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[ob
     return looks
 
 
-def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, Position]]) -> list[MatchingSession]:
+def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, str]]) -> list[MatchingSession]:
     prefetch_related_objects([record for record, _ in hits], "subject__aliases")
-    by_store: dict[SessionStore, list[int]] = {}
-    for record, place in hits:
-        by_store.setdefault(record.store, []).append(place.key[1])
-    snippets = {store: items.snippets(store, wording, item_ids) for store, item_ids in by_store.items()}
+    by_store: dict[SessionStore, list[tuple[str, str]]] = {}
+    for record, item_id in hits:
+        by_store.setdefault(record.store, []).append((record.session_id, item_id))
+    texts = {store: backend_for(store).search.beginnings(items) for store, items in by_store.items()}
+    pattern = wording.visible_pattern()
     return [
-        # An item that the agent took back in between has none.
-        MatchingSession(record, str(place.key[1]), snippets[record.store].get(place.key[1], Snippet(())))
-        for record, place in hits
+        # An item that the agent took back in between has no text.
+        MatchingSession(record, item_id, snippet(texts[record.store].get((record.session_id, item_id), ""), pattern))
+        for record, item_id in hits
     ]
 
 

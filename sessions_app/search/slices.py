@@ -1,4 +1,4 @@
-"""Reading sessions slice by slice, in a time that PostgreSQL keeps: one item may take as long as a thousand others."""
+"""Reading sessions slice by slice, within a time: one item may take as long as a thousand others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from django.conf import settings
 
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
-from sessions_app.search import items
-from sessions_app.search.items import Look
+from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.searching import Look, Order
 
 FIRST_SLICE_ITEMS = 50
 
@@ -33,7 +34,7 @@ class SliceReader:
     """Reads for one search until its time is over. It gets on by at least one look, so searching further ends."""
 
     wording: Wording
-    order: str
+    order: Order
     is_masked: bool
     """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
@@ -61,16 +62,16 @@ class SliceReader:
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
         """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
-        looks = items.look(store, self.wording, starts, limit=limit, order=self.order, seconds=self.seconds_for_one())
-        hits = {session_id: look.hit for session_id, look in looks.items() if look.hit}
-        if not self.is_masked or not hits:
+        search, seconds = backend_for(store).search, self.seconds_for_one()
+        looks = search.look(self.wording, starts, limit=limit, order=self.order, seconds=seconds)
+        if not self.is_masked:
             return looks
-        shown = items.shown(store, self.wording, [hit.key[1] for hit in hits.values()])
-        return looks | {
-            session_id: Look(None, hit, looks[session_id].item_count)
-            for session_id, hit in hits.items()
-            if hit.key[1] not in shown
-        }
+        hits = {(session_id, look.hit.item_id): look for session_id, look in looks.items() if look.hit}
+        texts = search.beginnings(list(hits))
+        for (session_id, item_id), look in hits.items():
+            if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.wording):
+                looks[session_id] = Look(None, look.hit.position, look.item_count)
+        return looks
 
     def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> Look | None:
         """What a session says beyond a place, or None when the time was over before. Raises StoreUnavailable.
@@ -88,7 +89,8 @@ class SliceReader:
                     continue
                 if self.has_got_on:
                     return None
-                look = Look(None, items.next_place(store, session_id, start, order=self.order), 0)
+                passed = backend_for(store).search.next_position(session_id, start, order=self.order)
+                look = Look(None, passed, 0)
                 self.items_passed_over += 1
             self.has_got_on = True
             self.items_read += look.item_count

@@ -9,10 +9,8 @@ from itertools import islice
 
 from sessions_app.masking import Masker
 from sessions_app.search.wording import Wording
+from sessions_app.stores.searching import READ_CHARACTERS
 from sessions_app.timeline.decode import NotJson, parse_json, printable
-
-READ_CHARACTERS = 131_072
-"""How much of an item memadmin_item_words reads; what comes later in it cannot be found."""
 
 BEFORE_CHARACTERS = 60
 AFTER_CHARACTERS = 140

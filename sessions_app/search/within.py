@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
-from sessions_app.search import items
 from sessions_app.search.sessions import is_rare
 from sessions_app.search.slices import SliceReader
 from sessions_app.search.wording import Wording
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.searching import Hit, Order
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
     """What a step through a session came to: an item, or where the time was over, or neither at the session's end."""
 
-    found: Position | None = None
+    found: Hit | None = None
     searched_to: Position | None = None
     note: str = ""
     """A sentence about what could not be searched on the way."""
@@ -25,7 +26,7 @@ class Find:
     @property
     def item_id(self) -> str:
         """The id of the item that was found, empty without one."""
-        return str(self.found.key[1]) if self.found else ""
+        return self.found.item_id if self.found else ""
 
 
 def find_in_session(
@@ -45,15 +46,16 @@ def find_in_session(
     Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
     """
     assert not (after and before), "a step goes in one direction"
-    order = items.NEWEST_FIRST if before else items.OLDEST_FIRST
+    order = Order.NEWEST_FIRST if before else Order.OLDEST_FIRST
     place = before or after
     reader = SliceReader(wording, order, is_masked)
+    index = backend_for(store).word_index
     if is_masked:
         wording.refuse_exclusions()
-    elif is_rare(store, wording):
+    elif index and is_rare(store, wording):
         try:
             seconds = reader.seconds_for_one()
-            return Find(items.next_item_that_says_so(store, wording, session_id, place, order=order, seconds=seconds))
+            return Find(index.next_that_says_so(wording, session_id, place, order=order, seconds=seconds))
         except StoreTooSlow:
             pass  # Rare words in large items; reading stops at any of them.
     while look := reader.next_slice(store, session_id, place):

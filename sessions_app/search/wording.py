@@ -17,10 +17,19 @@ class Unsearchable(Exception):
 WORD = re.compile(r"[^\W_]+")
 _PARSED_ALONE = re.compile(r"[^\s!-/:-@\[-`{-~]+")
 
-# The parts below do what the SQL function memadmin_item_words does to a stored item.
+# The parts below do what the SQL function memadmin_item_words does to a stored item (`item_words` does all of it).
 _PARTED = re.compile(r'[-+/.@~&<\\"\u0080-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f]')
 _WIDE_PARTED = re.compile(r"[\u3000-\u3004\u3008-\u3020\u3030\uff00-\uff0f]")
 _WORD_ITSELF = re.compile(r"([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])")
+
+_MEMBER_NAME = re.compile(r'"[A-Za-z_]+" ?: ?')
+_OWN_VALUES = re.compile(
+    '"user"|"assistant"|"message"|"completed"|"output_text"|"input_text"|"summary_text"'
+    '|"function_call"|"function_call_output"|"reasoning"'
+)
+_NO_WORD = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
+_ESCAPED_BREAK = re.compile(r"\\+[bfnrt]")
+_ESCAPED = re.compile(r"(?:\\+u[0-9A-Fa-f]{4})+")
 
 _TYPED = re.compile(r'(?P<minus>-?)"(?P<quoted>[^"]*)"|(?P<bare>\S+)')
 
@@ -99,6 +108,14 @@ class Wording:
             for group in self.alternatives
         ]
 
+    def is_stored_in(self, raw: str) -> bool:
+        """Whether a stored item says so: for stores in which PostgreSQL cannot look."""
+        said = f" {' '.join(item_words(raw))} "
+        return any(
+            all((f" {' '.join(term.words).lower()} " in said) != term.is_excluded for term in group)
+            for group in self.alternatives
+        )
+
     def visible_pattern(self) -> re.Pattern[str]:
         """Finds what was searched for in text as people read it."""
         terms = {tuple(term.words) for group in self.alternatives for term in group if not term.is_excluded}
@@ -123,6 +140,25 @@ def plain(text: str) -> str:
     """A text without what PostgreSQL's parser gives a meaning beyond words and spaces."""
     parted = _WIDE_PARTED.sub(" ", _PARTED.sub(" ", text))
     return " ".join(_WORD_ITSELF.sub(r" \1 ", parted).split())
+
+
+def item_words(raw: str) -> list[str]:
+    """What a person may search for in a stored item, as words in small letters, in stored order.
+
+    Does without parsing JSON, as the SQL function does and for its reasons: what is stored may be cut off or broken.
+    """
+    if '"__enc__"' in raw[:100]:
+        return []
+    text = _OWN_VALUES.sub(" ", _MEMBER_NAME.sub(" ", raw))
+    text = _ESCAPED_BREAK.sub(" ", _NO_WORD.sub(" ", text))
+    text = _ESCAPED.sub(_unescaped, text)
+    return [word.lower() for word in WORD.findall(plain(text))]
+
+
+def _unescaped(escapes: re.Match[str]) -> str:
+    units = (int(escape[-4:], 16) for escape in re.findall(r"u[0-9A-Fa-f]{4}", escapes[0]))
+    encoded = b"".join(unit.to_bytes(2, "big") for unit in units)
+    return encoded.decode("utf-16-be", "replace").replace("\ufffd", " ").replace("\0", " ")
 
 
 def _term(typed: re.Match[str]) -> Term:

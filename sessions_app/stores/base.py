@@ -13,6 +13,7 @@ from typing import Protocol
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.stores.searching import ItemSearch, WordIndex
 
 PREVIEW_CHARACTERS = 160
 """How much of the first user text a list shows."""
@@ -128,4 +129,10 @@ class Backend(Protocol):
         Locks in the order in which the SDK locks. Returns the number of items that went.
         """
 
-    def health(self) -> Health: ...
+    @property
+    def search(self) -> ItemSearch:
+        """Looks for words in its items; `SearchByReading(self)` where it has nothing better."""
+
+    @property
+    def word_index(self) -> WordIndex | None:
+        """The index of words that it may have; None for a kind that cannot have one."""

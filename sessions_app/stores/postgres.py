@@ -26,9 +26,18 @@ LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_T
 """For the rest of the transaction."""
 
 
+# As text it has the microseconds and sorts like the instant; infinity has no digits of its own.
+INSTANT = sql.SQL("coalesce(to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.US'), created_at::text)")
+
+
 def table_identifier(name: str) -> sql.Identifier:
     """`table` or `schema.table`, each part quoted."""
     return sql.Identifier(*name.split("."))
+
+
+def with_parameters(table: str) -> sql.Identifier:
+    """The same for a statement with parameters, where a percent sign has to be doubled."""
+    return table_identifier(table.replace("%", "%%"))
 
 
 def fetch(

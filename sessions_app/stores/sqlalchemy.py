@@ -20,12 +20,13 @@ from psycopg import sql
 from psycopg.errors import LockNotAvailable
 
 from memadmin.counting import COUNT_CAP
-from sessions_app import registry
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores.base import ITEM_HEAD_BYTES, ITEM_TAIL_BYTES, WHOLE_ITEM_BYTES, Health, Preview, UnknownItem
-from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
+from sessions_app.stores.base import ITEM_HEAD_BYTES, ITEM_TAIL_BYTES, WHOLE_ITEM_BYTES, Preview, UnknownItem
+from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.search_by_sql import SearchBySql
+from sessions_app.stores.sql_word_index import SqlWordIndex
 
 BATCH_ITEMS = 100
 """How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
@@ -44,9 +45,6 @@ ERASE_PATIENCE = timedelta(seconds=5)
 
 EMPTY = sql.SQL("")
 
-# As text it has the microseconds and sorts like the instant; infinity has no digits of its own.
-PLACE = sql.SQL("coalesce(to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.US'), created_at::text)")
-
 # One expression for columns with and without a time zone. An instant that Python cannot hold is left out.
 WRITTEN_AT = sql.SQL("""
     CASE WHEN NOT created_at BETWEEN '0002-01-01' AND '9998-12-31' THEN NULL
@@ -64,7 +62,7 @@ SIDE = sql.SQL("""
 
 # The rows are picked before their text is looked at; of a long item only both ends leave the database.
 WINDOW = sql.SQL("""
-SELECT id, {place}, octet_length(raw),
+SELECT id, {instant}, octet_length(raw),
        CASE WHEN octet_length(raw) <= %(whole)s THEN raw ELSE left(raw, %(head)s) END,
        CASE WHEN octet_length(raw) <= %(whole)s THEN '' ELSE right(raw, %(tail)s) END,
        {written_at}, is_later
@@ -73,7 +71,7 @@ ORDER BY created_at, id
 """)
 
 ITEM = sql.SQL("""
-SELECT id, {place}, octet_length(raw), raw, '', {written_at}
+SELECT id, {instant}, octet_length(raw), raw, '', {written_at}
 FROM (
     SELECT id, created_at, message_data::text AS raw FROM {messages}
     WHERE session_id = %(session_id)s AND id = %(id)s
@@ -100,7 +98,7 @@ FROM unnest(%(session_ids)s::text[]) AS wanted(session_id)
 """)
 
 COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id = %(session_id)s LIMIT %(cap)s) AS few")
-PLACE_OF_ITEM = sql.SQL("SELECT {place}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
+POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 HAS_ZONE = sql.SQL("SELECT pg_typeof(created_at) = 'timestamptz'::regtype FROM {messages} LIMIT 1")
 
 LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
@@ -145,7 +143,7 @@ class SQLAlchemyBackend:
         return self._window(session_id, position, earlier=0, later=limit)
 
     def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
-        rows = self._ask(PLACE_OF_ITEM, session_id=session_id, id=row_id(item_id))
+        rows = self._ask(POSITION_OF_ITEM, session_id=session_id, id=row_id(item_id))
         if not rows:
             raise UnknownItem(item_id)
         place, number = rows[0]
@@ -215,8 +213,13 @@ class SQLAlchemyBackend:
             cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
         return item_count
 
-    def health(self) -> Health:
-        return registry.health(self.store)
+    @property
+    def search(self) -> SearchBySql:
+        return SearchBySql(self.store)
+
+    @property
+    def word_index(self) -> SqlWordIndex:
+        return SqlWordIndex(self.store)
 
     def _window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
         """Up to `earlier` items before the pivot and `later` items from it on, and whether there are more.
@@ -272,17 +275,12 @@ class SQLAlchemyBackend:
 
     def _compose(self, query: sql.SQL, **parts: sql.Composable) -> sql.Composed:
         return query.format(
-            sessions=_with_parameters(self.store.sessions_table),
-            messages=_with_parameters(self.store.messages_table),
-            place=PLACE,
+            sessions=with_parameters(self.store.sessions_table),
+            messages=with_parameters(self.store.messages_table),
+            instant=INSTANT,
             written_at=WRITTEN_AT,
             **parts,
         )
-
-
-def _with_parameters(table: str) -> sql.Identifier:
-    """A quoted table name for statements with parameters, where a percent sign has to be doubled."""
-    return table_identifier(table.replace("%", "%%"))
 
 
 def row_id(item_id: str) -> int:

@@ -14,13 +14,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.requests import OperatorRequest
-from sessions_app import access
+from sessions_app import access, registry
 from sessions_app.forms import PatternForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
-from sessions_app.search.index import SearchIndex, search_index_state
+from sessions_app.search.indexes import about_search_index
 from sessions_app.services import patterns
-from sessions_app.stores import backend_for
 from sessions_app.stores.base import Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
@@ -40,7 +39,7 @@ def store_list(request: OperatorRequest) -> HttpResponse:
 
 
 def check_stores() -> list[CheckedStore]:
-    return [CheckedStore(store, backend_for(store).health()) for store in SessionStore.objects.all()]
+    return [CheckedStore(store, registry.health(store)) for store in SessionStore.objects.all()]
 
 
 @require_safe
@@ -60,7 +59,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
     records = SessionRecord.objects.on_record().filter(store=shown)
     return {
         "store": shown,
-        "health": backend_for(shown).health(),
+        "health": registry.health(shown),
         "search_index": search_index_of(shown),
         "patterns": SessionIdPattern.objects.of(shown),
         "dropped_writes": FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
@@ -70,12 +69,12 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
     }
 
 
-def search_index_of(shown: SessionStore) -> SearchIndex | None:
-    """None when the store does not answer."""
+def search_index_of(shown: SessionStore) -> str:
+    """Empty when the store does not answer."""
     try:
-        return search_index_state(shown)
+        return about_search_index(shown)
     except StoreUnavailable:
-        return None
+        return ""
 
 
 @require_POST

@@ -25,10 +25,10 @@ from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app import registry
 from sessions_app.items import Position
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
-from sessions_app.search.index import create_search_index, search_index_state
 from sessions_app.services import patterns
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
+from sessions_app.stores.sql_word_index import SqlWordIndex
 from sessions_app.views.overview import NEWEST_SESSIONS
 from sessions_app.views.sessions import PAGE_SESSIONS, SALT
 from sessions_app.views.window import PAGE_ITEMS, Cursor
@@ -62,8 +62,8 @@ def main() -> None:
     with step("find_subjects"):
         find_subjects(store)
     with step("search_index"):
-        if not search_index_state(store).is_ready:
-            create_search_index(store)
+        if not SqlWordIndex(store).state().is_ready:
+            SqlWordIndex(store).create()
     if is_new:
         settle()
     places = {key: [asdict(place) for place in each] for key, each in find_places().items()}

@@ -15,7 +15,6 @@ from pytest_django import Settings
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores import backend_for
 from sessions_app.stores.base import Health
 from tests.agents import add_items, attach_main_store, database_role, make_agent_tables, run_sql
 
@@ -226,19 +225,19 @@ class TestZones:
 class TestHealth:
     def test_small_stores_are_counted_exactly(self, store: SessionStore) -> None:
         add_items("one", "hello", "again")
-        health = backend_for(store).health()
+        health = registry.health(store)
         assert (health.sessions, health.items, health.fence, health.state) == (1, 2, "on", "ok")
         assert health.answered_in_ms is not None
 
     def test_large_stores_are_counted_by_statistics(self, store: SessionStore) -> None:
         run_sql("INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 12000) AS n")
         run_sql("ANALYZE agent_sessions")
-        assert backend_for(store).health().sessions == 12000
+        assert registry.health(store).sessions == 12000
 
     def test_its_cost_does_not_grow_with_the_store(self, store: SessionStore) -> None:
         def queries() -> int:
             with CaptureQueriesContext(connection) as captured:
-                backend_for(store).health()
+                registry.health(store)
             return len(captured)
 
         add_items("one", "hello")

@@ -12,6 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memadmin.counting import COUNT_CAP
+from sessions_app import registry
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
@@ -346,12 +347,13 @@ class TestErasing:
 
 class TestUnavailable:
     def test_missing_tables_are_said_in_a_sentence(self, transactional_db: None) -> None:
-        backend = backend_for(SessionStore(name="lost", sessions_table="lost.sessions", messages_table="lost.messages"))
+        lost = SessionStore(name="lost", sessions_table="lost.sessions", messages_table="lost.messages")
+        backend = backend_for(lost)
         with pytest.raises(StoreUnavailable, match=r"The tables lost\.sessions and lost\.messages are not in"):
             backend.first_page("x", 1)
         with pytest.raises(StoreUnavailable):
             backend.previews(["x"])
-        assert backend.health().state == "down"
+        assert registry.health(lost).state == "down"
 
     def test_a_right_that_is_missing_is_named(self, agent_tables: None) -> None:
         backend = backend_for(attach_main_store())
@@ -367,13 +369,14 @@ class TestUnavailable:
     def test_a_database_that_is_away_is_said_in_a_sentence(
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        backend = backend_for(attach_main_store())
+        store = attach_main_store()
+        backend = backend_for(store)
         connection.close()
         with monkeypatch.context() as away:
             away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
             with pytest.raises(StoreUnavailable, match="does not answer"):
                 backend.last_page("x", 1)
-            health = backend.health()
+            health = registry.health(store)
         assert health.state == "down"
         assert [problem.sentence for problem in health.problems] == ["The database of the store main does not answer."]
 

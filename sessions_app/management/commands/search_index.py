@@ -10,15 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
-from sessions_app.search.index import (
-    IndexNotPossible,
-    IndexState,
-    SearchIndex,
-    create_search_index,
-    drop_search_index,
-    search_index_state,
-)
+from sessions_app.search.indexes import NONE_OF_THIS_KIND, sentence_about
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.searching import IndexNotPossible, IndexState, SearchIndex
 
 
 class Command(BaseCommand):
@@ -39,19 +34,22 @@ class Command(BaseCommand):
         seconds = None
         try:
             store = registry.known_store(name)
-            before = search_index_state(store)
+            word_index = backend_for(store).word_index
+            if word_index is None:
+                raise IndexNotPossible(f"{store}: {NONE_OF_THIS_KIND}")
+            before = word_index.state()
             if create:
                 self.say_what_is_coming(before, as_json)
-                seconds = create_search_index(store)
+                seconds = word_index.create()
             elif drop:
-                drop_search_index(store)
-            index = search_index_state(store)
+                word_index.drop()
+            index = word_index.state()
         except (IndexNotPossible, StoreUnavailable, registry.UnknownStore) as refusal:
             raise CommandError(str(refusal)) from refusal
         if as_json:
             self.stdout.write(json.dumps(summary(store, index, seconds), indent=2))
             return
-        self.stdout.write(f"{store}: {index.sentence}")
+        self.stdout.write(f"{store}: {sentence_about(index)}")
         if seconds is not None:
             was = "its statistics were renewed" if before.is_ready else "it was built"
             self.stdout.write(f"{was.capitalize()} in {seconds:.1f} s.")

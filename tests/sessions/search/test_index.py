@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import SessionStore
-from sessions_app.search.index import IndexState, create_search_index, search_index_state
+from sessions_app.stores.searching import IndexState
+from sessions_app.stores.sql_word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store, attach_store, database_role, run_sql, second_connection, value_of
 
 
@@ -58,7 +59,7 @@ def test_a_store_starts_without_one(store: SessionStore) -> None:
 def test_the_page_of_the_store_says_it(store: SessionStore, operator: Client) -> None:
     page = operator.get(reverse("sessions:store", args=["main"]))
     assert "No search index; a search reads sessions from the newest on." in page.text
-    create_search_index(store)
+    SqlWordIndex(store).create()
     assert "Search index ready, " in operator.get(reverse("sessions:store", args=["main"])).text
 
 
@@ -95,11 +96,11 @@ def test_an_interrupted_build_is_noticed_and_done_again(store: SessionStore) -> 
 
     assert "built again" in search_index("main", "--create")
 
-    assert search_index_state(store).state == IndexState.READY
+    assert SqlWordIndex(store).state().state == IndexState.READY
 
 
 def test_agents_write_while_it_is_built_and_what_they_wrote_is_in_it(store: SessionStore) -> None:
-    create_search_index(store)
+    SqlWordIndex(store).create()
     add_items("s", {"role": "user", "content": "naïve café"}, "x" * 100_000, " ".join(f"w{n}" for n in range(400_000)))
 
     run_sql("SET enable_seqscan = off")
@@ -126,7 +127,7 @@ def test_a_store_with_jsonb_columns_in_a_schema_of_its_own(agent_tables: None) -
 
     assert search_index("other", "--create").startswith("Building")
 
-    assert search_index_state(other).schema == "Agents"
+    assert SqlWordIndex(other).state().schema == "Agents"
     assert as_json("other", "--drop")["state"] == "absent"
 
 

@@ -13,6 +13,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sessions_app.search.wording import item_words
 from tests.agents import database_role, run_sql, second_connection, value_of
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +62,7 @@ def notices_of(stored: str) -> list[str]:
 )
 def test_what_was_said_is_found(stored: str, found: set[str]) -> None:
     assert found <= words(stored)
+    assert found <= set(item_words(stored))
 
 
 def test_what_the_sdk_says_of_every_item_is_not(db: None) -> None:
@@ -68,7 +70,7 @@ def test_what_the_sdk_says_of_every_item_is_not(db: None) -> None:
     spoken |= {"content": [{"type": "output_text", "text": "Hello", "annotations": [], "logprobs": []}]}
 
     for stored in (json.dumps(spoken), json.dumps(spoken, separators=(",", ":"))):
-        assert words(stored) == {"msg", "1", "hello"}
+        assert words(stored) == set(item_words(stored)) == {"msg", "1", "hello"}
 
 
 def test_a_word_of_the_sdk_is_found_where_a_person_said_it() -> None:
@@ -85,7 +87,7 @@ def test_a_word_of_the_sdk_is_found_where_a_person_said_it() -> None:
     ],
 )
 def test_an_encrypted_item_has_no_words(stored: str) -> None:
-    assert words(stored) == set()
+    assert words(stored) == set(item_words(stored)) == set()
 
 
 def test_a_picture_has_no_words() -> None:
@@ -130,9 +132,10 @@ def test_words_without_end_are_left_out_in_silence(stored: str) -> None:
     assert notices_of(stored) == []
 
 
-def test_every_item_the_sdk_can_store_is_read() -> None:
+def test_every_item_the_sdk_can_store_is_read_the_same_by_who_reads_without_postgresql() -> None:
     for line in SDK_ITEMS.read_text().splitlines():
-        words(json.dumps(json.loads(line)["item"]))
+        stored = json.dumps(json.loads(line)["item"])
+        assert set(item_words(stored)) == words(stored)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +10,10 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.search import items
-from sessions_app.search.index import create_search_index
+from sessions_app.search import slices
 from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
+from sessions_app.stores.sql_word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 
 CARD, MAIL = "4012 8888 8888 1881", "anna@example.com"
@@ -24,7 +23,7 @@ CARD, MAIL = "4012 8888 8888 1881", "anna@example.com"
 def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
     store = attach_main_store()
     if request.param == "index":
-        create_search_index(store)
+        SqlWordIndex(store).create()
     add_items("early", "Anna likes a dark roast")
     add_items("mail", f"Please send the roast to {MAIL}")
     add_items("late", "Where is my roast", f"The card is {CARD}")
@@ -89,8 +88,7 @@ def test_a_search_that_only_hides_the_snippet_is_noticed(
     store: SessionStore, reviewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broken variant: every item that the store names counts as shown."""
-    everything: Callable[..., set[int]] = lambda store, wording, item_ids: set(item_ids)  # noqa: E731
-    monkeypatch.setattr(items, "shown", everything)
+    monkeypatch.setattr(slices, "is_shown", lambda raw, wording: True)
     with pytest.raises(AssertionError):
         assert_tells_nothing(reviewer)
 

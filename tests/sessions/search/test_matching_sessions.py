@@ -15,15 +15,21 @@ from psycopg import sql
 from memadmin.web.paging import BadCursor
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.search import items, sessions, within
-from sessions_app.search.index import create_search_index
+from sessions_app.search import sessions, within
 from sessions_app.search.sessions import MatchingSessions, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
+from sessions_app.search.snippets import snippet
 from sessions_app.search.within import Find
 from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
+from sessions_app.stores import backend_for, search_by_sql
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.postgres import fetch
+from sessions_app.stores.search_by_reading import SearchByReading
+from sessions_app.stores.search_by_sql import SearchBySql
+from sessions_app.stores.searching import Look
+from sessions_app.stores.sql_word_index import SqlWordIndex
+from sessions_app.stores.sqlalchemy import SQLAlchemyBackend
 from tests.agents import add_items, attach_main_store, attach_store, in_sdk, question_in, run_sql, value_of
 from tests.people import person
 
@@ -32,15 +38,23 @@ matching_sessions = partial(sessions.matching_sessions, is_masked=False)
 find_in_session = partial(within.find_in_session, is_masked=False)
 
 
-@pytest.fixture(params=["no index", "rare words", "common words"])
+@pytest.fixture(params=["another kind", "no index", "rare words", "common words"])
 def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> SessionStore:
-    """The main store in each of the ways in which it is searched."""
+    """The main store in each of the ways in which a store is searched."""
     store = attach_main_store()
-    if request.param != "no index":
-        create_search_index(store)
+    if request.param == "another kind":
+        search_by_reading(monkeypatch)
+    elif request.param != "no index":
+        SqlWordIndex(store).create()
         monkeypatch.setattr(sessions, "is_rare", lambda store, wording: request.param == "rare words")
         monkeypatch.setattr(within, "is_rare", lambda store, wording: request.param == "rare words")
     return store
+
+
+def search_by_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a kind of store that cannot look for words itself."""
+    monkeypatch.setattr(SQLAlchemyBackend, "search", property(SearchByReading))
+    monkeypatch.setattr(SQLAlchemyBackend, "word_index", None)
 
 
 @pytest.fixture
@@ -199,10 +213,11 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
         assert (match.record.store, str(match.snippet)) == (other, "café %s")
         first = find_in_session(other, "s", Wording.parse("café"))
         assert first.found
-        second = find_in_session(other, "s", Wording.parse("café"), after=first.found)
+        second = find_in_session(other, "s", Wording.parse("café"), after=first.found.position)
+        assert second.found
         assert second.item_id == match.item_id
-        assert not find_in_session(other, "s", Wording.parse("café"), after=second.found).found
-        create_search_index(other)
+        assert not find_in_session(other, "s", Wording.parse("café"), after=second.found.position).found
+        SqlWordIndex(other).create()
 
 
 def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore) -> None:
@@ -223,7 +238,7 @@ def test_a_search_without_an_index_says_how_much_it_read(reading_store: SessionS
 
 
 def test_a_search_that_an_index_answers_has_read_nothing(agent_tables: None) -> None:
-    create_search_index(attach_main_store())
+    SqlWordIndex(attach_main_store()).create()
     add_items("a", "needle")
     assert look_for("needle").effort == ""
 
@@ -265,18 +280,18 @@ def cancelled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """
     seconds = "pg_sleep((regexp_match(message_data::text, 'needless ([0-9.]+)'))[1]::float)"
     slow = f"(SELECT to_tsvector('simple', message_data::text) FROM coalesce({seconds}::text, '') AS slept)"
-    monkeypatch.setattr(items, "WORDS", sql.SQL(slow))
+    monkeypatch.setattr(search_by_sql, "WORDS", sql.SQL(slow))
     limits: list[int] = []
-    look = items.look
+    look = SearchBySql.look
 
-    def watched(*arguments: Any, **named: Any) -> dict[str, items.Look]:
+    def watched(*arguments: Any, **named: Any) -> dict[str, Look]:
         try:
             return look(*arguments, **named)
         except StoreTooSlow:
             limits.append(named["limit"])
             raise
 
-    monkeypatch.setattr(items, "look", watched)
+    monkeypatch.setattr(SearchBySql, "look", watched)
     return limits
 
 
@@ -358,7 +373,7 @@ def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) ->
            SELECT 's', '{"content": "the word_' || n % 400 || '"}' FROM generate_series(1, 2000) AS n"""
     )
     assert not is_rare(store, Wording.parse("the")), "without an index nothing is"
-    create_search_index(store)
+    SqlWordIndex(store).create()
 
     assert is_rare(store, Wording.parse("399"))
     assert is_rare(store, Wording.parse("xyzzy"))
@@ -369,10 +384,10 @@ def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) ->
 
 def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
     store = attach_main_store()
-    create_search_index(store)
+    SqlWordIndex(store).create()
     add_items("a", "refund of a card")
     with CaptureQueriesContext(connection) as queries:
-        assert items.sessions_that_say_so(store, Wording.parse('"of a card" -tea'), seconds=3)
+        assert SqlWordIndex(store).sessions_that_say_so(Wording.parse('"of a card" -tea'), seconds=3)
     [asked] = [question_in(query["sql"]) for query in queries if "GROUP BY session_id" in query["sql"]]
 
     run_sql("SET enable_seqscan = off; SET enable_indexscan = off")
@@ -402,8 +417,9 @@ class TestWithinASession:
             if find.found is None:
                 assert find.searched_to is None
                 return said
-            said += [str(found) for found in items.snippets(store, wording, [int(find.item_id)]).values()]
-            place = find.found
+            texts = backend_for(store).search.beginnings([("s", find.item_id)])
+            said += [str(snippet(text, wording.visible_pattern())) for text in texts.values()]
+            place = find.found.position
 
     def test_next_and_previous_lead_through_every_match(self, store: SessionStore) -> None:
         add_items("other", "needle of another session")
@@ -414,7 +430,7 @@ class TestWithinASession:
         assert forward == ["needle 1", "needle 2", "needle 3"]
         last = find_in_session(store, "s", Wording.parse("needle"), before=Position(("infinity", 0)))
         assert last.found
-        assert self.steps(store, "needle", before=last.found) == ["needle 2", "needle 1"]
+        assert self.steps(store, "needle", before=last.found.position) == ["needle 2", "needle 1"]
 
     def test_nothing_is_found_and_it_says_so(self, store: SessionStore) -> None:
         add_items("s", "hay")

@@ -18,8 +18,8 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
-from sessions_app.search.index import create_search_index
 from sessions_app.services.search import remember_search
+from sessions_app.stores.sql_word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_subject
 
@@ -212,7 +212,7 @@ def test_wrong_methods_are_refused(operator: Client) -> None:
 @pytest.mark.parametrize("with_index", [False, True])
 def test_a_page_of_matches_costs_the_same_for_many(store: SessionStore, operator: Client, with_index: bool) -> None:
     if with_index:
-        create_search_index(store)
+        SqlWordIndex(store).create()
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:

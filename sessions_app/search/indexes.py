@@ -1,0 +1,30 @@
+"""The index of words that a store may have, in a sentence for people."""
+
+from __future__ import annotations
+
+from django.template.defaultfilters import filesizeformat
+
+from sessions_app.models import SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.searching import IndexState, SearchIndex
+
+NONE_OF_THIS_KIND = "This kind of store has no search index; a search reads sessions from the newest on."
+
+
+def sentence_about(index: SearchIndex) -> str:
+    size = filesizeformat(index.size_bytes).replace("\xa0", " ")
+    match index.state:
+        case IndexState.ABSENT:
+            return "No search index; a search reads sessions from the newest on."
+        case IndexState.BUILDING:
+            progress = "" if index.percent_built is None else f", {index.percent_built} % of the table read"
+            return f"The search index is being built{progress}."
+        case IndexState.INVALID:
+            return f"Half a search index of {size}, which helps nobody; `search_index --create` builds it again."
+    return f"Search index ready, {size}."
+
+
+def about_search_index(store: SessionStore) -> str:
+    """Raises StoreUnavailable."""
+    index = backend_for(store).word_index
+    return sentence_about(index.state()) if index else NONE_OF_THIS_KIND

@@ -1,0 +1,96 @@
+"""Looking for words by reading a store's items page by page: for every kind of store, as quickly as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from sessions_app.items import Position, StoredItem
+from sessions_app.stores.base import Backend, StoreTooSlow, UnknownItem
+from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
+
+if TYPE_CHECKING:
+    from sessions_app.search.wording import Wording
+
+PAGE_ITEMS = 100
+
+
+class SearchByReading:
+    """Implements `ItemSearch` with nothing but the pages of a backend.
+
+    The time is looked at between items: nobody can stop a store in the middle of one.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def raise_if_away(self) -> None:
+        self.backend.first_page("", 1)
+
+    def look(
+        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
+    ) -> dict[str, Look]:
+        deadline = monotonic() + seconds
+        looks: dict[str, Look] = {}
+        for session_id, start in starts.items():
+            looks[session_id] = self._look(wording, session_id, start, limit=limit, order=order, deadline=deadline)
+            if monotonic() > deadline and len(looks) < len(starts):
+                raise StoreTooSlow("The store did not answer in time.")
+        return looks
+
+    def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
+        return next((stored.position for stored in self._items(session_id, start, order, 1)), None)
+
+    def beginnings(self, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """A query for each item."""
+        found = {}
+        for session_id, item_id in items:
+            try:
+                found[session_id, item_id] = self.backend.item(session_id, item_id).raw[:READ_CHARACTERS]
+            except UnknownItem:
+                continue
+        return found
+
+    def _look(
+        self, wording: Wording, session_id: str, start: Position | None, *, limit: int, order: Order, deadline: float
+    ) -> Look:
+        number, last = 0, start
+        for number, stored in enumerate(self._items(session_id, start, order, limit), start=1):
+            if wording.is_stored_in(self._beginning(session_id, stored)):
+                return Look(Hit(stored.id, stored.position), None, number)
+            last = stored.position
+            if number == limit:
+                return Look(None, last, number)
+            if monotonic() > deadline:
+                raise StoreTooSlow("The store did not answer in time.")
+        return Look(None, None, number)
+
+    def _items(self, session_id: str, start: Position | None, order: Order, limit: int) -> Iterator[StoredItem]:
+        """Up to `limit` items beyond a place, in the order, a page at a time."""
+        while limit > 0:
+            size = min(limit, PAGE_ITEMS)
+            if order == Order.NEWEST_FIRST:
+                page = (
+                    self.backend.page_before(session_id, start, size)
+                    if start
+                    else self.backend.last_page(session_id, size)
+                )
+                items, has_more = list(reversed(page.items)), page.has_earlier
+            else:
+                page = (
+                    self.backend.page_after(session_id, start, size)
+                    if start
+                    else self.backend.first_page(session_id, size)
+                )
+                items, has_more = list(page.items), page.has_later
+            yield from items
+            if not has_more or not items:
+                return
+            start, limit = items[-1].position, limit - len(items)
+
+    def _beginning(self, session_id: str, stored: StoredItem) -> str:
+        """What is searched of an item; of a very long one the page has less than that."""
+        if stored.is_whole or len(stored.raw) >= READ_CHARACTERS:
+            return stored.raw[:READ_CHARACTERS]
+        return self.beginnings([(session_id, stored.id)]).get((session_id, stored.id), "")

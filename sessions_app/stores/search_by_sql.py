@@ -1,0 +1,183 @@
+"""Looking for words where the items are: the search in the SDK's tables of a PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection, transaction
+from psycopg import sql
+
+from sessions_app.items import Position
+from sessions_app.models import SessionStore
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, table_identifier, with_parameters
+from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
+
+if TYPE_CHECKING:
+    from sessions_app.search.wording import Wording
+
+# The regular expressions cost a twentieth of the words, and PostgreSQL tries what is cheap first.
+SAYS_SO = sql.SQL("({stored_forms}) AND {words} @@ {query}")
+STORED_FORM = sql.SQL("left(message_data::text, %(read)s) ~* {pattern}")
+WORDS = sql.SQL("memadmin_item_words(message_data::text)")
+QUERY = sql.SQL("websearch_to_tsquery('simple', %(wording)s)")
+# An index that is asked for words in order, or without another, has every item with these words read again. Asked for
+# the words alone it has not; the rest is then left to the cheap expressions. IS TRUE keeps it away from the index.
+INDEX_SAYS_SO = sql.SQL("{words} @@ websearch_to_tsquery('simple', %(words_alone)s)")
+SAYS_SO_TOO = sql.SQL("{in_index} AND ({says_so}) IS TRUE")
+
+# Per session: the first item that says so, or else the last one of a full slice; nothing when the session ended.
+LOOK = sql.SQL("""
+SELECT wanted.session_id, picked.id, picked.instant, picked.is_hit, picked.number,
+       CASE WHEN picked.id IS NULL THEN (
+           SELECT count(*) FROM {messages}
+           WHERE session_id = wanted.session_id AND (created_at, id) {beyond} (wanted.instant, wanted.item_id)
+       ) END
+FROM unnest(%(session_ids)s::text[], %(instants)s::timestamp[], %(item_ids)s::bigint[])
+     AS wanted(session_id, instant, item_id)
+LEFT JOIN LATERAL (
+    SELECT id, {instant} AS instant, is_hit, number
+    FROM (
+        -- Judged once per item, and none after the first that says so: saying the order again spares a sort.
+        SELECT id, created_at, number, {says_so} AS is_hit
+        FROM (
+            SELECT id, created_at, message_data,
+                   row_number() OVER (ORDER BY created_at {direction}, id {direction}) AS number
+            FROM {messages}
+            WHERE session_id = wanted.session_id AND (created_at, id) {beyond} (wanted.instant, wanted.item_id)
+            ORDER BY created_at {direction}, id {direction}
+            LIMIT %(limit)s
+        ) AS slice
+        ORDER BY created_at {direction}, id {direction}
+        OFFSET 0
+    ) AS judged
+    WHERE is_hit OR number = %(limit)s
+    ORDER BY created_at {direction}, id {direction}
+    LIMIT 1
+) AS picked ON true
+""")
+
+NEXT_POSITION = sql.SQL("""
+SELECT id, {instant} FROM {messages}
+WHERE session_id = %(session_id)s AND (created_at, id) {beyond} (%(start_instant)s, %(start_id)s)
+ORDER BY created_at {direction}, id {direction}
+LIMIT 1
+""")
+SET_LIMIT = sql.SQL("SET LOCAL statement_timeout = {}")
+BEGINNINGS = sql.SQL(
+    "SELECT session_id, id, left(message_data::text, %(read)s) FROM {messages} WHERE id = ANY(%(item_ids)s)"
+)
+
+# What stands before the first item of a session in each order.
+ENDS = {
+    Order.NEWEST_FIRST: Position(("infinity", 2**63 - 1)),
+    Order.OLDEST_FIRST: Position(("-infinity", -(2**63))),
+}
+
+
+class SearchBySql:
+    """Implements `ItemSearch`. PostgreSQL keeps the time: one item may take as long as a thousand others."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+
+    def raise_if_away(self) -> None:
+        with in_plain_words(self.store):
+            if fetch("SELECT to_regclass(%s)", [table_name(self.store)]) == [(None,)]:
+                raise StoreUnavailable(f"The table {self.store.messages_table} is not in this database.")
+
+    def look(
+        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
+    ) -> dict[str, Look]:
+        """One query. Its cost is that of the items it reads, index or not."""
+        places = [start or ENDS[order] for start in starts.values()]
+        with cancelled_after(self.store, seconds):
+            rows = ask(
+                self.store,
+                LOOK,
+                wording,
+                order=order,
+                session_ids=list(starts),
+                instants=[place.key[0] for place in places],
+                item_ids=[place.key[1] for place in places],
+                limit=limit,
+            )
+        looks = {}
+        for session_id, number, instant, is_hit, item_count, rest in rows:
+            here = None if number is None else Position((instant, number))
+            hit = Hit(str(number), here) if here and is_hit else None
+            looks[session_id] = Look(hit, None if hit else here, item_count or rest or 0)
+        return looks
+
+    def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
+        instant, number = (start or ENDS[order]).key
+        with in_plain_words(self.store):
+            rows = fetch(
+                NEXT_POSITION.format(messages=messages_of(self.store), instant=INSTANT, **towards(order)),
+                {"session_id": session_id, "start_instant": instant, "start_id": number},
+            )
+        return Position((rows[0][1], rows[0][0])) if rows else None
+
+    def beginnings(self, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """One query."""
+        with in_plain_words(self.store):
+            rows = fetch(
+                BEGINNINGS.format(messages=messages_of(self.store)),
+                {"item_ids": [int(item_id) for _, item_id in items], "read": READ_CHARACTERS},
+            )
+        return {(session_id, str(number)): text for session_id, number, text in rows}
+
+
+@contextmanager
+def cancelled_after(store: SessionStore, seconds: float) -> Iterator[None]:
+    """A transaction, or part of one, in which a statement that takes longer ends as StoreTooSlow."""
+    assert seconds > 0, "PostgreSQL takes no time for all the time"
+    with in_plain_words(store), transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(SET_LIMIT.format(sql.Literal(f"{seconds * 1000:.0f}ms")))
+        yield
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+
+
+def ask(
+    store: SessionStore, query: sql.SQL, wording: Wording, *, order: Order = Order.NEWEST_FIRST, **parameters: Any
+) -> list[tuple[Any, ...]]:
+    """All rows of a query in which what was searched for stands in the forms that PostgreSQL reads."""
+    alternatives = []
+    for group in wording.stored_patterns():
+        forms = []
+        for pattern in group:
+            name = f"pattern_{len(parameters)}"
+            parameters[name] = pattern
+            forms.append(STORED_FORM.format(pattern=sql.Placeholder(name)))
+        alternatives.append(sql.SQL(" AND ").join(forms))
+    says_so = SAYS_SO.format(stored_forms=sql.SQL(" OR ").join(alternatives), words=WORDS, query=QUERY)
+    in_index = INDEX_SAYS_SO.format(words=WORDS)
+    composed = query.format(
+        messages=messages_of(store),
+        instant=INSTANT,
+        says_so=says_so,
+        in_index=in_index,
+        index_says_so=in_index if wording.is_words_alone else SAYS_SO_TOO.format(in_index=in_index, says_so=says_so),
+        **towards(order),
+    )
+    texts = {"wording": str(wording), "words_alone": wording.words_alone, "read": READ_CHARACTERS}
+    with in_plain_words(store):
+        return fetch(composed, {**texts, **parameters})
+
+
+def messages_of(store: SessionStore) -> sql.Identifier:
+    return with_parameters(store.messages_table)
+
+
+def table_name(store: SessionStore) -> str:
+    return table_identifier(store.messages_table).as_string(None)
+
+
+def towards(order: Order) -> dict[str, sql.SQL]:
+    if order == Order.NEWEST_FIRST:
+        return {"direction": sql.SQL("DESC"), "beyond": sql.SQL("<")}
+    return {"direction": sql.SQL("ASC"), "beyond": sql.SQL(">")}

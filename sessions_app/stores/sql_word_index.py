@@ -1,0 +1,165 @@
+"""The full-text index on the SDK's table of items in a PostgreSQL: built beside running agents, repaired, asked.
+
+It is on the agents' own table, so it takes disk there and a share of each of their writes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from psycopg import sql
+
+from sessions_app.items import Position
+from sessions_app.models import SessionStore
+from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
+from sessions_app.stores.search_by_sql import ENDS, SearchBySql, ask, cancelled_after, table_name
+from sessions_app.stores.searching import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
+
+if TYPE_CHECKING:
+    from sessions_app.search.wording import Wording
+
+STATISTICS_TARGET = 500
+"""The planner keeps ten times as many words with their frequency: how a search tells a rare word from a common one."""
+
+PENDING_LIST_KB = 2_048
+"""How much of what agents wrote waits unsorted. Whoever's INSERT fills it sorts it into the index: 0.1 s, once in some
+400 items. At PostgreSQL's own 4 MB it is nearly twice that; at 512 KB all writes together cost a third more."""
+
+STATE = """
+SELECT n.nspname, c.relname, i.indisvalid AND i.indisready, pg_relation_size(c.oid), p.pid IS NOT NULL,
+       100 * p.blocks_done / nullif(p.blocks_total, 0)
+FROM pg_index AS i
+JOIN pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_stat_progress_create_index AS p ON p.index_relid = i.indexrelid AND p.datid = (
+    SELECT oid FROM pg_database WHERE datname = current_database())
+WHERE i.indrelid = to_regclass(%s) AND i.indpred IS NULL
+  AND pg_get_expr(i.indexprs, i.indrelid) LIKE '%%memadmin_item_words(%%'
+ORDER BY 3 DESC, 5 DESC
+LIMIT 1
+"""
+
+TABLE = "SELECT pg_has_role(relowner, 'USAGE'), relkind = 'p' FROM pg_class WHERE oid = to_regclass(%s)"
+
+CREATE = sql.SQL(
+    "CREATE INDEX CONCURRENTLY {name} ON {messages} USING gin (memadmin_item_words(message_data::text))"
+    " WITH (gin_pending_list_limit = {pending})"
+)
+KEEP_STATISTICS = sql.SQL("ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS {target}")
+ANALYZE = sql.SQL("ANALYZE {messages}")
+DROP = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
+
+SESSIONS_THAT_SAY_SO = sql.SQL("SELECT session_id, max(id) FROM {messages} WHERE {index_says_so} GROUP BY session_id")
+# Apart from the LIMIT, for which the planner would rather read the session and the words of each item.
+ITEMS_THAT_SAY_SO = sql.SQL("""
+WITH named AS MATERIALIZED (
+    SELECT id, created_at FROM {messages} WHERE {index_says_so} AND session_id = %(session_id)s
+)
+SELECT id, {instant} FROM named
+WHERE (created_at, id) {beyond} (%(start_instant)s, %(start_id)s)
+ORDER BY created_at {direction}, id {direction}
+LIMIT 1
+""")
+ESTIMATE = sql.SQL("EXPLAIN (FORMAT JSON) SELECT FROM {messages} WHERE {in_index}")
+# A table that was just made has not been counted.
+ITEM_COUNT = sql.SQL("SELECT greatest(reltuples, 1000) FROM pg_class WHERE oid = to_regclass(%(table)s)")
+
+
+class SqlWordIndex:
+    """Implements `WordIndex`."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+
+    def state(self) -> SearchIndex:
+        """Two queries on the catalog."""
+        SearchBySql(self.store).raise_if_away()
+        with in_plain_words(self.store):
+            rows = fetch(STATE, [table_name(self.store)])
+        if not rows:
+            return SearchIndex(IndexState.ABSENT)
+        schema, name, is_valid, size_bytes, is_building, percent = rows[0]
+        state = IndexState.READY if is_valid else IndexState.BUILDING if is_building else IndexState.INVALID
+        return SearchIndex(state, schema, name, size_bytes, percent)
+
+    def create(self) -> float:
+        """Must not run in a transaction."""
+        index = self.state()
+        if index.state == IndexState.BUILDING:
+            raise IndexNotPossible(f"The search index of {self.store} is being built at this moment.")
+        table = self.store.messages_table
+        messages = table_identifier(table)
+        [(is_owned, is_partitioned)] = fetch(TABLE, [table_name(self.store)])
+        if not is_owned:
+            raise IndexNotPossible(f"Only the owner of the table {table} can have an index built on it.")
+        if is_partitioned:
+            raise IndexNotPossible(
+                f"The table {table} is partitioned, and PostgreSQL builds no index on all partitions beside running"
+                " agents. Searches read its sessions from the newest on."
+            )
+        started = time.monotonic()
+        if index.state == IndexState.INVALID:
+            self._run(DROP.format(index=identifier(index)))
+        if index.state != IndexState.READY:
+            name = sql.Identifier(f"{table.split('.')[-1][:48]}_item_words")
+            self._run(CREATE.format(name=name, messages=messages, pending=sql.Literal(PENDING_LIST_KB)))
+            target = sql.Literal(STATISTICS_TARGET)
+            self._run(KEEP_STATISTICS.format(index=identifier(self.state()), target=target))
+        # Without it the planner takes every word to be as frequent as any other.
+        self._run(ANALYZE.format(messages=messages))
+        return time.monotonic() - started
+
+    def drop(self) -> bool:
+        """Must not run in a transaction."""
+        index = self.state()
+        if index.state == IndexState.BUILDING:
+            raise IndexNotPossible(f"The search index of {self.store} is being built at this moment; stop that first.")
+        if index.state == IndexState.ABSENT:
+            return False
+        self._run(DROP.format(index=identifier(index)))
+        return True
+
+    def frequency(self, wording: Wording) -> Frequency | None:
+        """As the planner sees it; only an index brings it the statistics."""
+        if not self.state().is_ready:
+            return None
+        [(plans,)] = ask(self.store, ESTIMATE, wording)
+        [(item_count,)] = ask(self.store, ITEM_COUNT, wording, table=table_name(self.store))
+        return Frequency(int(plans[0]["Plan"]["Plan Rows"]), of=int(item_count))
+
+    def sessions_that_say_so(self, wording: Wording, *, seconds: float) -> dict[str, str]:
+        with cancelled_after(self.store, seconds):
+            rows = ask(self.store, SESSIONS_THAT_SAY_SO, wording)
+        return {session_id: str(number) for session_id, number in rows}
+
+    def next_that_says_so(
+        self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float
+    ) -> Hit | None:
+        instant, number = (start or ENDS[order]).key
+        with cancelled_after(self.store, seconds):
+            rows = ask(
+                self.store,
+                ITEMS_THAT_SAY_SO,
+                wording,
+                order=order,
+                session_id=session_id,
+                start_instant=instant,
+                start_id=number,
+            )
+        return Hit(str(rows[0][0]), Position((rows[0][1], rows[0][0]))) if rows else None
+
+    def _run(self, statement: sql.Composed) -> None:
+        """Without a time limit: building waits for every transaction that was open before it, but no agent waits for
+        it."""
+        with in_plain_words(self.store), connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+            try:
+                cursor.execute(statement)
+            finally:
+                cursor.execute("RESET statement_timeout; RESET lock_timeout")
+
+
+def identifier(index: SearchIndex) -> sql.Identifier:
+    return sql.Identifier(index.schema, index.name)
