@@ -20,7 +20,7 @@ from tests.people import person
 pytestmark = pytest.mark.django_db
 
 TRIED = types.declare(
-    "test.tried", "Only tests try this.", object="sessions_app.sessionrecord", counters=("items",), reasons=("why_not",)
+    "test.recorded", "Only tests try this.", object="sessions_app.sessionrecord", counters=("items",), reasons=("why_not",)
 )
 
 
@@ -28,7 +28,7 @@ def test_an_event_says_who_did_what_to_what_and_when() -> None:
     by, session, subject = person("support"), make_session(), make_subject()
     event_id = audit.record(TRIED, by=by, target=session, subject=subject, counters={"items": 3}, reason_code="why_not")
     event = AuditEvent.objects.get(id=event_id)
-    assert (event.type, event.object_kind, event.object_ref) == ("test.tried", "sessions_app.sessionrecord", session.pk)
+    assert (event.type, event.object_kind, event.object_ref) == ("test.recorded", "sessions_app.sessionrecord", session.pk)
     assert (event.subject_ref, event.counters, event.reason_code) == (subject.pk, {"items": 3}, "why_not")
     assert event.outcome == "succeeded"
     actor = AuditActor.objects.get(ref=event.actor_ref)
@@ -124,7 +124,7 @@ FREE_TEXT = {
 @pytest.mark.parametrize("column", FREE_TEXT)
 def test_the_database_itself_refuses_free_text(column: str) -> None:
     values = {
-        "type": "'test.tried'",
+        "type": "'test.recorded'",
         "actor_kind": "'person'",
         "actor_ref": "gen_random_uuid()",
         "object_kind": "'sessions_app.subject'",
@@ -141,7 +141,7 @@ def test_time_and_role_are_not_the_clients_word() -> None:
     forged = uuid.uuid4()
     run_sql(
         "INSERT INTO audit_event (type, actor_kind, actor_ref, at, role_ref)"
-        f" VALUES ('test.tried', 'person', gen_random_uuid(), '2001-01-01', '{forged}')"
+        f" VALUES ('test.recorded', 'person', gen_random_uuid(), '2001-01-01', '{forged}')"
     )
     event = AuditEvent.objects.get()
     assert event.at.year > 2001
@@ -162,7 +162,7 @@ def test_nobody_chooses_a_number() -> None:
     with pytest.raises(Error, match="GENERATED ALWAYS"), transaction.atomic():
         run_sql(
             "INSERT INTO audit_event (number, type, actor_kind, actor_ref)"
-            " VALUES (1, 'test.tried', 'person', gen_random_uuid())"
+            " VALUES (1, 'test.recorded', 'person', gen_random_uuid())"
         )
 
 
