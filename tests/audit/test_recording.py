@@ -20,7 +20,11 @@ from tests.people import person
 pytestmark = pytest.mark.django_db
 
 TRIED = types.declare(
-    "test.recorded", "Only tests try this.", object="sessions_app.sessionrecord", counters=("items",), reasons=("why_not",)
+    "test.recorded",
+    "Only tests try this.",
+    object="sessions_app.sessionrecord",
+    counters=("items",),
+    reasons=("why_not",),
 )
 
 
@@ -28,7 +32,11 @@ def test_an_event_says_who_did_what_to_what_and_when() -> None:
     by, session, subject = person("support"), make_session(), make_subject()
     event_id = audit.record(TRIED, by=by, target=session, subject=subject, counters={"items": 3}, reason_code="why_not")
     event = AuditEvent.objects.get(id=event_id)
-    assert (event.type, event.object_kind, event.object_ref) == ("test.recorded", "sessions_app.sessionrecord", session.pk)
+    assert (event.type, event.object_kind, event.object_ref) == (
+        "test.recorded",
+        "sessions_app.sessionrecord",
+        session.pk,
+    )
     assert (event.subject_ref, event.counters, event.reason_code) == (subject.pk, {"items": 3}, "why_not")
     assert event.outcome == "succeeded"
     actor = AuditActor.objects.get(ref=event.actor_ref)
