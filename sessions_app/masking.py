@@ -66,6 +66,8 @@ class Masker:
         if masked.masked_count:
             return masked
         raw, count = self._masked_json_text(stored.raw)
+        if raw == HIDDEN:
+            raw = _hidden_text(stored.raw)
         return replace(stored, raw=raw, masked_count=count) if count else stored
 
     def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
@@ -198,6 +200,14 @@ def _hidden(value: object, name: str = "") -> object:
         case dict():
             return {str(key)[:CUT_CHARACTERS]: _hidden(member, key) for key, member in value.items()}
     return None
+
+
+def _hidden_text(raw: str) -> str:
+    """What is shown of a stored text of which nothing is: JSON for JSON, so that nobody takes it for a broken item."""
+    try:
+        return _dumped(_hidden(parse_json(raw)))
+    except NotJson:
+        return HIDDEN
 
 
 def _dumped(value: object) -> str:

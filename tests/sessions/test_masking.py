@@ -125,6 +125,15 @@ def test_what_could_not_be_looked_through_in_time_is_not_shown(value: Any) -> No
     assert next(build_timeline([item], starts_session=True, ends_session=True).events)
 
 
+def test_what_is_hidden_in_a_file_is_no_broken_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the work was done in time: the value was looked through, and its text not any more."""
+    masker = Masker()
+    monkeypatch.setattr(masker, "item", lambda item: item)
+    masker.deadline = 0
+    item = masker.file_item(stored(user("a long text")))
+    assert json.loads(item.raw) == {"content": HIDDEN, "role": "user"}
+
+
 def test_words_that_stand_in_a_mask_are_no_hit_and_not_in_the_snippet() -> None:
     raw = json.dumps(user(f"Please write to {MAIL} about the tea"))
     found = snippet(raw, Wording.parse("anna").visible_pattern())
