@@ -31,7 +31,7 @@ def subject_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     return {subject.pk: Name(subject.label or str(subject), subject.get_absolute_url()) for subject in subjects}
 
 
-@names(SESSION)
+@names(SESSION, noun="session")
 def session_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     """The short id, and the way to the session for those who may read it. One query, or none."""
     if not viewer.has_perm("sessions_app.read_content"):

@@ -66,7 +66,8 @@ class ListedEvent:
     @property
     def meaning(self) -> str:
         event_type = types.known(self.event.type)
-        return event_type.meaning if event_type else ""
+        # The register is written for a document in Markdown.
+        return event_type.meaning.replace("`", "") if event_type else ""
 
     @property
     def counters(self) -> list[str]:

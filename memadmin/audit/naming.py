@@ -36,16 +36,22 @@ Finder = Callable[["User", str], Iterable[uuid.UUID]]
 Group = Callable[[uuid.UUID], list[uuid.UUID]]
 
 _namers: dict[str, Namer] = {}
+_nouns: dict[str, str] = {}
 _finders: dict[str, Finder] = {}
 _groups: dict[str, Group] = {}
 _value_permissions: dict[str, str] = {}
 
 
-def names(kind: str) -> Callable[[Namer], Namer]:
-    """Registers what names records of a kind: viewer and ids in, names out, with as many queries for 1 as for 1,000."""
+def names(kind: str, noun: str = "") -> Callable[[Namer], Namer]:
+    """Registers what names records of a kind: viewer and ids in, names out, with as many queries for 1 as for 1,000.
+
+    `noun` is what people call the kind, where its model has another name.
+    """
 
     def register(namer: Namer) -> Namer:
         _namers[kind] = namer
+        if noun:
+            _nouns[kind] = noun
         return namer
 
     return register
@@ -129,6 +135,8 @@ def together(kind: str, ref: uuid.UUID) -> list[uuid.UUID]:
 
 def noun_of(kind: str) -> str:
     """What people call a kind of record, as far as it is known here."""
+    if kind in _nouns:
+        return _nouns[kind]
     try:
         return str(apps.get_model(kind)._meta.verbose_name)
     except (LookupError, ValueError):

@@ -1,0 +1,218 @@
+"""The audit log in the browser: what it looks like, by keyboard, on a phone, without JavaScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from memadmin import audit
+from memadmin.audit import anchors
+from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditVerdict
+from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, seal
+from tests.browser.conftest import Watch
+from tests.builders import make_session, make_subject
+from tests.people import person
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.fixture
+def log(transactional_db: None) -> list[AuditEvent]:
+    """Of every sort: a read, a denied one, a verb with its rows, raw SQL, somebody erased; some sealed, some not."""
+    helper, session, subject = person("support"), make_session(), make_subject("cust_48213")
+    read = audit.record_alone(
+        SESSION_SEEN,
+        by=helper,
+        target=session,
+        subject=subject,
+        counters={"items": 1_056},
+        details={"reason": "Customer on the line, refund not arrived."},
+    )
+    note(by=helper, outcome="denied", reason_code="no_grant", shown=[session, subject])
+    verb = audit.record_alone(SUBJECT_CHANGED, by=helper, target=subject, shown=[session], details={"reason": "Same"})
+    insert_row("subject.row_updated", subject.pk, cause=verb)
+    raw = insert_row("subject.row_updated", subject.pk)
+    left = note(by=audit.Actor("agent", "Refunds"))
+    AuditActor.objects.filter(ref=left.actor_ref).delete()
+    AuditDetail.objects.filter(event__id=verb).delete()
+    insert_notes(20)
+    seal()
+    note(by=audit.Actor("command", "attach_store"))
+    return [event(read), event(verb), raw]
+
+
+class TestLooks:
+    def test_the_log(self, log: list[AuditEvent], look: Look, sign_in: SignIn) -> None:
+        sign_in("compliance")
+        look("/audit/")
+
+    @pytest.mark.parametrize(("place", "role"), [(0, "compliance"), (1, "auditor"), (2, "compliance")])
+    def test_an_event(self, log: list[AuditEvent], look: Look, sign_in: SignIn, place: int, role: str) -> None:
+        sign_in(role)
+        look(log[place].get_absolute_url())
+
+    def test_an_event_without_a_place_yet(self, transactional_db: None, look: Look, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        look(note(shown=[make_session()]).get_absolute_url())
+
+    def test_a_log_that_is_whole_and_anchored(
+        self, log: list[AuditEvent], look: Look, sign_in: SignIn, settings: Any, tmp_path: Any
+    ) -> None:
+        settings.ANCHOR_PATH = tmp_path / "anchors"
+        anchors.publish()
+        AuditVerdict.objects.create(verdict="ok", size=1_284_113)
+        sign_in("auditor")
+        look("/audit/?type=reads&outcome=succeeded")
+
+    def test_a_log_that_was_changed(self, log: list[AuditEvent], look: Look, sign_in: SignIn) -> None:
+        findings = [{"kind": "edited_body", "detail": f"Event {log[0].id} is not what its leaf says."}] * 7
+        AuditVerdict.objects.create(verdict="broken", size=7, findings=findings)
+        sign_in("auditor")
+        look("/audit/?type=outside")
+
+    def test_a_filter_that_finds_nothing(self, log: list[AuditEvent], look: Look, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        look("/audit/?until=2025-01-01&type=note.taken")
+
+    @pytest.mark.parametrize("address", ["/audit/?cursor=made-up", "/audit/?type=tea.poured&since=yesterday"])
+    def test_pages_that_refuse(
+        self, transactional_db: None, look: Look, watch: Watch, sign_in: SignIn, address: str
+    ) -> None:
+        watch.expect("status of 400")
+        sign_in("auditor")
+        look(address)
+
+
+class TestKeys:
+    @pytest.fixture
+    def page_of_notes(self, transactional_db: None, page: Page, sign_in: SignIn) -> Page:
+        sign_in("auditor")
+        insert_notes(60)
+        page.goto("/audit/?type=note.taken")
+        return page
+
+    def test_the_log_is_two_keys_away(self, transactional_db: None, page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto("/")
+        page.keyboard.press("g")
+        page.keyboard.press("a")
+        expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
+
+    def test_rows_are_walked_and_opened(self, page_of_notes: Page) -> None:
+        ids = page_of_notes.locator("[data-row]").evaluate_all("rows => rows.map(row => row.id)")
+        for _ in range(3):
+            page_of_notes.keyboard.press("j")
+        page_of_notes.keyboard.press("k")
+        expect(page_of_notes.locator(f"#{ids[1]} a.mono")).to_be_focused()
+        page_of_notes.keyboard.press("Enter")
+        expect(page_of_notes).to_have_url(re.compile(f"/audit/{ids[1].removeprefix('event-')}/$"))
+
+    def test_pages_are_turned(self, page_of_notes: Page) -> None:
+        expect(page_of_notes.locator("[data-row]")).to_have_count(50)
+        page_of_notes.keyboard.press("]")
+        expect(page_of_notes.locator("[data-row]")).to_have_count(10)
+        page_of_notes.keyboard.press("[")
+        expect(page_of_notes.locator("[data-row]")).to_have_count(50)
+
+
+class TestWork:
+    def test_an_auditor_asks_who_looked_at_a_person(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto("/audit/")
+        page.get_by_role("searchbox", name="or a UUID").fill("cust_48213")
+        page.get_by_role("button", name="Find events about it").click()
+        expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
+        page.get_by_label("Event", exact=True).select_option("reads")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator("[data-row]", has_text="test.session_viewed")).to_have_count(1)
+        expect(page.locator("[data-row]", has_text="test.subject_merged")).to_have_count(0)
+        assert "cust_48213" not in page.url
+
+    def test_rows_of_a_verb_unfold(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto("/audit/?type=")
+        row = page.locator(f"#event-{log[1].id}")
+        expect(row.get_by_role("link", name="subject.row_updated")).to_be_hidden()
+        row.get_by_text("1 change of rows seen by the database").click()
+        expect(row.get_by_role("link", name="subject.row_updated")).to_be_visible()
+
+    def test_a_page_left_open_offers_what_is_newer(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto("/audit/?type=note.taken")
+        note(reason_code="no_grant")
+        # What the page does by itself every 15 seconds.
+        page.evaluate(
+            "htmx.ajax('GET', document.querySelector('[hx-get*=newer]').getAttribute('hx-get'),"
+            " {target: '[hx-get*=newer]', swap: 'innerHTML'})"
+        )
+        expect(page.get_by_text("1 newer")).to_be_visible()
+        before = page.locator("[data-row]").count()
+        page.get_by_role("link", name="Show").click()
+        expect(page.locator("[data-row]")).to_have_count(before + 1)
+        expect(page.get_by_text("1 newer")).to_have_count(0)
+
+    def test_what_the_filter_shows_is_taken_away(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto("/audit/?type=test.session_viewed")
+        page.locator("summary", has_text="Export this filter").click()
+        with page.expect_download() as begun:
+            page.get_by_role("link", name="CSV").click()
+        assert begun.value.suggested_filename.endswith(".csv")
+        text = begun.value.path().read_text()
+        assert str(log[0].id) in text
+        assert "48213" not in text
+
+    def test_a_proof_is_taken_away(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
+        sign_in("auditor")
+        page.goto(log[0].get_absolute_url())
+        with page.expect_download() as begun:
+            page.get_by_role("link", name="Proof file").click()
+        assert begun.value.suggested_filename == f"event-{log[0].id}.json"
+
+    def test_hostile_names_stay_text(self, transactional_db: None, page: Page, sign_in: SignIn) -> None:
+        hostile = "<img src=x onerror=alert(1)>\u202e<script>alert(2)</script>"
+        audit.record_alone(
+            NOTED, by=audit.Actor("agent", hostile), subject=make_subject(hostile), details={"reason": hostile}
+        )
+        sign_in("compliance")
+        page.goto("/audit/?type=note.taken")
+        expect(page.locator("[data-row]")).to_contain_text("<script>alert(2)")
+        page.locator("[data-row] a.mono").click()
+        expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
+
+
+@pytest.fixture
+def plain_page(transactional_db: None, browser: Browser, live_server: LiveServer) -> Iterator[Page]:
+    """An auditor's page without JavaScript."""
+    client = Client()
+    client.force_login(person("auditor"))
+    context = browser.new_context(java_script_enabled=False, base_url=live_server.url)
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_server.url}])
+    yield context.new_page()
+    context.close()
+
+
+def test_the_log_is_read_filtered_and_turned_without_javascript(plain_page: Page) -> None:
+    subject = make_subject("cust_1")
+    for _ in range(60):
+        note(subject=subject)
+    plain_page.goto("/audit/")
+    plain_page.get_by_role("searchbox", name="or a UUID").fill("cust_1")
+    plain_page.get_by_role("button", name="Find events about it").click()
+    plain_page.get_by_label("Event", exact=True).select_option("note.taken")
+    plain_page.get_by_role("button", name="Apply").click()
+    expect(plain_page.locator("[data-row]")).to_have_count(50)
+    plain_page.get_by_role("link", name="Older").click()
+    expect(plain_page.locator("[data-row]")).to_have_count(10)
+    plain_page.locator("[data-row] a.mono").first.click()
+    expect(plain_page.get_by_role("heading", name="note.taken")).to_be_visible()
