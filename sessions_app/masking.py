@@ -211,4 +211,4 @@ def _hidden_text(raw: str) -> str:
 
 
 def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
