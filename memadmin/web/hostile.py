@@ -24,18 +24,37 @@ SHOWN_STRING = 4_000
 
 DEEPEST_INDENT = 24
 
-# Control characters but tab and line feed, lone surrogates, direction overrides and isolates, zero-width spaces, line
-# separators, byte order marks, and the "tag" characters that spell invisible ASCII. Joiners stay: scripts and emoji
-# need them.
+# Control characters but tab and line feed, lone surrogates, direction overrides and isolates, zero-width spaces, soft
+# hyphens and fillers, line separators, byte order marks, the "tag" characters that spell invisible ASCII, and variation
+# selectors. Joiners stay: scripts and emoji need them.
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+# They choose the form of an ideograph, in names above all; anywhere else they only hide something.
+FORMS = re.compile("[\U000e0100-\U000e01ef]")
+IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+# More marks on one letter than any script has: they would be painted over the lines around.
+STORM = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{5,}")
+MOST_MARKS = 4
 
 
 def write_out_invisible(text: str) -> str:
-    r"""`text` with each character that hides, reorders or cannot be encoded written as `\uXXXX`, as JSON would."""
-    return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    r"""`text` with each character that hides, reorders, piles up or cannot be encoded as `\uXXXX`, as JSON has it."""
+    if not text.isascii():
+        text = STORM.sub(lambda marks: marks[0][:MOST_MARKS] + _in_json(marks[0][MOST_MARKS:]), text)
+    return INVISIBLE.sub(_written_out, text)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    if FORMS.match(match[0]) and IDEOGRAPH.match(match.string, max(match.start() - 1, 0)):
+        return match[0]
+    return _in_json(match[0])
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
 
 
 def mark_matches(text: str, pattern: re.Pattern[str] | None) -> SafeString:
@@ -58,6 +77,11 @@ def _with_marks(text: str, pattern: re.Pattern[str] | None) -> str:
             pieces.append(f"{escape(text[place : match.start()])}<mark>{escape(match[0])}</mark>")
             place = match.end()
     return "".join(pieces) + escape(text[place:])
+
+
+def with_masks(html: str) -> str:
+    """HTML with the masks in its text as elements."""
+    return MASK.sub(_as_masked, html) if DOTS in html else html
 
 
 def _as_masked(mask: re.Match[str]) -> str:

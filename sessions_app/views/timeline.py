@@ -38,6 +38,8 @@ RAW_CHARACTERS = 200_000
 
 FINDINGS_LISTED = 100
 
+MARKDOWN = "markdown"
+
 
 @require_safe
 @never_cache
@@ -59,7 +61,8 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         messages.warning(request, str(gone))
     findings = findings_of(record)
     context = {
-        **window_context(record, window, found),
+        **window_context(record, window, found, form=form_asked_for(request.GET)),
+        "other_form": form_link(request.GET),
         "item_count": item_count,
         "findings": findings,
         "next_finding": next_finding(findings, window.target),
@@ -96,7 +99,8 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = search_shown(request.GET, record, window)
     except SearchGone:
         found = None
-    return render(request, "sessions/timeline.html#timeline", window_context(record, window, found))
+    context = window_context(record, window, found, form=form_asked_for(request.GET))
+    return render(request, "sessions/timeline.html#timeline", context)
 
 
 @require_safe
@@ -156,7 +160,20 @@ def item_page(
     return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
 
 
-def window_context(record: SessionRecord, window: Window, found: Found | None) -> dict[str, Any]:
+def form_asked_for(query: QueryDict) -> str:
+    """In which form an address asks for what was said: as it was typed, or as its Markdown has it."""
+    return MARKDOWN if query.get("form") == MARKDOWN else ""
+
+
+def form_link(query: QueryDict) -> str:
+    """The same page in the other form, as a query string."""
+    other = query.copy()
+    if other.pop("form", None) != [MARKDOWN]:
+        other["form"] = MARKDOWN
+    return f"?{other.urlencode()}"
+
+
+def window_context(record: SessionRecord, window: Window, found: Found | None, *, form: str = "") -> dict[str, Any]:
     """What the timeline partial needs, on the first paint and on every refresh."""
     page = window.page
     first, last = (page.items[0].position, page.items[-1].position) if page.items else (None, None)
@@ -169,15 +186,21 @@ def window_context(record: SessionRecord, window: Window, found: Found | None) -
         live_query["item"] = window.target
     if found:
         live_query["find"] = found.search_id
+    if form:
+        live_query["form"] = form
+    onward = f"&form={form}" if form else ""
     return {
         "record": record,
         "page": page,
         "target": window.target,
         "find": found,
         "highlight": found and found.highlight,
+        "as_markdown": form == MARKDOWN,
         "timeline": build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later),
-        "earlier_url": f"{address}?at={Cursor('before', first).sign(record)}" if first and page.has_earlier else "",
-        "later_url": f"{address}?at={Cursor('after', last).sign(record)}" if last and page.has_later else "",
+        "earlier_url": f"{address}?at={Cursor('before', first).sign(record)}{onward}"
+        if first and page.has_earlier
+        else "",
+        "later_url": f"{address}?at={Cursor('after', last).sign(record)}{onward}" if last and page.has_later else "",
         "live_url": "" if page.has_later else f"{reverse('sessions:live', args=[record.pk])}?{live_query.urlencode()}",
     }
 

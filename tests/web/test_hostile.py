@@ -97,6 +97,9 @@ def test_lone_surrogate_can_be_sent_to_a_browser() -> None:
         ("nul\0, bell\7, escape\x1b[31m", r"nul\u0000, bell\u0007, escape\u001b[31m"),
         ("\U000e0041 tag", r"\udb40\udc41 tag"),
         ("half \ud83d", r"half \ud83d"),
+        ("soft\u00adhyphen \u3164", r"soft\u00adhyphen \u3164"),
+        ("x\U000e0100 and \u845b\U000e0100", "x\\udb40\\udd00 and \u845b\U000e0100"),
+        ("storm\u0301\u0302\u0303\u0304\u0305\u0306", "storm\u0301\u0302\u0303\u0304\\u0305\\u0306"),
     ],
 )
 def test_characters_that_hide_or_reorder_are_written_out(text: str, written_out: str) -> None:

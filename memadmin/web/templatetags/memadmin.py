@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from memadmin import __version__
 from memadmin.counting import capped
 from memadmin.web import hostile
+from memadmin.web.markdown import render as render_markdown
 from memadmin.web.navigation import Section, sections_for
 
 register = template.Library()
@@ -114,6 +115,12 @@ def json_pretty(value: Any) -> SafeString:
 def visible(text: str) -> str:
     """Text somebody else wrote, with characters that hide or reorder it written out; autoescape does the rest."""
     return hostile.write_out_invisible(text)
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """Text somebody else wrote, in the form that its Markdown gives it: without links, pictures or attributes."""
+    return render_markdown(text)
 
 
 @register.filter
