@@ -63,7 +63,7 @@ LINKS = {
     "data, encoded": "data:text/html;base64,PHNjcmlwdD5ob3N0aWxlKDEpPC9zY3JpcHQ+",
     "svg as data": "data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9Imhvc3RpbGUoMSkiLz4=",
     "markdown": f"[read more](javascript:hostile('md')) ![x]({FOREIGN}/md.png) <{FOREIGN}/auto> [x]: {FOREIGN}/ref",
-    "markdown breaking out": '[x](https://example.com "onmouseover=hostile(13)") ![x](x "><script>hostile(14)</script>)',
+    "markdown breaking out": '[x](https://example.com "onclick=hostile(13)") ![x](x "><script>hostile(14)</script>',
     "a host that is none": "https://memadmin.example@elsewhere.example\\@x/ //elsewhere.example \\\\elsewhere.example",
     "vbscript": "vbscript:hostile(15) blob:https://elsewhere.example/x filesystem:x view-source:x",
 }
