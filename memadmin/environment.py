@@ -151,6 +151,15 @@ def signing_key(name: str) -> bytes:
     return key
 
 
+def public_keys(name: str) -> list[str]:
+    """Keys as signed notes write them, separated by commas."""
+    values = words(name)
+    for value in values:
+        if not re.fullmatch(r"[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}", value):
+            raise ImproperlyConfigured(f"{name} must list keys as checkpoints name them, name+hash+key, not {value!r}.")
+    return values
+
+
 def _pem_key(text: str) -> bytes:
     # Takes a moment to import, and most keys come in base64.
     from cryptography.exceptions import UnsupportedAlgorithm

@@ -70,6 +70,8 @@ WORKER_DATABASE = environment.database("MEMADMIN_WORKER_DATABASE_URL")
 SIGNING_KEY = environment.signing_key("MEMADMIN_SIGNING_KEY")
 SIGNING_KEY_BEFORE = environment.signing_key("MEMADMIN_SIGNING_KEY_BEFORE")
 SIGNING_KEY_KEPT = DATA_DIR / "signing-key" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
+# Public keys that checkpoints may be signed with although the key before did not sign them in: it was lost.
+TRUSTED_KEYS = environment.public_keys("MEMADMIN_TRUSTED_KEYS")
 
 # Where checkpoints are brought to: a file on another volume, an HTTPS receiver, a bucket with object lock; any of them.
 ANCHOR_PATH = environment.anchor_path(

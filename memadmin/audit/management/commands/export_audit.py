@@ -1,0 +1,69 @@
+"""`export_audit`: the log, or the proof of one event, as a file for the stand-alone verifier."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memadmin.audit import whole_log
+from memadmin.audit.audited import EVENT_PROOF_EXPORTED, LOG_EXPORTED
+from memadmin.audit.models import AuditEvent
+from memadmin.audit.proofs import NotProvableYet, proof_of
+from memadmin.audit.recording import before_showing
+from memadmin.audit.stored import TreeDamaged
+
+
+class Command(BaseCommand):
+    help = (
+        "Writes the whole audit log, or with --event the proof of one event, for the stand-alone verifier:"
+        " memadmin/audit/verifier.py, which needs nothing else of memadmin."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="where to; - for the screen, and compressed if it ends in .gz")
+        parser.add_argument("--event", type=UUID, help="the id of one event")
+        parser.add_argument("--details", action="store_true", help="with reasons and values, which may tell of people")
+
+    def handle(self, *, file: Path, event: UUID | None, details: bool, **options: Any) -> None:
+        if event:
+            self.export_proof(file, event, with_details=details)
+            return
+        before_showing(LOG_EXPORTED, reason_code="whole")
+        with opened(file) as target:
+            for line in whole_log.as_json_lines(with_details=details):
+                target.write(line.encode())
+
+    def export_proof(self, file: Path, event_id: UUID, *, with_details: bool) -> None:
+        event = AuditEvent.objects.filter(id=event_id).first()
+        if event is None:
+            raise CommandError(f"The log has no event {event_id}.")
+        try:
+            proof = proof_of(event)
+        except (NotProvableYet, TreeDamaged) as problem:
+            raise CommandError(str(problem)) from problem
+        before_showing(EVENT_PROOF_EXPORTED, target=event)
+        with opened(file) as target:
+            target.write(proof.as_file(with_details=with_details))
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[IO[bytes]]:
+    try:
+        if str(file) == "-":
+            yield sys.stdout.buffer
+        elif file.suffix == ".gz":
+            with gzip.open(file, "wb", compresslevel=5) as target:
+                yield target  # type: ignore[misc]
+        else:
+            with file.open("wb") as target:
+                yield target
+    except OSError as problem:
+        raise CommandError(f"{file} cannot be written: {problem.strerror}.") from problem

@@ -1,0 +1,28 @@
+"""`verify_audit`: the tree against the events and the anchors."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from memadmin.audit import verifier
+from memadmin.audit.verification import verify
+
+
+class Command(BaseCommand):
+    help = (
+        "Compares every event with the audit log's tree, signatures and anchors, names what was done to the log, and"
+        " keeps the verdict for its page. Ends with 1 when the log is broken."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, as_json: bool, **options: Any) -> None:
+        report = verify()
+        self.stdout.write(json.dumps(report.as_json(), indent=2) if as_json else verifier.told(report))
+        if report.verdict == "broken":
+            raise SystemExit(1)

@@ -1,0 +1,1362 @@
+#!/usr/bin/env python3
+"""Checks an audit log of memadmin without memadmin, and names what was done to it.
+
+    python verifier.py export.jsonl --anchors anchor.jsonl --key NAME+HASH+KEY
+    python verifier.py event.json --anchors anchor.jsonl --key NAME+HASH+KEY
+    python verifier.py --dsn postgresql://auditor@host/database --anchors anchor.jsonl
+
+The first reads a whole log or a selection of events, the second the proof of one event, the third a database, in one
+read-only transaction. `--anchors` (may be repeated) names files with checkpoints that were kept elsewhere: JSON Lines
+as memadmin's file anchor writes them, or single notes; without any, a log that was written anew and signed again looks
+whole. `--key` pins the key that must have signed, directly or by signing in its successor.
+
+Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This one file is all there is to it,
+and none of memadmin's own code is used: what it says does not rest on the program that wrote the log.
+
+Exit status: 0 when nothing contradicts the log, 1 when it is broken, 2 when it cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import json
+import sys
+import time
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import chain, combinations, pairwise, product
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+LOG_FORMAT = "memadmin-audit-log/1"
+EVENT_FORMAT = "memadmin-audit-event/1"
+CONSISTENCY_FORMAT = "memadmin-audit-consistency/1"
+
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+CLOCK_TOLERANCE = timedelta(seconds=5)
+"""A connection may be held up between taking its number and reading the clock."""
+BACKLOG_SECONDS = 10
+MOST_FINDINGS = 1000
+MOST_HOLES = 100_000
+MOST_TRIALS = 2_000_000
+"""Hashes that may be spent on finding out what was done to one stretch of the log: some seconds."""
+
+KINDS = {
+    "edited_body": "an event was changed after it got its place",
+    "edited_leaf": "the hash of an event was changed after it was signed",
+    "edited_details": "the details beside an event are not those that it commits to",
+    "deletion": "something was taken out of the middle",
+    "cut_tail": "the end of the log is gone",
+    "insertion": "something was put in afterwards",
+    "reordering": "events changed their places",
+    "duplicate": "something is there twice",
+    "forged_index": "an event was given a place that is not its own",
+    "clock_step_back": "the clock went backwards",
+    "rewrite": "the log was written anew and signed again",
+    "restored_backup": "an older state of the log is back",
+    "backlog": "events wait for their place",
+    "forged_checkpoint": "a checkpoint is not what was signed",
+    "unknown_key": "a checkpoint is signed by a key that nobody vouches for",
+    "damaged_node": "an inner hash of the stored tree is wrong",
+    "bad_proof": "the event is not in the log that was signed",
+    "incomplete_file": "the file ends early",
+    "unreadable": "a part cannot be read",
+    "epoch": "after a restore the log went on from an older state, as its signed record says",
+}
+
+
+class CannotRead(Exception):
+    """The input is no log; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    kind: str
+    event: str | None
+    """The id of the event, where one can be named."""
+    detail: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "event": self.event, "detail": self.detail}
+
+
+@dataclass
+class Report:
+    """What was found."""
+
+    size: int = 0
+    root: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know that contradicts nothing."""
+    anchored_size: int = 0
+    """The largest size whose root an anchor confirmed."""
+    more: int = 0
+    """Findings that are not listed."""
+
+    @property
+    def verdict(self) -> str:
+        if any(finding.kind != "epoch" for finding in self.findings):
+            return "broken"
+        return "ok" if self.anchored_size else "unanchored"
+
+    def add(self, kind: str, detail: str, event: object = None) -> None:
+        assert kind in KINDS
+        if len(self.findings) >= MOST_FINDINGS:
+            self.more += 1
+            return
+        self.findings.append(Finding(kind, None if event is None else str(event), detail))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "size": self.size,
+            "root": self.root,
+            "findings": [finding.as_json() for finding in self.findings],
+            "findings_not_listed": self.more,
+            "anchored_size": self.anchored_size,
+            "notes": self.notes,
+        }
+
+
+# Hashes and trees (RFC 9162, 2.1)
+
+
+def canonical(event: dict[str, Any]) -> bytes:
+    """RFC 8785 for what events hold: strings, whole numbers and keys in ASCII."""
+    return json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def leaf_hash(event: dict[str, Any]) -> bytes:
+    try:
+        return sha256(b"\x00" + canonical(event)).digest()
+    except UnicodeEncodeError:  # a lone surrogate, which no event ever held
+        return bytes(32)
+
+
+class Tree:
+    """The right edge of a growing tree: the hash of a complete subtree for each bit of its size."""
+
+    __slots__ = ("edge", "size")
+
+    def __init__(self, size: int = 0, edge: Sequence[tuple[int, bytes]] = ()) -> None:
+        self.size = size
+        self.edge = list(edge)
+
+    def copy(self) -> Tree:
+        return Tree(self.size, self.edge)
+
+    def extend(self, hashes: bytes | bytearray | memoryview) -> Tree:
+        """Takes in leaf hashes, 32 bytes each."""
+        edge, size = self.edge, self.size
+        for start in range(0, len(hashes), 32):
+            digest = bytes(hashes[start : start + 32])
+            level, rest = 0, size
+            while rest & 1:
+                digest = sha256(b"\x01" + edge.pop()[1] + digest).digest()
+                rest >>= 1
+                level += 1
+            edge.append((level, digest))
+            size += 1
+        self.size = size
+        return self
+
+    def root(self) -> bytes:
+        if not self.edge:
+            return sha256(b"").digest()
+        digest = self.edge[-1][1]
+        for _, left in reversed(self.edge[:-1]):
+            digest = sha256(b"\x01" + left + digest).digest()
+        return digest
+
+
+def root_by_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes | None:
+    """The root that the path leads to (2.1.3.2); None when it cannot be one of this place."""
+    if not 0 <= index < size:
+        return None
+    position, last, digest = index, size - 1, leaf
+    for sibling in path:
+        if last == 0:
+            return None
+        if position % 2 == 1 or position == last:
+            digest = sha256(b"\x01" + sibling + digest).digest()
+            while position % 2 == 0 and position:
+                position, last = position >> 1, last >> 1
+        else:
+            digest = sha256(b"\x01" + digest + sibling).digest()
+        position, last = position >> 1, last >> 1
+    return digest if last == 0 else None
+
+
+def consistency_holds(old_size: int, old_root: bytes, size: int, root: bytes, path: Sequence[bytes]) -> bool:
+    """2.1.4.2."""
+    if not 0 < old_size <= size:
+        return False
+    if old_size == size:
+        return old_root == root and not path
+    steps = list(path)
+    if old_size & (old_size - 1) == 0:
+        steps.insert(0, old_root)
+    if not steps:
+        return False
+    position, last = old_size - 1, size - 1
+    while position % 2 == 1:
+        position, last = position >> 1, last >> 1
+    old = new = steps[0]
+    for sibling in steps[1:]:
+        if last == 0:
+            return False
+        if position % 2 == 1 or position == last:
+            old = sha256(b"\x01" + sibling + old).digest()
+            new = sha256(b"\x01" + sibling + new).digest()
+            while position % 2 == 0 and position:
+                position, last = position >> 1, last >> 1
+        else:
+            new = sha256(b"\x01" + new + sibling).digest()
+        position, last = position >> 1, last >> 1
+    return last == 0 and old == old_root and new == root
+
+
+# Signed notes (C2SP signed-note and tlog-checkpoint)
+
+
+class BadNote(Exception):
+    """A text is no signed checkpoint."""
+
+
+def decoded(text: str) -> bytes:
+    """Strict: one text for one value."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError as problem:
+        raise BadNote("what should be base64 is not") from problem
+    if base64.b64encode(data).decode() != text:
+        raise BadNote("what should be base64 is not")
+    return data
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    data: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Key:
+        name, _, rest = text.partition("+")
+        hint, _, encoded = rest.partition("+")
+        data = decoded(encoded)
+        if len(data) != 33 or data[0] != 1 or cls(name, data[1:]).hint.hex() != hint:
+            raise BadNote(f"{text[:200]!r} is no public key of the note format")
+        return cls(name, data[1:])
+
+    @property
+    def hint(self) -> bytes:
+        return sha256(self.name.encode() + b"\n\x01" + self.data).digest()[:4]
+
+    def __str__(self) -> str:
+        encoded = base64.b64encode(b"\x01" + self.data).decode()
+        return f"{self.name}+{self.hint.hex()}+{encoded}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A note that the key which it names has signed."""
+
+    origin: str
+    size: int
+    root: bytes
+    at: datetime
+    epoch: int
+    key: Key
+    replaced: tuple[int, bytes] | None
+    text: str
+    signatures: tuple[tuple[str, bytes, bytes], ...]
+
+    @classmethod
+    def parse(cls, note: str, *, is_checked: bool = True) -> Checkpoint:
+        """Raises BadNote. Unless `is_checked`, the signature is left to whoever relies on it: it takes the longest."""
+        text, gap, tail = note.rpartition("\n\n")
+        if not gap or not tail.endswith("\n"):
+            raise BadNote("it has no signatures")
+        lines = text.split("\n")
+        signatures = []
+        for line in tail[:-1].split("\n"):
+            dash, name, encoded = ([*line.split(" "), "", ""])[:3]
+            data = decoded(encoded)
+            if dash != "\N{EM DASH}" or not name or len(data) < 5:
+                raise BadNote("a signature is not in the note format")
+            signatures.append((name, data[:4], data[4:]))
+        told = dict(line.partition(" ")[::2] for line in lines[3:])
+        try:
+            replaced_size, _, replaced_root = told.get("replaces", "").partition(" ")
+            found = cls(
+                origin=lines[0],
+                size=int(lines[1]),
+                root=decoded(lines[2]),
+                at=datetime.strptime(told["at"], TIME),  # noqa: DTZ007  # all are UTC, and compared with each other
+                epoch=int(told["epoch"]),
+                key=Key.parse(told["key"]),
+                replaced=(int(replaced_size), decoded(replaced_root)) if replaced_size else None,
+                text=text + "\n",
+                signatures=tuple(signatures),
+            )
+        except (IndexError, KeyError, ValueError) as problem:
+            raise BadNote("it lacks a line of a checkpoint") from problem
+        if found.size < 0 or len(found.root) != 32:
+            raise BadNote("its size or root is none")
+        if is_checked and not found.is_signed_by(found.key):
+            raise BadNote("the key that it names has not signed it")
+        return found
+
+    def is_signed_by(self, key: Key) -> bool:
+        for name, hint, signature in self.signatures:
+            if (name, hint) == (key.name, key.hint):
+                try:
+                    Ed25519PublicKey.from_public_bytes(key.data).verify(signature, self.text.encode())
+                except (InvalidSignature, ValueError):
+                    continue
+                return True
+        return False
+
+
+def vouched_for(checkpoints: Iterable[Checkpoint], pinned: Sequence[Key]) -> set[bytes]:
+    """The keys that are pinned, and those that are tied to them by notes which both have signed."""
+    every = list(checkpoints)
+    handovers = [found for found in every if len(found.signatures) > 1]
+    named = {found.key.data: found.key for found in every}
+    known = {key.data: key for key in pinned}
+    grows = True
+    while grows:
+        grows = False
+        for found in handovers:
+            signers = [key for key in {**named, **known}.values() if found.is_signed_by(key)]
+            if any(key.data in known for key in signers):
+                fresh = {key.data: key for key in signers if key.data not in known}
+                grows |= bool(fresh)
+                known |= fresh
+    return set(known)
+
+
+# What a log consists of
+
+
+@dataclass
+class Log:
+    """A log as it was read, before anything is compared. About 60 bytes an event."""
+
+    origin: str = ""
+    leaves: bytearray = field(default_factory=bytearray)
+    """Stored hashes by place; zeros where a place is empty."""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """The number of the event at each place; -1 where it is empty."""
+    ids: array[int] = field(default_factory=lambda: array("Q"))
+    """The random half of each event's id; 0 where there is no event."""
+    holes: set[int] = field(default_factory=set)
+    strays: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """Leaves that stand far off, or before the first: index, event number, hash."""
+    differing: dict[int, tuple[bytes, str]] = field(default_factory=dict)
+    """Places whose event hashes to something else: that hash, and the event's id."""
+    descents: list[int] = field(default_factory=list)
+    """Places with a smaller event number than the place before."""
+    unplaced: list[Unplaced] = field(default_factory=list)
+    notes: list[tuple[int, str, str]] = field(default_factory=list)
+    """Of checkpoints: size and root as stored beside the note, the note."""
+    nodes: list[tuple[int, int, str]] = field(default_factory=list)
+    """Stored inner hashes: level, index, hash."""
+    has_nodes: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True)
+class Unplaced:
+    """An event without a leaf."""
+
+    number: int
+    id: str
+    hash: bytes
+    is_pending: bool
+    waited: float
+    """Seconds that it was watched without getting a place."""
+
+
+class Reading:
+    """Takes in the records of a log, one by one, and looks at each by itself."""
+
+    def __init__(self, report: Report) -> None:
+        self.log = Log()
+        self.report = report
+        self._expected = 0
+        self._last_index: int | None = None
+        self._highest = (-1, "")
+        self._last_number = -1
+        self.erased_details = 0
+
+    def leaf(self, index: int, number: int, digest: bytes, event: dict[str, Any] | None, details: Any = None) -> None:
+        log = self.log
+        if index != self._expected and not self._is_possible(index, number, digest):
+            return
+        self._last_index = index
+        self._expected = index + 1
+        log.leaves += digest
+        log.numbers.append(number)
+        if number < self._last_number and len(log.descents) < MOST_FINDINGS:
+            log.descents.append(index)
+        self._last_number = number
+        if event is None:
+            log.ids.append(0)
+            self.report.add("deletion", f"The event number {number} is gone; its leaf at {index} is still there.")
+            return
+        self._event(index, number, digest, event)
+        if event.get("commitment") is not None or details is not None:
+            self.details(event, details)
+
+    def unplaced(self, event: dict[str, Any], *, is_pending: bool, waited: float, details: Any = None) -> None:
+        found = Unplaced(int(event["number"]), str(event["id"]), leaf_hash(event), is_pending, waited)
+        self.log.unplaced.append(found)
+        if event.get("commitment") is not None or details is not None:
+            self.details(event, details)
+
+    def details(self, event: dict[str, Any], details: Any) -> None:
+        """Compares what stands beside an event with its commitment; that it was erased is no finding."""
+        commitment = event.get("commitment")
+        if details is None:
+            self.erased_details += 1
+            return
+        try:
+            found = sha256(bytes.fromhex(details["salt"]) + str(details["text"]).encode()).hexdigest()
+        except (KeyError, TypeError, ValueError):
+            found = ""
+        if found != commitment:
+            self.report.add("edited_details", "The details are not those that the event commits to.", event.get("id"))
+
+    def _event(self, index: int, number: int, digest: bytes, event: dict[str, Any]) -> None:
+        log, id_ = self.log, str(event.get("id", ""))
+        try:
+            log.ids.append(int(id_[-17:].replace("-", ""), 16))
+        except (ValueError, OverflowError):
+            log.ids.append(0)
+        found = leaf_hash(event)
+        if found != digest or event.get("number") != number:
+            log.differing[index] = (found, id_)
+        at = str(event.get("at", ""))
+        highest, highest_at = self._highest
+        if number > highest:
+            if at < highest_at and self._apart(at, highest_at):
+                self.report.add(
+                    "clock_step_back", f"The event at {index} says {at}, the one numbered before it {highest_at}.", id_
+                )
+            self._highest = (number, at)
+        elif at > highest_at and self._apart(highest_at, at):
+            self.report.add(
+                "clock_step_back", f"The event at {index} says {at}, one numbered after it {highest_at}.", id_
+            )
+
+    @staticmethod
+    def _apart(earlier: str, later: str) -> bool:
+        try:
+            between = datetime.strptime(later, TIME) - datetime.strptime(earlier, TIME)  # noqa: DTZ007  # both are UTC
+        except ValueError:
+            return True
+        return between > CLOCK_TOLERANCE
+
+    def _is_possible(self, index: int, number: int, digest: bytes) -> bool:
+        """Whether a leaf can stand where it says, after places that are empty then."""
+        log = self.log
+        if index < self._expected:
+            if index == self._last_index:
+                self.report.add("duplicate", f"Two leaves stand at {index}; the second is of event number {number}.")
+            else:
+                log.strays.append((index, number, digest))
+            return False
+        if index - self._expected + len(log.holes) > MOST_HOLES:
+            log.strays.append((index, number, digest))
+            return False
+        for missing in range(self._expected, index):
+            log.holes.add(missing)
+            log.leaves += bytes(32)
+            log.numbers.append(-1)
+            log.ids.append(0)
+        return True
+
+
+class Comparing:
+    """Compares a log that was read with what was signed, and finds out what was done to it where they differ."""
+
+    def __init__(self, log: Log, report: Report, *, pinned: Sequence[Key]) -> None:
+        self.log = log
+        self.report = report
+        self.pinned = pinned
+        self.checkpoints: list[Checkpoint] = []
+        self.roots: dict[int, bytes] = {}
+        self.whole_size = 0
+        """Up to here the leaves are what was signed."""
+        self.used: set[int] = set()
+        """Numbers of events without a leaf that an explanation has accounted for."""
+        self.trials = MOST_TRIALS
+
+    def compare(self, anchors: Sequence[str] = ()) -> None:
+        """Fills in the report."""
+        self._look_for_duplicates()
+        self._read_checkpoints()
+        known = self._read_anchors(anchors)
+        is_whole = self._walk({checkpoint.size for checkpoint in known})
+        self._name_changed_bodies()
+        for index, number, _ in self.log.strays:
+            self.report.add("forged_index", f"The event number {number} says that it stands at {index}.")
+        if is_whole:
+            self._look_for_a_cut()
+        self._compare_with_anchors(known)
+        self._look_at_unplaced()
+        self.report.size = self.log.size
+        self.report.root = self.roots.get(self.log.size, b"").hex()
+
+    # What can be seen without the tree
+
+    def _look_for_duplicates(self) -> None:
+        log = self.log
+        for index, number in repeated(log.numbers, -1):
+            self.report.add("duplicate", f"The event number {number} stands at {index} and before.")
+        for index, _ in repeated(log.ids, 0):
+            self.report.add("duplicate", f"The event at {index} has the id of an earlier one.")
+
+    def _read_checkpoints(self) -> None:
+        for size, root, note in self.log.notes:
+            try:
+                found = Checkpoint.parse(note)
+            except BadNote as problem:
+                self.report.add("forged_checkpoint", f"The checkpoint of size {size} is not to be believed: {problem}.")
+                continue
+            if (found.size, found.root.hex()) != (size, root):
+                self.report.add(
+                    "forged_checkpoint",
+                    f"The checkpoint of size {size} was signed for size {found.size} or another root.",
+                )
+            self.checkpoints.append(found)
+        self.checkpoints.sort(key=lambda found: found.size)
+        self._look_at_keys()
+        before: Checkpoint | None = None
+        for found in self.checkpoints:
+            if before and found.origin != before.origin:
+                self.report.add("forged_checkpoint", f"The checkpoint of size {found.size} is of {found.origin}.")
+            if before and found.at + CLOCK_TOLERANCE < before.at:
+                self.report.add(
+                    "clock_step_back",
+                    f"The checkpoint of size {found.size} was signed before the one of {before.size}.",
+                )
+            if before and found.epoch != before.epoch and found.replaced is None:
+                self.report.add("forged_checkpoint", f"Epoch {found.epoch} begins at {found.size} without a record.")
+            if found.replaced:
+                self.report.add(
+                    "epoch",
+                    f"Epoch {found.epoch} begins at {found.size} ({found.at:%Y-%m-%d %H:%M} UTC); the log was known"
+                    f" up to {found.replaced[0]} before.",
+                )
+            before = found
+
+    def _look_at_keys(self) -> None:
+        pinned = list(self.pinned)
+        if not pinned and self.checkpoints:
+            pinned = [self.checkpoints[0].key]
+            self.report.notes.append(f"No key was pinned; the log itself says {pinned[0]}.")
+        known = vouched_for(self.checkpoints, pinned)
+        for found in self.checkpoints:
+            if found.key.data not in known:
+                known.add(found.key.data)
+                self.report.add("unknown_key", f"From size {found.size} on checkpoints are signed by {found.key}.")
+
+    def _read_anchors(self, notes: Sequence[str]) -> list[Checkpoint]:
+        """Checkpoints that were kept elsewhere. Their signatures are looked at where they decide something."""
+        found, unreadable = [], 0
+        for note in notes:
+            try:
+                found.append(Checkpoint.parse(note, is_checked=False))
+            except BadNote:
+                unreadable += 1
+        if unreadable:
+            self.report.notes.append(f"{unreadable} of the anchors are no signed checkpoints and were left out.")
+        return found
+
+    # The tree
+
+    def _walk(self, anchored: set[int]) -> bool:
+        """Whether the leaves lead to every signed root, as they are or after what was done to them was found out."""
+        log = self.log
+        good, marks = Tree(), sorted(anchored)
+        for number, checkpoint in enumerate(self.checkpoints):
+            if checkpoint.size > log.size:
+                break
+            while True:
+                tree = self._grow(good, checkpoint.size, marks)
+                if tree.root() == checkpoint.root and not self._holes(good.size, checkpoint.size):
+                    break
+                if self._is_later_signed(tree, number):
+                    self.report.add(
+                        "forged_checkpoint",
+                        f"The checkpoint of size {checkpoint.size} contradicts the leaves, and those after it do not.",
+                    )
+                    break
+                if not self._explain(good, checkpoint):
+                    self.whole_size = good.size
+                    return False
+            good = tree
+        if self._holes(good.size, log.size):
+            self._report_holes(good.size, log.size)
+            self.whole_size = good.size
+            return False
+        tree = self._grow(good, log.size, marks)
+        self._compare_nodes()
+        self.whole_size = tree.size
+        return True
+
+    def _grow(self, good: Tree, size: int, marks: Sequence[int]) -> Tree:
+        """The tree up to a size, noting the roots of marked sizes on the way."""
+        tree = good.copy()
+        view = memoryview(self.log.leaves)
+        for mark in marks[bisect_left(marks, good.size) : bisect_right(marks, size)]:
+            tree.extend(view[32 * tree.size : 32 * mark])
+            self.roots[mark] = tree.root()
+        tree.extend(view[32 * tree.size : 32 * size])
+        view.release()
+        self.roots[size] = tree.root()
+        return tree
+
+    def _is_later_signed(self, tree: Tree, number: int) -> bool:
+        """Whether the next checkpoint has the root that the leaves have, so that this one alone is wrong."""
+        if number + 1 >= len(self.checkpoints) or self.checkpoints[number + 1].size > self.log.size:
+            return False
+        following = self.checkpoints[number + 1]
+        ahead = tree.copy().extend(self.log.leaves[32 * tree.size : 32 * following.size])
+        return ahead.root() == following.root
+
+    def _holes(self, start: int, stop: int) -> list[int]:
+        return sorted(hole for hole in self.log.holes if start <= hole < stop)
+
+    def _explain(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Finds the one thing that was done between two checkpoints, names it, and undoes it in memory."""
+        explanations: Sequence[Callable[[Tree, Checkpoint], bool]]
+        if self._holes(good.size, checkpoint.size):
+            explanations = (self._was_moved_away, self._was_deleted_leaf, self._was_deleted_in_place)
+        else:
+            explanations = (
+                self._was_edited,
+                self._was_inserted,
+                self._was_reordered,
+                self._was_deleted_and_closed,
+                self._was_deleted_and_is_short,
+            )
+        if any(explanation(good, checkpoint) for explanation in explanations):
+            return True
+        if not self.report.findings or self.report.findings[-1].kind != "deletion":
+            self.report.add(
+                "rewrite",
+                f"Between {good.size} and {checkpoint.size} the log is not what was signed at"
+                f" {checkpoint.at:%Y-%m-%d %H:%M} UTC, by more than one change.",
+            )
+        return False
+
+    def _leads_there(self, good: Tree, leaves: bytes | bytearray, checkpoint: Checkpoint) -> bool:
+        count = checkpoint.size - good.size
+        self.trials -= count
+        return self.trials > 0 and good.copy().extend(leaves[: 32 * count]).root() == checkpoint.root
+
+    def _stretch(self, good: Tree, stop: int) -> bytearray:
+        return self.log.leaves[32 * good.size : 32 * stop]
+
+    def _was_edited(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Leaves were changed, and their events say what they were."""
+        log = self.log
+        differing = [index for index in log.differing if good.size <= index < checkpoint.size]
+        if not differing:
+            return False
+        choices: Iterable[tuple[bool, ...]] = product((True, False), repeat=len(differing))
+        if len(differing) > 8:
+            choices = [(True,) * len(differing)]
+        for choice in choices:
+            leaves = self._stretch(good, checkpoint.size)
+            changed = [index for index, is_changed in zip(differing, choice, strict=True) if is_changed]
+            for index in changed:
+                place = 32 * (index - good.size)
+                leaves[place : place + 32] = log.differing[index][0]
+            if self._leads_there(good, leaves, checkpoint):
+                for index in changed:
+                    digest, id_ = log.differing.pop(index)
+                    log.leaves[32 * index : 32 * index + 32] = digest
+                    self.report.add("edited_leaf", f"The leaf at {index} is not the one that was signed.", id_)
+                return True
+        return False
+
+    def _was_inserted(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Leaves were put in, and those after them moved up."""
+        log = self.log
+        for count in (1, 2, 3):
+            stop = checkpoint.size + count
+            if stop > log.size:
+                return False
+            leaves = self._stretch(good, stop)
+            for start in range(0, len(leaves) - 32 * count + 1, 32):
+                if self._leads_there(good, leaves[:start] + leaves[start + 32 * count :], checkpoint):
+                    first = good.size + start // 32
+                    for index in range(first, first + count):
+                        self.report.add(
+                            "insertion",
+                            f"The event number {log.numbers[index]} at {index} was not there when the log was signed.",
+                        )
+                    self._take_out(first, count)
+                    return True
+        return False
+
+    def _take_out(self, first: int, count: int) -> None:
+        log = self.log
+        del log.leaves[32 * first : 32 * (first + count)]
+        del log.numbers[first : first + count]
+        del log.ids[first : first + count]
+        log.differing = {
+            index - count if index >= first + count else index: found
+            for index, found in log.differing.items()
+            if not first <= index < first + count
+        }
+
+    def _was_reordered(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Two leaves changed their places, perhaps with one further on. An order of numbers that breaks tells where."""
+        log, stop = self.log, checkpoint.size
+        breaks = [place for index in log.descents for place in (index - 1, index)]
+        here = sorted({place for place in breaks if good.size <= place < stop})[:64]
+        there = sorted({place for place in breaks if place >= stop})[:64]
+        leaves = self._stretch(good, stop)
+        for one, other in [*combinations(here, 2), *product(here, there)]:
+            self._swap(leaves, good.size, one, other)
+            if self._leads_there(good, leaves, checkpoint):
+                for place, partner in ((one, other), (other, one)):
+                    self.report.add(
+                        "reordering",
+                        f"The event number {log.numbers[place]} stands at {place}; its place was {partner}.",
+                    )
+                self._swap(log.leaves, 0, one, other)
+                log.numbers[one], log.numbers[other] = log.numbers[other], log.numbers[one]
+                return True
+            leaves = self._stretch(good, stop)
+        ordered = sorted(range(good.size, stop), key=log.numbers.__getitem__)
+        if self._leads_there(good, b"".join(log.leaves[32 * index : 32 * index + 32] for index in ordered), checkpoint):
+            self.report.add("reordering", f"The events between {good.size} and {stop} stand in another order.")
+            log.leaves[32 * good.size : 32 * stop] = b"".join(
+                bytes(log.leaves[32 * index : 32 * index + 32]) for index in ordered
+            )
+            return True
+        return False
+
+    def _swap(self, leaves: bytearray, offset: int, one: int, other: int) -> None:
+        """Exchanges two places of a stretch that begins at `offset`; the second may lie behind its end."""
+        log, place = self.log, 32 * (one - offset)
+        mine = bytes(leaves[place : place + 32])
+        leaves[place : place + 32] = bytes(log.leaves[32 * other : 32 * other + 32])
+        if 32 * (other - offset) < len(leaves):
+            leaves[32 * (other - offset) : 32 * (other - offset) + 32] = mine
+
+    def _was_deleted_and_closed(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """A leaf was taken out and those after it moved down, but its event is still there."""
+        leaves = self._stretch(good, checkpoint.size - 1)
+        for event in self._candidates():
+            for start in range(0, len(leaves) + 1, 32):
+                if self._leads_there(good, leaves[:start] + event.hash + leaves[start:], checkpoint):
+                    index = good.size + start // 32
+                    self.used.add(event.number)
+                    self.report.add("deletion", f"The leaf at {index} was taken out and the gap closed.", event.id)
+                    self.log.leaves[32 * index : 32 * index] = event.hash
+                    self.log.numbers.insert(index, event.number)
+                    self.log.ids.insert(index, 0)
+                    return True
+        return False
+
+    def _was_deleted_and_is_short(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Nothing is left of it, but the log is shorter than it was. Says so; what follows cannot be compared."""
+        largest = self.checkpoints[-1].size
+        if self.log.size < largest:
+            self.report.add(
+                "deletion",
+                f"{largest - self.log.size} leaves are missing, the first between {good.size} and {checkpoint.size};"
+                " the gap was closed.",
+            )
+        return False
+
+    def _candidates(self) -> list[Unplaced]:
+        return [event for event in self.log.unplaced if event.number not in self.used][:20]
+
+    def _was_moved_away(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """The leaf of an empty place stands somewhere else."""
+        log, holes = self.log, self._holes(good.size, checkpoint.size)
+        last = [
+            (index, log.numbers[index], bytes(log.leaves[32 * index : 32 * index + 32]))
+            for index in range(max(checkpoint.size, log.size - 16), log.size)
+            if index not in log.holes
+        ]
+        if len(holes) != 1:
+            return False
+        for index, number, digest in [*log.strays, *last]:
+            if self._fits([(holes[0], digest)], good, checkpoint):
+                self.report.add(
+                    "forged_index",
+                    f"The event number {number} says that it stands at {index}; its place is {holes[0]}.",
+                )
+                if 0 <= index < log.size:
+                    del log.leaves[32 * index :], log.numbers[index:], log.ids[index:]
+                    log.holes = {hole for hole in log.holes if hole < index}
+                    self._drop_empty_end()
+                else:
+                    log.strays.remove((index, number, digest))
+                log.numbers[holes[0]] = number
+                return True
+        return False
+
+    def _drop_empty_end(self) -> None:
+        log = self.log
+        while log.size - 1 in log.holes:
+            log.holes.remove(log.size - 1)
+            del log.leaves[-32:], log.numbers[-1:], log.ids[-1:]
+
+    def _was_deleted_leaf(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        """Leaves were deleted; their events are still there and fit in."""
+        holes, events = self._holes(good.size, checkpoint.size), self._candidates()
+        if len(holes) == 1:
+            fillings = [[event] for event in events]
+        else:
+            fillings = [list(some) for some in combinations(events, len(holes))] if len(holes) <= len(events) else []
+        for filling in fillings:
+            if self._fits([(hole, event.hash) for hole, event in zip(holes, filling, strict=True)], good, checkpoint):
+                for hole, event in zip(holes, filling, strict=True):
+                    self.used.add(event.number)
+                    self.log.numbers[hole] = event.number
+                    self.report.add("deletion", f"The leaf at {hole} is gone; its event is still there.", event.id)
+                return True
+        return False
+
+    def _fits(self, filling: Sequence[tuple[int, bytes]], good: Tree, checkpoint: Checkpoint) -> bool:
+        leaves = self._stretch(good, checkpoint.size)
+        for index, digest in filling:
+            leaves[32 * (index - good.size) : 32 * (index - good.size) + 32] = digest
+        if not self._leads_there(good, leaves, checkpoint):
+            return False
+        self.log.leaves[32 * good.size : 32 * checkpoint.size] = leaves
+        self.log.holes -= {index for index, _ in filling}
+        return True
+
+    def _was_deleted_in_place(self, good: Tree, checkpoint: Checkpoint) -> bool:
+        self._report_holes(good.size, checkpoint.size)
+        return False
+
+    def _report_holes(self, start: int, stop: int) -> None:
+        for hole in self._holes(start, stop):
+            self.report.add("deletion", f"The leaf at {hole} is gone.")
+
+    def _compare_nodes(self) -> None:
+        """The inner hashes that the database keeps so that proofs read little."""
+        if not self.log.has_nodes:
+            return
+        wanted: dict[tuple[int, int], bytes] = {}
+        level, below = 0, bytes(self.log.leaves)
+        while len(below) >= 32 * 256:
+            level += 8
+            blocks = [below[start : start + 32 * 256] for start in range(0, len(below) - 32 * 256 + 1, 32 * 256)]
+            below = b"".join(Tree().extend(block).root() for block in blocks)
+            for index in range(len(blocks)):
+                wanted[level, index] = below[32 * index : 32 * index + 32]
+        for node_level, index, digest in self.log.nodes:
+            if wanted.pop((node_level, index), b"").hex() != digest:
+                self.report.add(
+                    "damaged_node", f"The stored hash {index} of level {node_level} is not that of its leaves."
+                )
+        for node_level, index in wanted:
+            self.report.add("damaged_node", f"The hash {index} of level {node_level} is not stored.")
+
+    # After the tree
+
+    def _name_changed_bodies(self) -> None:
+        """The leaf is what was signed, so it is the event that was changed."""
+        log = self.log
+        by_hash = {
+            bytes(log.leaves[32 * index : 32 * index + 32]): index for index in log.differing if index < log.size
+        }
+        for index, (digest, id_) in sorted(log.differing.items()):
+            if by_hash.get(digest, index) != index:
+                self.report.add("reordering", f"The event at {index} belongs to the leaf at {by_hash[digest]}.", id_)
+            else:
+                self.report.add("edited_body", f"The event at {index} is not what its leaf was made of.", id_)
+
+    def _look_for_a_cut(self) -> None:
+        if not self.checkpoints or self.checkpoints[-1].size <= self.log.size:
+            return
+        last = self.checkpoints[-1]
+        self.report.add(
+            "cut_tail",
+            f"The log ends at {self.log.size}; {last.size - self.log.size} events after it were signed at"
+            f" {last.at:%Y-%m-%d %H:%M} UTC.",
+        )
+        for event in self.log.unplaced:
+            if not event.is_pending:
+                self.used.add(event.number)
+
+    def _compare_with_anchors(self, known: Sequence[Checkpoint]) -> None:
+        origin = self.checkpoints[-1].origin if self.checkpoints else self.log.origin
+        signed_size = max((found.size for found in self.checkpoints), default=0)
+        confirming: list[Checkpoint] = []
+        contradicting: list[Checkpoint] = []
+        beyond: list[Checkpoint] = []
+        for anchor in known:
+            later = next((each for each in self.checkpoints if each.epoch > anchor.epoch and each.replaced), None)
+            if later and later.replaced and anchor.size >= later.size:
+                if anchor.size > later.replaced[0]:
+                    beyond.append(anchor)
+            elif anchor.origin != origin:
+                contradicting.append(anchor)
+            elif anchor.size > max(self.log.size, signed_size):
+                beyond.append(anchor)
+            elif anchor.size <= self.whole_size:
+                (confirming if self.roots[anchor.size] == anchor.root else contradicting).append(anchor)
+        for anchor in sorted(confirming, key=lambda each: -each.size):
+            if anchor.is_signed_by(anchor.key):
+                self.report.anchored_size = anchor.size
+                break
+        if false := next((each for each in contradicting if each.is_signed_by(each.key)), None):
+            if false.origin != origin:
+                what = f"is of the log {false.origin}, and this one is {origin or 'not signed'}"
+            else:
+                what = f"knows another root for size {false.size}"
+            self.report.add(
+                "rewrite",
+                f"An anchor of {false.at:%Y-%m-%d %H:%M} UTC {what}: the log was written anew, and signed again.",
+            )
+        signed_beyond = [each for each in beyond if each.is_signed_by(each.key)]
+        if signed_beyond:
+            largest = max(signed_beyond, key=lambda each: each.size)
+            self.report.add(
+                "restored_backup",
+                f"The size regressed from {largest.size} to {self.log.size}: an anchor of"
+                f" {largest.at:%Y-%m-%d %H:%M} UTC knew more.",
+            )
+
+    def _look_at_unplaced(self) -> None:
+        for event in self.log.unplaced:
+            if event.number in self.used:
+                continue
+            if not event.is_pending and self.whole_size < self.log.size:
+                continue  # what was taken out of the middle has been reported
+            if not event.is_pending:
+                self.report.add(
+                    "insertion", "The event has no place and waits for none: it was written past the log.", event.id
+                )
+            elif event.waited > BACKLOG_SECONDS:
+                self.report.add(
+                    "backlog", f"The event has waited more than {event.waited:.0f} s for its place.", event.id
+                )
+
+
+def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
+    """Places whose value stands before them already. Sorted, because a set would take a hundred bytes a value."""
+    in_order = sorted(values)
+    twice = {value for value, following in pairwise(in_order) if value == following} - {nothing}
+    if not twice:
+        return
+    seen = set()
+    for index, value in enumerate(values):
+        if value in twice:
+            if value in seen:
+                yield index, value
+            seen.add(value)
+
+
+# Files
+
+
+def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
+    """A whole log as it was exported, or events with their proofs, one a line. Raises CannotRead."""
+    records = enumerate(lines, 1)
+    head = parsed(*next(records, (1, "")))
+    if head.get("format") == EVENT_FORMAT:
+        following = (parsed(number, line) for number, line in records)
+        return verify_selection(chain([head], following), anchors=anchors, pinned=pinned)
+    if head.get("format") != LOG_FORMAT:
+        raise CannotRead("The file does not begin like a log of memadmin.")
+    report = Report()
+    reading = Reading(report)
+    reading.log.origin = str(head.get("origin", ""))
+    ended: dict[str, Any] | None = None
+    for number, line in records:
+        record = parsed(number, line)
+        try:
+            if "index" in record:
+                reading.leaf(
+                    record["index"],
+                    record["number"],
+                    hash_of(record["leaf"]),
+                    record["event"],
+                    record.get("details"),
+                )
+            elif "checkpoint" in record:
+                found = record["checkpoint"]
+                reading.log.notes.append((int(found["size"]), str(found["root"]), str(found["note"])))
+            elif "waiting" in record:
+                waited = float(record["waiting"]["seconds"])
+                is_pending = bool(record["waiting"]["is_pending"])
+                reading.unplaced(record["event"], is_pending=is_pending, waited=waited, details=record.get("details"))
+            elif "end" in record:
+                ended = record["end"]
+        except (KeyError, TypeError, ValueError) as problem:
+            report.add("unreadable", f"Line {number} is not in the format of a log: {problem!r}.")
+    if ended is None:
+        report.add("incomplete_file", "The file has no last line: it was not written or copied to its end.")
+    if reading.erased_details:
+        report.notes.append(f"Details of {reading.erased_details} events were erased, or are not in the export.")
+    Comparing(reading.log, report, pinned=pinned).compare(anchors)
+    return report
+
+
+def parsed(number: int, line: str | bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise CannotRead(f"Line {number} of the file is no JSON object.")
+    return found
+
+
+def hash_of(text: str) -> bytes:
+    data = bytes.fromhex(text)
+    if len(data) != 32:
+        raise ValueError("a hash has 64 digits")
+    return data
+
+
+def verify_selection(
+    records: Iterable[dict[str, Any]], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()
+) -> Report:
+    """Events with a proof each. That none was left out cannot be seen from a selection."""
+    report, proving = Report(), Proving(anchors, pinned)
+    waiting = 0
+    for record in records:
+        if record.get("checkpoint") is None:
+            waiting += 1
+        else:
+            proving.prove(record, report)
+    proving.conclude(report)
+    report.notes.append(f"This is a selection of {proving.count} events: whether others belong to it cannot be seen.")
+    if waiting:
+        report.notes.append(f"{waiting} events had no signed place yet when they were exported.")
+    return report
+
+
+def verify_event(proof: dict[str, Any], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
+    """One event with its proof."""
+    report, proving = Report(), Proving(anchors, pinned)
+    proving.prove(proof, report)
+    proving.conclude(report)
+    return report
+
+
+class Proving:
+    """Checks events against the checkpoints that their proofs bring along, each of which is looked at once."""
+
+    def __init__(self, anchors: Sequence[str], pinned: Sequence[Key]) -> None:
+        self.anchors = anchors
+        self.pinned = pinned
+        self.count = 0
+        self.checkpoints: dict[str, Checkpoint] = {}
+        self._refused: dict[str, BadNote] = {}
+
+    def prove(self, proof: dict[str, Any], report: Report) -> None:
+        event = proof.get("event")
+        id_ = event.get("id") if isinstance(event, dict) else None
+        self.count += 1
+        try:
+            checkpoint = self._checkpoint(str(proof["checkpoint"]))
+            path = [hash_of(step) for step in proof["path"]]
+            root = root_by_inclusion(int(proof["index"]), checkpoint.size, leaf_hash(proof["event"]), path)
+        except BadNote as problem:
+            report.add("forged_checkpoint", f"The checkpoint of the proof is not to be believed: {problem}.", id_)
+            return
+        except (KeyError, TypeError, ValueError):
+            report.add("unreadable", "The proof lacks its event, index, path or checkpoint.", id_)
+            return
+        if root != checkpoint.root:
+            report.add(
+                "bad_proof", f"The event does not lead to the root that was signed for size {checkpoint.size}.", id_
+            )
+        if proof.get("details") is not None:
+            Reading(report).details(proof["event"], proof["details"])
+
+    def _checkpoint(self, note: str) -> Checkpoint:
+        if note in self._refused:
+            raise self._refused[note]
+        if note not in self.checkpoints:
+            try:
+                self.checkpoints[note] = Checkpoint.parse(note)
+            except BadNote as problem:
+                self._refused[note] = problem
+                raise
+        return self.checkpoints[note]
+
+    def conclude(self, report: Report) -> None:
+        """Who has signed, and what anchors say."""
+        found = sorted(self.checkpoints.values(), key=lambda each: each.size)
+        if not found:
+            return
+        report.size, report.root = found[-1].size, found[-1].root.hex()
+        if not self.pinned:
+            report.notes.append(f"No key was pinned; the proof itself says {found[-1].key}.")
+        known = vouched_for(found, self.pinned or [each.key for each in found])
+        for each in found:
+            if each.key.data not in known:
+                report.add("unknown_key", f"The checkpoint of size {each.size} is signed by {each.key}.")
+            compare_checkpoint(each, report, self.anchors)
+        if self.anchors and not report.anchored_size:
+            report.notes.append(f"No anchor knows size {found[-1].size}: ask for a proof against one that is anchored.")
+
+
+def compare_checkpoint(ours: Checkpoint, report: Report, anchors: Sequence[str]) -> None:
+    """Whether an anchor knows this checkpoint, or another root for its size."""
+    for note in anchors:
+        try:
+            known = Checkpoint.parse(note, is_checked=False)
+        except BadNote:
+            continue
+        if (known.origin, known.epoch, known.size) != (ours.origin, ours.epoch, ours.size):
+            continue
+        if known.is_signed_by(known.key):
+            if known.root == ours.root:
+                report.anchored_size = max(report.anchored_size, ours.size)
+            else:
+                report.add("rewrite", f"An anchor knows another root for size {ours.size}.")
+
+
+def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> Report:
+    """Two checkpoints: whether the later log begins with the earlier one."""
+    report = Report()
+    try:
+        old, new = Checkpoint.parse(str(proof["old"])), Checkpoint.parse(str(proof["new"]))
+        path = [hash_of(step) for step in proof["path"]]
+    except (BadNote, KeyError, TypeError, ValueError) as problem:
+        raise CannotRead(f"The proof cannot be read: {problem}.") from problem
+    report.size, report.root = new.size, new.root.hex()
+    if not consistency_holds(old.size, old.root, new.size, new.root, path):
+        report.add("rewrite", f"The log of size {new.size} does not begin with the one of size {old.size}.")
+    known = vouched_for([old, new], pinned or [old.key])
+    for found in (old, new):
+        if found.key.data not in known:
+            report.add("unknown_key", f"The checkpoint of size {found.size} is signed by {found.key}.")
+    return report
+
+
+def notes_in(text: str) -> list[str]:
+    """The notes of a file: one note, or JSON Lines with a note each; what a crash left half written is passed over."""
+    if not text.lstrip().startswith("{"):
+        return [text]
+    notes = []
+    for line in text.splitlines():
+        try:
+            notes.append(str(json.loads(line)["note"]))
+        except (KeyError, TypeError, ValueError):
+            continue
+    return notes
+
+
+# Databases
+
+EVENT = """json_build_object(
+    'v', 1, 'number', event.number, 'id', event.id, 'type', event.type,
+    'at', to_char(event.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    'actor_kind', event.actor_kind, 'actor', event.actor_ref, 'role', event.role_ref,
+    'object_kind', event.object_kind, 'object', event.object_ref, 'subject', event.subject_ref,
+    'shown', (SELECT coalesce(json_agg(one ORDER BY one::text COLLATE "C"), '[]') FROM unnest(event.shown) AS one),
+    'outcome', event.outcome, 'reason', event.reason_code, 'counters', event.counters, 'cause', event.cause,
+    'commitment', encode(event.commitment, 'hex')
+)::text"""
+DETAILS = """(
+    SELECT json_build_object('salt', encode(detail.salt, 'hex'), 'text', detail.details)::text
+    FROM audit_detail AS detail WHERE detail.event_id = event.id
+)"""
+EVENTS = "SELECT event.number, {event}, {details} FROM audit_event AS event WHERE event.number = ANY(%s)"
+UNPLACED = """
+SELECT event.number, pending.number IS NOT NULL, clock_timestamp() - event.at > interval '{seconds} seconds'
+FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
+WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = event.number)
+ORDER BY 1
+"""
+STILL_UNPLACED = """
+SELECT number FROM unnest(%s::bigint[]) AS number
+WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = number)
+"""
+BATCH = 2000
+
+
+def verify_database(
+    connect: Callable[[], Any],
+    *,
+    anchors: Sequence[str] = (),
+    pinned: Sequence[Key] = (),
+    wait: Callable[[float], None] = time.sleep,
+) -> Report:
+    """The log in a database, as it is at one moment. `connect` gives a new psycopg connection.
+
+    A read-only role needs SELECT on the audit tables; without it on audit_detail, details are not compared.
+    """
+    report = Report()
+    reading = Reading(report)
+    with connect() as connection:
+        connection.rollback()
+        connection.isolation_level = 3  # REPEATABLE READ
+        connection.read_only = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT has_table_privilege('audit_detail', 'SELECT')")
+            may_read_details = cursor.fetchone()[0]
+            details = DETAILS if may_read_details else "NULL"
+            query = EVENTS.format(event=EVENT, details=details)
+            cursor.execute("SELECT size, encode(root, 'hex'), note FROM audit_checkpoint ORDER BY size")
+            reading.log.notes += cursor.fetchall()
+            cursor.execute("SELECT level, index, encode(hash, 'hex') FROM audit_node")
+            reading.log.nodes += cursor.fetchall()
+            reading.log.has_nodes = True
+            cursor.execute(UNPLACED.format(seconds=BACKLOG_SECONDS))
+            unplaced = cursor.fetchall()
+        with connection.cursor(name="leaves") as leaves, connection.cursor() as events:
+            leaves.itersize = BATCH
+            leaves.execute("SELECT index, event_number, hash FROM audit_leaf ORDER BY index, event_number")
+            while batch := leaves.fetchmany(BATCH):
+                bodies = bodies_of(events, query, [number for _, number, _ in batch], report)
+                for index, number, digest in batch:
+                    event, beside = bodies.get(number, (None, None))
+                    reading.leaf(index, number, bytes(digest), event, beside if may_read_details else None)
+            bodies = bodies_of(events, query, [number for number, _, _ in unplaced[:MOST_FINDINGS]], report)
+        connection.rollback()
+        waited = watched(connection, [number for number, _, is_old in unplaced if is_old], wait)
+    for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
+        event, beside = bodies[number]
+        # What got its place a moment later was only under way; what is not even queued gets none.
+        reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
+    if not may_read_details:
+        report.notes.append("This role may not read the details beside the events; they were not compared.")
+    elif reading.erased_details:
+        report.notes.append(f"Details of {reading.erased_details} events were erased.")
+    Comparing(reading.log, report, pinned=pinned).compare(anchors)
+    return report
+
+
+def bodies_of(
+    cursor: Any, query: str, numbers: Sequence[int], report: Report
+) -> dict[int, tuple[dict[str, Any], dict[str, Any] | None]]:
+    cursor.execute(query, [list(numbers)])
+    found: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
+    for number, event, details in cursor:
+        if number in found:
+            report.add("duplicate", f"There are two events with the number {number}.")
+        found[number] = (json.loads(event), json.loads(details) if details else None)
+    return found
+
+
+def watched(connection: Any, numbers: Sequence[int], wait: Callable[[float], None]) -> dict[int, float]:
+    """Events that still have no place after some seconds, and how many those were.
+
+    An event may be old and have been committed just now, so its age alone says nothing.
+    """
+    if not numbers:
+        return {}
+    still, passed, step = list(numbers), 0.0, 0.5
+    while still and passed <= BACKLOG_SECONDS:
+        wait(step)
+        passed += step
+        with connection.cursor() as cursor:
+            cursor.execute(STILL_UNPLACED, [still])
+            still = [number for (number,) in cursor.fetchall()]
+        connection.rollback()
+    return dict.fromkeys(still, passed)
+
+
+# The command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").split("\n")[0], formatter_class=argparse.RawDescriptionHelpFormatter, epilog=__doc__
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, help="an export (.jsonl, may be gzipped) or the proof of an event"
+    )
+    parser.add_argument("--dsn", help="a PostgreSQL connection string, instead of a file")
+    parser.add_argument("--anchors", action="append", type=Path, default=[], help="checkpoints kept elsewhere")
+    parser.add_argument("--key", action="append", default=[], help="a public key that must have signed")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    given = parser.parse_args(arguments)
+    if (given.file is None) == (given.dsn is None):
+        parser.error("give a file, or --dsn")
+    try:
+        pinned = [Key.parse(text) for text in given.key]
+        anchors = [note for path in given.anchors for note in notes_in(path.read_text(encoding="utf-8"))]
+        report = verify_dsn(given.dsn, anchors, pinned) if given.dsn else verify_file(given.file, anchors, pinned)
+    except (CannotRead, BadNote, OSError, UnicodeDecodeError) as problem:
+        sys.stderr.write(f"verifier: {problem}\n")
+        return 2
+    sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else told(report))
+    return 1 if report.verdict == "broken" else 0
+
+
+def verify_dsn(dsn: str, anchors: Sequence[str], pinned: Sequence[Key]) -> Report:
+    try:
+        import psycopg
+    except ImportError as missing:
+        raise CannotRead("A database needs the package psycopg.") from missing
+    try:
+        return verify_database(lambda: psycopg.connect(dsn), anchors=anchors, pinned=pinned)
+    except psycopg.Error as problem:
+        raise CannotRead(f"The database cannot be read: {str(problem).splitlines()[0]}") from problem
+
+
+def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Report:
+    with path.open("rb") as raw:
+        is_compressed = raw.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if is_compressed else path.open("rb") as file:
+        # The proof of one event is written over many lines; everything else has an object on its first.
+        if file.readline().rstrip().endswith(b"}"):
+            file.seek(0)
+            return verify_export(file, anchors=anchors, pinned=pinned)
+        file.seek(0)
+        try:
+            proof = json.loads(file.read())
+        except ValueError as problem:
+            raise CannotRead(f"{path} is neither an export nor the proof of an event.") from problem
+    if isinstance(proof, dict) and proof.get("format") == EVENT_FORMAT:
+        return verify_event(proof, anchors=anchors, pinned=pinned)
+    if isinstance(proof, dict) and proof.get("format") == CONSISTENCY_FORMAT:
+        return verify_consistency(proof, pinned=pinned)
+    raise CannotRead(f"{path} is neither an export nor the proof of an event.")
+
+
+def told(report: Report) -> str:
+    verdicts = {
+        "ok": "OK: nothing contradicts the log, and an anchor confirms it",
+        "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; whoever owns the database"
+        " and the key could have written it anew",
+        "broken": "BROKEN: the log is not what was signed",
+    }
+    lines = [verdicts[report.verdict] + f". Size {report.size:,}, root {report.root}."]
+    if report.anchored_size:
+        lines.append(f"Anchored up to {report.anchored_size:,}.")
+    for finding in report.findings:
+        event = f" [event {finding.event}]" if finding.event else ""
+        lines.append(f"  {finding.kind}: {finding.detail}{event}")
+    if report.more:
+        lines.append(f"  … and {report.more:,} more.")
+    return "\n".join(lines + report.notes) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

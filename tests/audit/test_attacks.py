@@ -1,0 +1,483 @@
+"""What can be done to a log, and what the verifier calls it: in the database, and in the file of an export.
+
+Each attack is done to a log of its own by whoever owns the tables, and the verifier has to give it its name and nothing
+else that would send a reader somewhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event as Flag
+
+import pytest
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from memadmin import audit
+from memadmin.audit import anchors, checkpoints, keys, verification, verifier, whole_log
+from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
+from memadmin.audit.sequencer import Sequencer
+from memadmin.audit.verifier import Report, notes_in
+from tests.audit.events import TRIED, another_connection, as_owner, insert_event, record_events, write_events
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
+
+SIZE = 70
+"""Of the log: seven checkpoints, each over ten more events."""
+
+
+@pytest.fixture
+def log(empty_log: None, settings: Settings, tmp_path: Path) -> Iterator[Path]:
+    """A log that is signed every ten events, up to its end, and anchored there; gives the anchor's file."""
+    settings.ANCHOR_PATH = tmp_path / "anchor.jsonl"
+    for _ in range(SIZE // 10):
+        write_events(9)
+        with transaction.atomic():
+            audit.record(TRIED, details={"reason": "they asked for it"})
+        Sequencer().finish()
+        anchors.publish()
+    yield settings.ANCHOR_PATH
+    as_owner(
+        "ALTER TABLE audit_leaf DROP CONSTRAINT IF EXISTS audit_leaf_index",
+        "ALTER TABLE audit_leaf ADD CONSTRAINT audit_leaf_index CHECK (index >= 0) NOT VALID",
+    )
+
+
+def without_waiting(seconds: float) -> None:
+    """Nothing happens meanwhile, so there is nothing to wait for."""
+
+
+def verify() -> Report:
+    return verification.verify(wait=without_waiting)
+
+
+def verify_export(anchor: Path | None) -> Report:
+    kept = notes_in(anchor.read_text()) if anchor else []
+    return verifier.verify_export(list(whole_log.as_json_lines(with_details=True)), anchors=kept)
+
+
+def kinds(report: Report) -> set[str]:
+    return {finding.kind for finding in report.findings}
+
+
+def number_at(index: int) -> str:
+    return f"(SELECT event_number FROM audit_leaf WHERE index = {index})"
+
+
+DELETE_EVENT_AT_17 = f"DELETE FROM audit_event WHERE number = {number_at(17)}"
+DELETE_LEAF_AT_17 = "DELETE FROM audit_leaf WHERE index = 17"
+CLOSE_GAP_AT_17 = (
+    # In two steps, else the rows would collide on their way.
+    "UPDATE audit_leaf SET index = index + 1000 WHERE index > 17",
+    "UPDATE audit_leaf SET index = index - 1001 WHERE index > 1000",
+)
+MAKE_ROOM_AT_17 = (
+    "UPDATE audit_leaf SET index = index + 1000 WHERE index >= 17",
+    "UPDATE audit_leaf SET index = index - 999 WHERE index > 1000",
+)
+INSERT_EVENT = (
+    "INSERT INTO audit_event (id, type, at, actor_kind, actor_ref, role_ref)"
+    " SELECT memadmin_uuid7(), type, at, actor_kind, actor_ref, role_ref FROM audit_event"
+    f" WHERE number = {number_at(17)}"
+)
+NEWEST = "(SELECT max(number) FROM audit_event)"
+
+
+def swap(one: int, other: int, columns: str = "event_number, hash") -> tuple[str, ...]:
+    """Exchanges what two leaves hold; through a number that no event has, because numbers are unique."""
+    named = columns.split(", ")
+    values = ", ".join(f"{column} = was.{column}" for column in named)
+    return (
+        "CREATE TEMP TABLE was ON COMMIT DROP AS SELECT * FROM audit_leaf",
+        f"UPDATE audit_leaf SET event_number = -index WHERE index IN ({one}, {other})",
+        f"UPDATE audit_leaf SET {values} FROM was WHERE audit_leaf.index = {other} AND was.index = {one}",
+        f"UPDATE audit_leaf SET {values} FROM was WHERE audit_leaf.index = {one} AND was.index = {other}",
+    )
+
+
+ATTACKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "an event is changed": (
+        "edited_body",
+        (f"UPDATE audit_event SET outcome = 'denied' WHERE number = {number_at(17)}",),
+    ),
+    "somebody else is named": (
+        "edited_body",
+        (f"UPDATE audit_event SET actor_ref = gen_random_uuid() WHERE number = {number_at(17)}",),
+    ),
+    "events of three stretches are changed": (
+        "edited_body",
+        (
+            "UPDATE audit_event SET at = at + interval '1 millisecond' WHERE number IN"
+            " (SELECT event_number FROM audit_leaf WHERE index IN (3, 17, 18, 55))",
+        ),
+    ),
+    "a leaf is changed": ("edited_leaf", ("UPDATE audit_leaf SET hash = sha256('x') WHERE index = 17",)),
+    "some leaves are changed": (
+        "edited_leaf",
+        ("UPDATE audit_leaf SET hash = sha256('x') WHERE index IN (3, 17, 18)",),
+    ),
+    "details are changed": (
+        "edited_details",
+        (
+            """UPDATE audit_detail SET details = '{"reason":"no reason"}'"""
+            f" WHERE event_id = (SELECT id FROM audit_event WHERE number = {number_at(19)})",
+        ),
+    ),
+    "an event is deleted": ("deletion", (DELETE_EVENT_AT_17,)),
+    "a leaf is deleted": ("deletion", (DELETE_LEAF_AT_17,)),
+    "some leaves are deleted": ("deletion", ("DELETE FROM audit_leaf WHERE index IN (17, 18, 42)",)),
+    "an event is deleted with its leaf": ("deletion", (DELETE_EVENT_AT_17, DELETE_LEAF_AT_17)),
+    "some events are deleted with their leaves": (
+        "deletion",
+        (
+            "DELETE FROM audit_event WHERE number IN"
+            " (SELECT event_number FROM audit_leaf WHERE index BETWEEN 15 AND 25)",
+            "DELETE FROM audit_leaf WHERE index BETWEEN 15 AND 25",
+        ),
+    ),
+    "a leaf is deleted and the gap closed": ("deletion", (DELETE_LEAF_AT_17, *CLOSE_GAP_AT_17)),
+    "an event is deleted with its leaf and the gap closed": (
+        "deletion",
+        (DELETE_EVENT_AT_17, DELETE_LEAF_AT_17, *CLOSE_GAP_AT_17),
+    ),
+    "the end is cut off": (
+        "cut_tail",
+        (
+            "DELETE FROM audit_event WHERE number IN (SELECT event_number FROM audit_leaf WHERE index >= 66)",
+            "DELETE FROM audit_leaf WHERE index >= 66",
+        ),
+    ),
+    "the leaves at the end are cut off": ("cut_tail", ("DELETE FROM audit_leaf WHERE index >= 66",)),
+    "an event is put in and what follows moved up": (
+        "insertion",
+        (
+            INSERT_EVENT,
+            *MAKE_ROOM_AT_17,
+            f"INSERT INTO audit_leaf (index, event_number, hash) SELECT 17, {NEWEST}, sha256('x')",
+        ),
+    ),
+    "an event is put in without a place": ("insertion", (INSERT_EVENT,)),
+    "neighbours change places": ("reordering", swap(16, 17)),
+    "events change places over a checkpoint": ("reordering", swap(17, 44)),
+    "leaves are given to each other's events": ("reordering", swap(12, 17, "event_number")),
+    "a leaf stands there twice": (
+        "duplicate",
+        (
+            "ALTER TABLE audit_leaf DROP CONSTRAINT audit_leaf_event_number_key",
+            f"INSERT INTO audit_leaf SELECT {SIZE}, event_number, hash FROM audit_leaf WHERE index = 17",
+        ),
+    ),
+    "a place is given twice": (
+        "duplicate",
+        (
+            "ALTER TABLE audit_leaf DROP CONSTRAINT audit_leaf_pkey",
+            INSERT_EVENT,
+            f"INSERT INTO audit_leaf SELECT 17, {NEWEST}, hash FROM audit_leaf WHERE index = 17",
+        ),
+    ),
+    "a leaf says that it stands far away": (
+        "forged_index",
+        ("UPDATE audit_leaf SET index = 1000000 WHERE index = 17",),
+    ),
+    "a leaf says that it stands at the end": (
+        "forged_index",
+        (f"UPDATE audit_leaf SET index = {SIZE} WHERE index = 17",),
+    ),
+    "a leaf says that it stands before the first": (
+        "forged_index",
+        (
+            "ALTER TABLE audit_leaf DROP CONSTRAINT audit_leaf_index",
+            "UPDATE audit_leaf SET index = -5 WHERE index = 17",
+        ),
+    ),
+    "a checkpoint gets another root": (
+        "forged_checkpoint",
+        ("UPDATE audit_checkpoint SET root = sha256('x') WHERE size = 30",),
+    ),
+    "a note is changed": (
+        "forged_checkpoint",
+        ("UPDATE audit_checkpoint SET note = replace(note, 'epoch 1', 'epoch 2') WHERE size = 30",),
+    ),
+    "a key signs that nobody signed in": ("unknown_key", ()),
+}
+
+
+class TestAHealthyLog:
+    def test_gives_no_finding(self, log: Path) -> None:
+        for report in (verify(), verify_export(log)):
+            assert (report.verdict, report.findings, report.size) == ("ok", [], SIZE)
+            assert report.anchored_size == SIZE
+            assert report.root == bytes(AuditCheckpoint.objects.get(size=SIZE).root).hex()
+
+    def test_is_not_said_to_be_proved_where_nobody_outside_knows_it(self, settings: Settings) -> None:
+        settings.ANCHOR_PATH = None
+        assert verify().verdict == verify_export(None).verdict == "unanchored"
+
+    def test_gives_none_with_newer_events_of_every_state(self, log: Path) -> None:
+        record_events(3)
+        Sequencer().step()
+        record_events(2)
+        for report in (verify(), verify_export(log)):
+            assert (report.verdict, report.findings, report.size) == ("ok", [], SIZE + 3)
+
+    def test_gives_none_when_details_were_erased(self, log: Path) -> None:
+        as_owner("DELETE FROM audit_detail")
+        assert verify().verdict == "ok"
+        assert verify_export(log).verdict == "ok"
+
+    def test_gives_none_while_it_is_written(self, log: Path) -> None:
+        """Writers, some of them slow and some of them giving up, a sequencer, and the verifier again and again."""
+        stop = Flag()
+
+        def write(seed: int) -> None:
+            with another_connection() as beside:
+                while not stop.is_set():
+                    insert_event(beside)
+                    stop.wait(seed * 0.01)
+                    if seed == 2:
+                        beside.rollback()
+                    else:
+                        beside.commit()
+
+        with another_connection():
+            pass
+        with ThreadPoolExecutor(5) as threads:
+            sequencing = threads.submit(Sequencer().run, stop)
+            writing = [threads.submit(write, seed) for seed in range(4)]
+            try:
+                reports = [verify() for _ in range(5)] + [verify_export(log) for _ in range(2)]
+            finally:
+                stop.set()
+            for each in (sequencing, *writing):
+                each.result()
+        assert [report.findings for report in reports] == [[]] * 7
+        assert reports[0].size < reports[4].size < AuditLeaf.objects.count()
+
+    def test_keeps_each_verdict(self) -> None:
+        verify()
+        kept = AuditVerdict.objects.get()
+        assert (kept.verdict, kept.size, kept.findings) == ("ok", SIZE, [])
+        assert kept.root is not None
+        assert bytes(kept.root) == bytes(AuditCheckpoint.objects.get(size=SIZE).root)
+
+
+@pytest.fixture
+def constraints() -> Iterator[None]:
+    """Puts back what some attacks take away, once the tables are empty."""
+    yield
+    as_owner(
+        "TRUNCATE audit_leaf",
+        "ALTER TABLE audit_leaf DROP CONSTRAINT IF EXISTS audit_leaf_pkey",
+        "ALTER TABLE audit_leaf ADD PRIMARY KEY (index)",
+        "ALTER TABLE audit_leaf DROP CONSTRAINT IF EXISTS audit_leaf_event_number_key",
+        "ALTER TABLE audit_leaf ADD CONSTRAINT audit_leaf_event_number_key UNIQUE (event_number)",
+    )
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_attack_is_named(attack: str, log: Path, settings: Settings, constraints: None) -> None:
+    kind, statements = ATTACKS[attack]
+    as_owner(*statements)
+    if kind == "unknown_key":
+        settings.SIGNING_KEY = bytes(32)
+        record_events(1)
+        Sequencer().finish()
+    for report in (verify(), verify_export(log)):
+        assert report.verdict == "broken"
+        assert kinds(report) == {kind}, report.findings
+        # Also without the anchors: what was signed is enough to see it.
+    assert kinds(verify_export(None)) == {kind}
+
+
+@pytest.mark.parametrize("index", [0, 9, 10, 17, 69])
+def test_the_event_that_was_changed_is_named(index: int) -> None:
+    number = AuditLeaf.objects.get(index=index).event_number
+    as_owner(f"UPDATE audit_event SET outcome = 'failed' WHERE number = {number}")
+    (finding,) = verify().findings
+    assert (finding.kind, finding.event) == ("edited_body", str(AuditEvent.objects.get(number=number).id))
+
+
+def test_a_changed_event_is_seen_before_it_is_signed() -> None:
+    record_events(1)
+    Sequencer().step()
+    as_owner(f"UPDATE audit_event SET outcome = 'failed' WHERE number = {NEWEST}")
+    assert kinds(verify()) == {"edited_body"}
+
+
+def test_a_clock_that_went_back_is_named(log: Path) -> None:
+    """Nothing is wrong with the tree: the server's clock was put back while events were written."""
+    as_owner(
+        INSERT_EVENT,
+        f"UPDATE audit_event SET at = at - interval '1 hour' WHERE number = {NEWEST}",
+        f"INSERT INTO audit_pending VALUES ({NEWEST})",
+    )
+    Sequencer().finish()
+    for report in (verify(), verify_export(log)):
+        assert kinds(report) == {"clock_step_back"}
+    assert len(report.findings) == 1
+
+
+def test_a_transaction_that_took_long_is_no_clock_that_went_back(log: Path) -> None:
+    with another_connection() as slow:
+        number = insert_event(slow)
+        record_events(1)
+        Sequencer().step()
+        slow.commit()
+    as_owner(f"UPDATE audit_event SET at = at - interval '1 hour' WHERE number = {number}")
+    Sequencer().finish()
+    assert verify().findings == verify_export(log).findings == []
+
+
+def write_anew(attack: str) -> None:
+    """Somebody with the tables and the signing key changes the past and has everything made and signed again."""
+    as_owner(
+        attack,
+        "INSERT INTO audit_pending SELECT number FROM audit_event",
+        "DELETE FROM audit_leaf; DELETE FROM audit_node",
+        "CREATE TEMP TABLE first ON COMMIT DROP AS SELECT * FROM audit_checkpoint ORDER BY size LIMIT 1",
+        "DELETE FROM audit_checkpoint",
+    )
+    Sequencer().finish()
+
+
+class TestALogThatWasWrittenAnew:
+    @pytest.fixture(autouse=True)
+    def same_origin(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The attacker signs under the name of the old log."""
+        latest = audit_origin()
+        monkeypatch.setattr(checkpoints, "signer", lambda before: keys.signing_key(latest))
+
+    @pytest.mark.parametrize(
+        "attack",
+        [
+            f"UPDATE audit_event SET outcome = 'failed' WHERE number = {number_at(17)}",
+            DELETE_EVENT_AT_17,
+        ],
+    )
+    def test_contradicts_the_anchor(self, attack: str, log: Path) -> None:
+        write_anew(attack)
+        assert "rewrite" in kinds(verify())
+        assert kinds(verify_export(log)) & {"rewrite", "restored_backup"}
+
+    def test_looks_whole_without_an_anchor(self) -> None:
+        """Why there are anchors: this is the variant of the test above that finds nothing."""
+        write_anew(f"UPDATE audit_event SET outcome = 'failed' WHERE number = {number_at(17)}")
+        report = verify_export(None)
+        assert (report.verdict, report.findings) == ("unanchored", [])
+
+    def test_cannot_be_anchored_where_the_old_one_was(self) -> None:
+        write_anew(f"UPDATE audit_event SET outcome = 'failed' WHERE number = {number_at(17)}")
+        as_owner("DELETE FROM audit_anchor")
+        assert [tried.outcome for tried in anchors.publish()] == ["refused"]
+
+    def test_under_another_name_is_not_the_log_that_was_anchored(
+        self, log: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(checkpoints, "signer", lambda before: keys.signing_key("memadmin/another"))
+        write_anew("DELETE FROM audit_detail")
+        assert kinds(verify_export(log)) == {"rewrite"}
+
+    def test_signed_by_another_key_is_seen_by_whoever_pinned_the_old_one(self, log: Path, settings: Settings) -> None:
+        old = verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
+        settings.SIGNING_KEY = bytes(32)
+        write_anew("DELETE FROM audit_detail")
+        lines = list(whole_log.as_json_lines())
+        assert kinds(verifier.verify_export(lines, pinned=[old])) == {"unknown_key"}
+
+
+def audit_origin() -> str:
+    return verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).origin
+
+
+BACKUP = "audit_event", "audit_leaf", "audit_checkpoint", "audit_pending", "audit_anchor", "audit_node"
+
+
+def test_a_restored_backup_is_named(log: Path) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        for table in BACKUP:
+            cursor.execute(f"CREATE TABLE backup_{table} AS TABLE {table}")
+    record_events(12)
+    Sequencer().finish()
+    anchors.publish()
+    as_owner(
+        *(f"DELETE FROM {table}" for table in BACKUP),
+        *(
+            f"INSERT INTO {table} {'OVERRIDING SYSTEM VALUE' if table == 'audit_event' else ''} TABLE backup_{table}"
+            for table in BACKUP
+            if table != "audit_anchor"
+        ),
+        *(f"DROP TABLE backup_{table}" for table in BACKUP),
+    )
+    for report in (verify(), verify_export(log)):
+        assert kinds(report) == {"restored_backup"}
+        assert f"size regressed from {SIZE + 12} to {SIZE}" in report.findings[0].detail
+
+
+def test_a_backlog_is_named(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record_events(2)
+    as_owner(f"UPDATE audit_event SET at = at - interval '11 seconds' WHERE number >= {NEWEST} - 1")
+    report = verify()
+    assert kinds(report) == {"backlog"}
+    assert {finding.event for finding in report.findings} == {
+        str(event.id) for event in AuditEvent.objects.order_by("-number")[:2]
+    }
+    monkeypatch.setattr(whole_log, "POLL_SECONDS", 11)
+    monkeypatch.setattr("time.sleep", pass_time(monkeypatch))
+    assert kinds(verify_export(log)) == {"backlog"}
+
+
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sleeping as if it took its time."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return sleep
+
+
+def test_an_event_that_was_committed_late_is_no_backlog() -> None:
+    """It is old, and was not there to be taken until now: the verifier looks again before it says anything."""
+    record_events(1)
+    as_owner(f"UPDATE audit_event SET at = at - interval '11 seconds' WHERE number = {NEWEST}")
+
+    def sequence(seconds: float) -> None:
+        Sequencer().step()
+
+    report = verification.verify(wait=sequence)
+    assert report.findings == []
+
+
+def test_a_stored_inner_hash_that_is_wrong_is_named(log: Path) -> None:
+    write_events(256 - SIZE + 5)
+    Sequencer().finish()
+    assert verify().findings == []
+    as_owner("UPDATE audit_node SET hash = sha256('x')")
+    assert kinds(verify()) == {"damaged_node"}
+    as_owner("DELETE FROM audit_node")
+    assert kinds(verify()) == {"damaged_node"}
+
+
+def test_a_key_that_was_signed_in_is_known(log: Path, settings: Settings) -> None:
+    old = verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
+    settings.SIGNING_KEY, settings.SIGNING_KEY_BEFORE = bytes(32), settings.SIGNING_KEY
+    record_events(1)
+    Sequencer().finish()
+    assert verify().verdict == "ok"
+    lines = list(whole_log.as_json_lines())
+    new = verifier.Checkpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
+    for pinned in (old, new):
+        assert verifier.verify_export(lines, pinned=[pinned]).findings == []
+
+
+def test_a_key_that_was_lost_can_be_vouched_for(settings: Settings) -> None:
+    settings.SIGNING_KEY = bytes(32)
+    record_events(1)
+    Sequencer().finish()
+    assert kinds(verify()) == {"unknown_key"}
+    new = verifier.Checkpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
+    settings.TRUSTED_KEYS = [str(new)]
+    assert verify().verdict == "ok"
