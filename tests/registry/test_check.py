@@ -290,13 +290,15 @@ class TestCommand:
         assert "/nowhere" in found["problems"][0], "why it does not"
 
     def test_a_database_that_was_not_migrated_is_said(self, agent_tables: None) -> None:
-        run_sql("ALTER TABLE sessions_app_sessionstore RENAME TO elsewhere")
+        # Out of sight of this connection only: a table that is renamed is renamed for everybody, for as long as the
+        # renaming back has to wait for somebody.
+        run_sql("SET search_path TO pg_catalog")
         try:
             assert the_only_store()["problems"] == [
                 "The console's own tables are not in this database yet. Run migrate."
             ]
         finally:
-            run_sql("ALTER TABLE elsewhere RENAME TO sessions_app_sessionstore")
+            run_sql("RESET search_path")
 
 
 def the_only_store() -> dict[str, Any]:
