@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -151,7 +152,7 @@ class TestAttaching:
             with pytest.raises(CommandError, match="agents kept the tables of main busy 2 times in a row"):
                 attach_command("main")
             writer.commit()
-        assert "with 1 sessions on record" in attach_command("main")
+        assert "with 1 session on record" in attach_command("main")
 
     @pytest.mark.parametrize("steps_before_the_crash", [0, 1, 2, 3])
     def test_an_attach_that_died_goes_on_where_it_was(
@@ -249,6 +250,34 @@ class TestDryRun:
         psql(attach_command("main", "--dry-run", "--remove"), tmp_path)
         assert objects_of_ours() == set()
         assert attach_command("main", "--dry-run", "--remove").startswith("-- main is not attached")
+
+
+class TestJson:
+    def test_has_the_keys_that_scripts_rely_on(self, agent_tables: None) -> None:
+        add_items("before", "hello")
+        planned = json.loads(attach_command("main", "--dry-run", "--json"))
+        attached = json.loads(attach_command("main", "--json"))
+        assert [planned["is_dry_run"], planned["is_attached"], planned["sessions"]] == [True, False, 0]
+        assert [attached["is_dry_run"], attached["is_attached"], attached["sessions"]] == [False, True, 1]
+        assert planned["steps"][0]["purpose"] == "Names the tables of the store"
+        purposes = [step["purpose"] for step in planned["steps"][1:]]
+        assert purposes == [step["purpose"] for step in attached["steps"]] != []
+        assert all(step["statements"] for step in planned["steps"])
+        assert json.loads(attach_command("main", "--json")) == {
+            "store": "main",
+            "is_attached": True,
+            "sessions": 1,
+            "is_dry_run": False,
+            "steps": [],
+        }
+
+    def test_of_a_store_that_is_taken_off(self, agent_tables: None) -> None:
+        attach_main_store()
+        planned = json.loads(attach_command("main", "--remove", "--dry-run", "--json"))
+        assert planned["is_attached"]
+        removed = json.loads(attach_command("main", "--remove", "--json"))
+        assert removed["steps"] == planned["steps"]
+        assert not removed["is_attached"]
 
 
 def unframed(steps: list[str]) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
+from django.template.defaultfilters import pluralize
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
@@ -28,8 +31,10 @@ class Command(BaseCommand):
         parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")
         parser.add_argument("--mode", default="", choices=SessionStore.FenceMode.values, help="what a late write meets")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
 
-    def handle(self, *, name: str, dry_run: bool, remove: bool, **options: Any) -> None:
+    def handle(self, *, name: str, dry_run: bool, remove: bool, as_json: bool, **options: Any) -> None:
+        self.as_json = as_json
         try:
             if remove:
                 self.remove(registry.known_store(name), dry_run)
@@ -42,16 +47,16 @@ class Command(BaseCommand):
 
     def attach(self, name: str, dry_run: bool, declared: dict[str, str]) -> None:
         if dry_run:
-            self.print_script(self.plan(name, declared), f"{name} is attached; nothing is missing.")
+            steps, store = self.plan(name, declared)
+            self.tell(store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True)
             return
         store = registry.declare_store(name, **declared)
-        if not registry.attach(store, report=self.stdout.write):
-            self.stdout.write(f"{store} is already attached; nothing was missing.")
-        else:
-            sessions = SessionRecord.objects.filter(store=store).count()
-            self.stdout.write(f"{store} is attached, with {sessions:,} sessions on record.")
+        steps = registry.attach(store, report=self.report)
+        sessions = sessions_of(store)
+        done = f"{store} is attached, with {sessions:,} session{pluralize(sessions)} on record."
+        self.tell(store, steps, done if steps else f"{store} is already attached; nothing was missing.")
 
-    def plan(self, name: str, declared: dict[str, str]) -> list[registry.Step]:
+    def plan(self, name: str, declared: dict[str, str]) -> tuple[Sequence[registry.Step], SessionStore]:
         """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
         before = SessionStore.objects.filter(name=name).values().first()
         with transaction.atomic():
@@ -59,19 +64,53 @@ class Command(BaseCommand):
             after = SessionStore.objects.filter(pk=store.pk).values().first()
             steps = registry.plan_attachment(store)
             transaction.set_rollback(True)
-        return steps if before == after else [registry.plan_declaration(store), *steps]
+        return (steps if before == after else [registry.plan_declaration(store), *steps]), store
 
     def remove(self, store: SessionStore, dry_run: bool) -> None:
         if dry_run:
-            self.print_script(registry.plan_removal(store), f"{store} is not attached; nothing is there to remove.")
-        elif not registry.remove(store, report=self.stdout.write):
-            self.stdout.write(f"{store} was not attached; nothing was there to remove.")
-        else:
-            kept = SessionRecord.objects.filter(store=store).count()
-            self.stdout.write(
-                f"{store} is detached. Its {kept:,} registry rows stay, with subjects and erasures; from now on new"
-                " sessions appear in no list, and an erased session can be written to again."
-            )
+            steps: Sequence[registry.Step] = registry.plan_removal(store)
+            script = self.script(steps, f"{store} is not attached; nothing is there to remove.")
+            self.tell(store, steps, script, is_dry_run=True)
+            return
+        steps = registry.remove(store, report=self.report)
+        kept = sessions_of(store)
+        done = (
+            f"{store} is detached. Its {kept:,} registry row{pluralize(kept, ' stays,s stay')}, with subjects and"
+            " erasures; from now on new sessions appear in no list, and an erased session can be written to again."
+        )
+        self.tell(store, steps, done if steps else f"{store} was not attached; nothing was there to remove.")
 
-    def print_script(self, steps: list[registry.Step], nothing: str) -> None:
-        self.stdout.write("\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}")
+    def script(self, steps: Sequence[registry.Step], nothing: str) -> str:
+        return "\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}"
+
+    def report(self, purpose: str) -> None:
+        """Says each step before it runs; nothing where the answer is one JSON object."""
+        if not self.as_json:
+            self.stdout.write(purpose)
+
+    def tell(
+        self, store: SessionStore, steps: Sequence[registry.Step], sentence: str, *, is_dry_run: bool = False
+    ) -> None:
+        if self.as_json:
+            self.stdout.write(json.dumps(summary(store, steps, is_dry_run=is_dry_run), indent=2))
+        else:
+            self.stdout.write(sentence)
+
+
+def sessions_of(store: SessionStore) -> int:
+    """On record. The main store may have no row of its own yet."""
+    return SessionRecord.objects.filter(store=store).count() if store.pk else 0
+
+
+def summary(store: SessionStore, steps: Sequence[registry.Step], *, is_dry_run: bool) -> dict[str, object]:
+    """In the shape that scripts rely on: keys are added, never renamed."""
+    return {
+        "store": store.name,
+        "is_attached": store.attached_at is not None,
+        "sessions": sessions_of(store),
+        "is_dry_run": is_dry_run,
+        "steps": [
+            {"purpose": step.purpose, "statements": [statement.as_string(None) for statement in step.statements]}
+            for step in steps
+        ],
+    }
