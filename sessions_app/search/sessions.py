@@ -17,6 +17,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core import signing
 from django.core.exceptions import ValidationError
 from django.db.models import BooleanField, F, Func, Q, TextField, Value, prefetch_related_objects
+from django.template.defaultfilters import pluralize
 
 from memadmin.web.paging import BadCursor, Place, beyond, sort_keys
 from sessions_app.items import Position
@@ -71,7 +72,9 @@ class MatchingSessions:
             return ""
         # A session that was read in part counts where its end is reached, and a first one must count for something.
         session_count = max(self.sessions_read, 1)
-        sentence = f"Searched {self.items_read:,} items of {session_count:,} sessions in {self.seconds:.1f} s"
+        items = f"{self.items_read:,} item{pluralize(self.items_read)}"
+        sessions = f"{session_count:,} session{pluralize(session_count)}"
+        sentence = f"Searched {items} of {sessions} in {self.seconds:.1f} s"
         return sentence + ("; older sessions were not searched." if self.is_stopped else ".")
 
 

@@ -175,7 +175,7 @@ def test_without_an_index_the_page_says_how_much_was_searched(
     store: SessionStore, operator: Client, settings: Any
 ) -> None:
     add_items("s", "hay")
-    assert "Searched 1 items of 1 sessions" in said(operator, "needle").text
+    assert "Searched 1 item of 1 session in" in said(operator, "needle").text
     for number in range(60):
         make_session(f"empty {number}")
     settings.SEARCH_SCAN_SECONDS = 0
