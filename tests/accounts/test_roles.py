@@ -30,6 +30,8 @@ MAY_OPEN = {
     "audit:list": {COMPLIANCE, AUDITOR},
     "audit:export-jsonl": {COMPLIANCE, AUDITOR},
     "audit:export-csv": {COMPLIANCE, AUDITOR},
+    "audit:export-log": {COMPLIANCE, AUDITOR},
+    "audit:verifier": {COMPLIANCE, AUDITOR},
     "admin:index": {ADMINISTRATOR},
     "admin:auth_user_changelist": {ADMINISTRATOR},
     "admin:sessions_app_subject_changelist": {ADMINISTRATOR},

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -224,3 +227,48 @@ def test_an_unknown_subject_gives_an_empty_table_with_a_head(auditor: Client) ->
     # But for the event of the export itself, which is about whoever it was asked for.
     rows = table(auditor, subject=uuid4())
     assert [row["event"] for row in rows] == ["log.exported"]
+
+
+class TestVerifiable:
+    """With the stand-alone verifier, as somebody downloads it, and nothing else of memadmin."""
+
+    @pytest.fixture
+    def program(self, auditor: Client, tmp_path: Path) -> Path:
+        answer = auditor.get(reverse("audit:verifier"))
+        assert answer["Content-Disposition"] == 'attachment; filename="verifier.py"'
+        program = tmp_path / "verifier.py"
+        program.write_bytes(b"".join(answer.streaming_content))  # type: ignore[attr-defined]
+        return program
+
+    def said_of(self, program: Path, content: str) -> subprocess.CompletedProcess[str]:
+        file = program.with_name("export.jsonl")
+        file.write_text(content)
+        return subprocess.run(
+            [sys.executable, "-I", program, file], cwd=program.parent, capture_output=True, text=True, check=False
+        )
+
+    def test_what_a_filter_shows_is_proved_and_a_changed_letter_is_found(self, auditor: Client, program: Path) -> None:
+        insert_notes(300)
+        seal()
+        content = download(auditor, "export-jsonl", type="note.taken")
+        assert self.said_of(program, content).returncode == 0
+        changed = self.said_of(program, content.replace('"outcome":"succeeded"', '"outcome":"denied"', 1))
+        assert changed.returncode == 1, changed.stdout + changed.stderr
+
+    def test_the_whole_log_is_verified_and_a_line_that_is_missing_is_found(
+        self, auditor: Client, program: Path
+    ) -> None:
+        insert_notes(20)
+        seal()
+        content = download(auditor, "export-log")
+        assert self.said_of(program, content).returncode == 0
+        without_one = [line for line in content.splitlines(keepends=True) if not line.startswith('{"index":7,')]
+        assert self.said_of(program, "".join(without_one)).returncode == 1
+        (export,) = AuditEvent.objects.filter(reason_code="whole")
+        assert export.type == "log.exported"
+
+    def test_a_proof_is_verified(self, auditor: Client, program: Path) -> None:
+        noted = note()
+        seal()
+        answer = auditor.get(reverse("audit:proof", args=[noted.id]))
+        assert self.said_of(program, answer.text).returncode == 0

@@ -10,9 +10,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from procrastinate.contrib.django.models import ProcrastinateJob
 
 from memadmin.audit import anchors, sequencer
-from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditVerdict
+from memadmin.audit.jobs import verify_log
+from memadmin.audit.models import AuditActor, AuditAnchor, AuditCheckpoint, AuditEvent, AuditVerdict
 from tests.audit.log_pages import address, insert_notes, note, seal, words_of
 from tests.people import person
 
@@ -114,3 +117,39 @@ def test_health_costs_the_same_for_one_event_and_many(auditor: Client) -> None:
 def test_a_part_of_the_page_asks_for_no_health(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memadmin.audit.views.log.health", None)
     assert auditor.get(address(), headers={"HX-Request": "true"}).status_code == 200
+
+
+class TestVerifyNow:
+    def test_a_worker_is_asked_and_the_page_says_what_it_found(self, auditor: Client) -> None:
+        insert_notes(3)
+        page = auditor.post(reverse("audit:verify"), follow=True)
+        assert page.redirect_chain == [(reverse("audit:list"), 302)]
+        assert "A worker verifies the log now" in page.text
+        (asked,) = AuditEvent.objects.filter(type="log.verification_requested")
+        assert AuditActor.objects.get(ref=asked.actor_ref).label == "auditor"
+        assert ProcrastinateJob.objects.filter(task_name="memadmin.audit.jobs.verify_log").count() == 1
+
+    def test_a_second_asker_waits_for_the_first(self, auditor: Client) -> None:
+        auditor.post(reverse("audit:verify"))
+        page = auditor.post(reverse("audit:verify"), follow=True)
+        assert "A verification waits for its worker already." in page.text
+        assert AuditEvent.objects.filter(type="log.verification_requested").count() == 1
+
+    @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
+    def test_other_roles_may_not(self, role: str) -> None:
+        client = Client()
+        client.force_login(person(role))
+        assert client.post(reverse("audit:verify")).status_code == 403
+
+    def test_looking_is_not_asking(self, auditor: Client) -> None:
+        assert auditor.get(reverse("audit:verify")).status_code == 405
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_job_leaves_its_verdict_on_the_page() -> None:
+    insert_notes(5)
+    seal()
+    verify_log()
+    client = Client()
+    client.force_login(person("auditor"))
+    assert "The log is whole." in head(client)

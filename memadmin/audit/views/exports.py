@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from django.contrib.auth.decorators import permission_required
 from django.http.response import HttpResponseBase
@@ -11,7 +12,7 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from memadmin.audit import exporting
+from memadmin.audit import exporting, verifier, whole_log
 from memadmin.audit.audited import LOG_EXPORTED
 from memadmin.audit.forms import AuditFilter
 from memadmin.audit.recording import before_showing
@@ -50,3 +51,19 @@ def export(
         details={"filter": filters.query_string()},
     )
     return as_download(lines_of(filters), f"audit-log-{now():%Y-%m-%d}.{extension}", content_type)
+
+
+@require_safe
+@never_cache
+@permission_required("audit.export_log", raise_exception=True)
+def export_log(request: OperatorRequest) -> HttpResponseBase:
+    """The whole log as it is at one moment, for the stand-alone verifier; without details, which may tell of people."""
+    before_showing(LOG_EXPORTED, by=request.user, reason_code="whole")
+    return as_download(whole_log.as_json_lines(), f"audit-log-whole-{now():%Y-%m-%d}.jsonl", "application/jsonl")
+
+
+@require_safe
+@permission_required("audit.view_auditevent", raise_exception=True)
+def download_verifier(request: OperatorRequest) -> HttpResponseBase:
+    """The stand-alone verifier: one file, which needs nothing of memadmin."""
+    return as_download([Path(verifier.__file__).read_text()], "verifier.py", "text/x-python")

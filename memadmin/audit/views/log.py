@@ -5,22 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
+from procrastinate.exceptions import AlreadyEnqueued
 
 from memadmin.audit import checkpoints, naming
-from memadmin.audit.audited import LOG_SEARCHED, LOG_VIEWED
+from memadmin.audit.audited import LOG_SEARCHED, LOG_VERIFICATION_REQUESTED, LOG_VIEWED
 from memadmin.audit.forms import AboutForm, AuditFilter, uuid_or_none
 from memadmin.audit.health import health
+from memadmin.audit.jobs import verify_log
 from memadmin.audit.listing import listed
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.naming import SUBJECT
-from memadmin.audit.recording import before_showing
+from memadmin.audit.recording import before_showing, record
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.paging import BadCursor, count_ahead_of_union, page_of_union
@@ -122,3 +126,18 @@ def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
         name = filters.names.of(kind, ref).text if kind else naming.short(ref)
         matches.append(Match(ref, name, f"{reverse('audit:list')}?{query}"))
     return matches
+
+
+@require_POST
+@permission_required("audit.verify_log", raise_exception=True)
+def verify(request: OperatorRequest) -> HttpResponse:
+    """Has a worker verify the log; the head of the page then tells what it found."""
+    try:
+        with transaction.atomic():
+            record(LOG_VERIFICATION_REQUESTED, by=request.user)
+            verify_log.defer()
+    except AlreadyEnqueued:
+        messages.info(request, "A verification waits for its worker already.")
+    else:
+        messages.success(request, "A worker verifies the log now: about half a minute for a million events.")
+    return redirect("audit:list")
