@@ -9,7 +9,7 @@ from django.db import connection
 
 from memadmin.audit import keys, notes
 from memadmin.audit.models import AuditCheckpoint
-from memadmin.audit.notes import Checkpoint, Note, SigningKey
+from memadmin.audit.notes import Checkpoint, Note, PublicKey, SigningKey
 from memadmin.audit.tree import Frontier
 
 MOST_EVENTS = 1000
@@ -40,6 +40,16 @@ def signer(before: Checkpoint | None) -> SigningKey | None:
     return keys.signing_key(before.origin if before else f"memadmin/{uuid.uuid4().hex}")
 
 
+def trusted_keys(before: Checkpoint | None) -> list[PublicKey]:
+    """Keys whose checkpoints are ours."""
+    if before:
+        found = [keys.signing_key(before.origin), keys.signing_key_before(before.origin)]
+        return [before.key, *(key.public for key in found if key)]
+    # Nothing tells the name of a log without checkpoints; a key is the same under every name.
+    key = keys.signing_key("memadmin")
+    return [key.public] if key else []
+
+
 def is_new_key(key: SigningKey, before: Checkpoint | None) -> bool:
     return before is not None and before.key.key != key.public.key
 
@@ -58,9 +68,12 @@ def write(
     before: Checkpoint | None,
     now: datetime,
     *,
-    replaced: tuple[int, bytes] | None = None,
+    replaced: Checkpoint | None = None,
 ) -> Checkpoint:
-    """Signs the root of the tree as it is, and inserts it. With `replaced` a new epoch begins. One query."""
+    """Signs the root of the tree as it is, and inserts it. One query.
+
+    With `replaced`, the newest that was known of the log before it was restored, a new epoch begins.
+    """
     epoch = before.epoch if before else 1
     checkpoint = Checkpoint(
         origin=key.name,
@@ -68,8 +81,8 @@ def write(
         root=tree.root(),
         at=now,
         key=key.public,
-        epoch=epoch + 1 if replaced else epoch,
-        replaced=replaced,
+        epoch=max(epoch, replaced.epoch) + 1 if replaced else epoch,
+        replaced=(replaced.size, replaced.root) if replaced else None,
     )
     former = signs_in(key, before)
     note = notes.sign(checkpoint, key, *([former] if former else []))

@@ -19,16 +19,13 @@ from datetime import timedelta
 
 from django.db import Error, connection, transaction
 
-from memadmin.audit import checkpoints, stored
+from memadmin.audit import checkpoints, epochs, stored
 from memadmin.audit.actors import Actor, acting
 from memadmin.audit.audited import KEY_ROTATED
 from memadmin.audit.canonical import leaf_of
-from memadmin.audit.models import AuditEvent, AuditPending
+from memadmin.audit.models import AuditAnchor, AuditEvent, AuditPending
 from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
-
-LOCK = 0x6D656D61
-"""Of PostgreSQL's advisory locks: who holds it sequences."""
 
 MOST_EVENTS = 1000
 POLL_SECONDS = 0.1
@@ -36,6 +33,8 @@ TICK_SECONDS = 1.0
 """How often it is looked whether a checkpoint is due while nothing happens."""
 PAUSE_SECONDS = 1.0
 """After a failure."""
+LOOK_SECONDS = 60.0
+"""How often it is looked whether some place on this machine knows more of the log than we do."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,18 +53,34 @@ class Batch:
         return len(self.events) >= MOST_EVENTS
 
 
+class OlderStateRestored(Exception):
+    """The log is shorter than it was known outside. It must not grow over what is lost as if nothing had happened."""
+
+    def __init__(self, anchor: AuditAnchor) -> None:
+        super().__init__(anchor.receipt)
+
+
 class Sequencer:
     """One candidate. Not shared between threads."""
+
+    def __init__(self) -> None:
+        self._looked_at: float | None = None
+        self._said = ""
 
     def step(self, *, is_last: bool = False) -> Batch | None:
         """Takes up to 1,000 events; None when another candidate is at work. About eight queries.
 
         A checkpoint is written when one is due, and with `is_last` for anything that has none.
+
+        Raises OlderStateRestored.
         """
+        self._look_outside()
         with acting(Actor("job", "sequencer")), transaction.atomic():
             if not self._may_lead():
                 return None
             before = checkpoints.latest()
+            if ahead := epochs.awaited(before):
+                raise OlderStateRestored(ahead)
             key = checkpoints.signer(before)
             is_new_key = key is not None and checkpoints.is_new_key(key, before)
             if key and is_new_key:
@@ -99,6 +114,9 @@ class Sequencer:
                     ticked = time.monotonic()
                     if not (batch and batch.is_full):
                         stop.wait(POLL_SECONDS)
+                except OlderStateRestored as problem:
+                    self._say_once(str(problem))
+                    stop.wait(PAUSE_SECONDS)
                 except Error as problem:
                     logger.warning("The sequencer could not work, and tries again: %s", problem)
                     connection.close()
@@ -112,15 +130,29 @@ class Sequencer:
         try:
             while (batch := self.step(is_last=True)) and batch.is_full:
                 pass
-        except Error as problem:
+        except (Error, OlderStateRestored) as problem:
             logger.warning("The sequencer could not finish: %s", problem)
             return None
         return batch
 
+    def _look_outside(self) -> None:
+        """Everywhere when it begins, and from time to time where no network is in between; the job that brings
+        checkpoints to other machines notices it there.
+        """
+        now = time.monotonic()
+        if self._looked_at is None or now >= self._looked_at + LOOK_SECONDS:
+            epochs.look_outside(is_quick=self._looked_at is not None)
+            self._looked_at = now
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence != self._said:
+            logger.error(sentence)
+            self._said = sentence
+
     def _may_lead(self) -> bool:
         # In a statement of its own: what is read after it must be what the last leader has written.
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [epochs.LOCK])
             may: bool = cursor.fetchone()[0]
         return may
 

@@ -88,3 +88,21 @@ def as_owner(*statements: str) -> None:
             cursor.execute(statement)
         for table in TABLES:
             cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER ALL")
+
+
+@contextmanager
+def earlier_state() -> Iterator[None]:
+    """After the block the log is what it was before: somebody restored an older dump."""
+    with connection.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"CREATE TABLE backup_{table} AS TABLE {table}")
+    yield
+    as_owner(
+        *(f"DELETE FROM {table}" for table in TABLES),
+        *(
+            f"INSERT INTO {table} {'' if table in ('audit_leaf', 'audit_node') else 'OVERRIDING SYSTEM VALUE'}"
+            f" TABLE backup_{table}"
+            for table in TABLES
+        ),
+        *(f"DROP TABLE backup_{table}" for table in TABLES),
+    )

@@ -184,7 +184,7 @@ class TestFile:
         assert [verified(note).size for note in place.after(NOWHERE)] == [1, 2]
 
     def test_finds_its_end_however_long_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memadmin.audit.anchors.file.LONGEST_LINE", 700)
+        monkeypatch.setattr("memadmin.audit.anchors.file.BLOCK", 700)
         place = FileAnchor(tmp_path / "anchor.jsonl")
         for size in range(1, 20):
             put(place, checkpoint(size))
@@ -192,6 +192,8 @@ class TestFile:
             file.write(b"x" * 3000)
         with pytest.raises(SecondRoot):
             put(place, checkpoint(19, root=1))
+        assert [verified(note).size for note in place.after((1, 16))] == [17, 18, 19]
+        assert len(place.after(NOWHERE)) == 19
 
     def test_gives_two_writers_one_root(self, tmp_path: Path) -> None:
         place = FileAnchor(tmp_path / "anchor.jsonl")

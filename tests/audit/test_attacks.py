@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event as Flag
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from pytest_django import Settings
 
 from memadmin import audit
@@ -20,7 +20,15 @@ from memadmin.audit import anchors, checkpoints, keys, verification, verifier, w
 from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
 from memadmin.audit.sequencer import Sequencer
 from memadmin.audit.verifier import Report, notes_in
-from tests.audit.events import TRIED, another_connection, as_owner, insert_event, record_events, write_events
+from tests.audit.events import (
+    TRIED,
+    another_connection,
+    as_owner,
+    earlier_state,
+    insert_event,
+    record_events,
+    write_events,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
 
@@ -391,25 +399,11 @@ def audit_origin() -> str:
     return verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).origin
 
 
-BACKUP = "audit_event", "audit_leaf", "audit_checkpoint", "audit_pending", "audit_anchor", "audit_node"
-
-
 def test_a_restored_backup_is_named(log: Path) -> None:
-    with transaction.atomic(), connection.cursor() as cursor:
-        for table in BACKUP:
-            cursor.execute(f"CREATE TABLE backup_{table} AS TABLE {table}")
-    record_events(12)
-    Sequencer().finish()
-    anchors.publish()
-    as_owner(
-        *(f"DELETE FROM {table}" for table in BACKUP),
-        *(
-            f"INSERT INTO {table} {'OVERRIDING SYSTEM VALUE' if table == 'audit_event' else ''} TABLE backup_{table}"
-            for table in BACKUP
-            if table != "audit_anchor"
-        ),
-        *(f"DROP TABLE backup_{table}" for table in BACKUP),
-    )
+    with earlier_state():
+        record_events(12)
+        Sequencer().finish()
+        anchors.publish()
     for report in (verify(), verify_export(log)):
         assert kinds(report) == {"restored_backup"}
         assert f"size regressed from {SIZE + 12} to {SIZE}" in report.findings[0].detail

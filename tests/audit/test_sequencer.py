@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection
 from pytest_django import Settings
 
-from memadmin.audit import checkpoints, keys, sequencer, stored
+from memadmin.audit import checkpoints, epochs, keys, sequencer, stored
 from memadmin.audit.canonical import leaf_of
 from memadmin.audit.models import AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf, AuditNode, AuditPending
 from memadmin.audit.notes import verified
@@ -117,7 +117,7 @@ def test_what_is_rolled_back_gets_no_place() -> None:
 def test_only_one_candidate_works_at_a_time() -> None:
     record_events(1)
     with another_connection() as leader:
-        leader.execute("SELECT pg_advisory_xact_lock(%s)", [sequencer.LOCK])
+        leader.execute("SELECT pg_advisory_xact_lock(%s)", [epochs.LOCK])
         assert Sequencer().step() is None
         assert stored.size() == 0
         leader.rollback()

@@ -13,14 +13,14 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils.timezone import now
 
-from memadmin.audit.anchors.base import Anchor, AnchorFailed, Position, Refused, position_of
+from memadmin.audit.anchors.base import Ahead, Anchor, AnchorFailed, Position, Refused, position_of
 from memadmin.audit.anchors.bucket import BucketAnchor
 from memadmin.audit.anchors.file import FileAnchor
 from memadmin.audit.anchors.webhook import WebhookAnchor
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint
 from memadmin.audit.notes import BadNote, Checkpoint, Note, PublicKey, verified
 
-ANCHORED, FAILED = "anchored", "failed"
+ANCHORED, FAILED, AHEAD = "anchored", "failed", Ahead.outcome
 
 PAUSE = timedelta(minutes=5)
 """Between two tries at a place that is on another machine, or failed."""
@@ -63,15 +63,19 @@ def publish(*, at_once: bool = False) -> list[AuditAnchor]:
     return tried
 
 
-def newest_beyond(own: Checkpoint | None, trusted: Sequence[PublicKey]) -> tuple[Anchor, Checkpoint] | None:
+def newest_beyond(
+    own: Checkpoint | None, trusted: Sequence[PublicKey], *, is_quick: bool = False
+) -> tuple[Anchor, Checkpoint] | None:
     """The newest checkpoint of this log that some place knows and we do not: an older state was restored.
 
     What none of the trusted keys has signed is ignored, else whoever writes to a place could stop the log. Places that
-    cannot be read are passed over; may wait for the network.
+    cannot be read are passed over; may wait for the network, unless `is_quick`.
     """
     position: Position = position_of(own) if own else (0, 0)
     found: list[tuple[Position, Anchor, Checkpoint]] = []
     for place in configured():
+        if is_quick and not place.is_local:
+            continue
         try:
             notes = place.after(position)
         except AnchorFailed as problem:

@@ -50,7 +50,8 @@ class Ahead(Refused):
     def __init__(self, place: str, known: Checkpoint) -> None:
         self.known = known
         super().__init__(
-            f"{place} knows this log at size {known.size}, and it is shorter now: an older state was restored."
+            f"{place} knows this log at size {known.size}, and it is shorter now: an older state was restored. Events"
+            " wait for their places until begin_epoch was run."
         )
 
 

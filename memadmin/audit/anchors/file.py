@@ -17,7 +17,7 @@ from pathlib import Path
 from memadmin.audit.anchors.base import AnchorFailed, Position, is_there_already, position_of, shortened
 from memadmin.audit.notes import BadNote, Checkpoint, Note
 
-LONGEST_LINE = 64 * 1024
+BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FileAnchor:
 
     def put(self, checkpoint: Checkpoint, note: str) -> str:
         with self._locked() as file:
-            last = _last_checkpoint(file)
+            last = next((known for _, known in _backwards(file)), None)
             if is_there_already(self.name, last, checkpoint):
                 return "there already"
             line = {
@@ -50,13 +50,21 @@ class FileAnchor:
             return f"{self.path.name}, byte {os.fstat(file).st_size}"
 
     def after(self, position: Position) -> Sequence[str]:
+        notes = []
         try:
-            with self.path.open("rb") as lines:
-                return [note for note, known in map(_parsed, lines) if known and position_of(known) > position]
+            file = os.open(self.path, os.O_RDONLY)
+            try:
+                for note, known in _backwards(file):
+                    if position_of(known) <= position:
+                        break
+                    notes.append(note)
+            finally:
+                os.close(file)
         except FileNotFoundError:
             return []
         except OSError as problem:
             raise AnchorFailed(f"{self.path} cannot be read: {problem.strerror}.") from problem
+        return notes[::-1]
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -77,19 +85,22 @@ def _ends_well(file: int) -> bool:
     return size == 0 or os.pread(file, 1, size - 1) == b"\n"
 
 
-def _last_checkpoint(file: int) -> Checkpoint | None:
-    """The newest line that can be read. They are in order, because nothing is added that would not be the newest."""
-    size = os.fstat(file).st_size
-    while size > 0:
-        start = max(0, size - LONGEST_LINE)
-        lines = os.pread(file, size - start, start).splitlines(keepends=True)
-        # The first line of a part may have begun before it.
-        whole = lines if start == 0 else lines[1:]
-        for line in reversed(whole):
-            if known := _parsed(line)[1]:
-                return known
-        size = start + (len(lines[0]) if start and len(lines) > 1 else 0)
-    return None
+def _backwards(file: int) -> Iterator[tuple[str, Checkpoint]]:
+    """The notes from the newest on, without lines that cannot be read.
+
+    They are in order, because nothing is added that would not be the newest.
+    """
+    stop, beginning = os.fstat(file).st_size, b""
+    while stop > 0:
+        start = max(0, stop - BLOCK)
+        first, *whole = (os.pread(file, stop - start, start) + beginning).split(b"\n")
+        # The first line may have begun in the block before.
+        beginning = first if start else b""
+        for line in reversed(whole if start else [first, *whole]):
+            note, known = _parsed(line)
+            if known:
+                yield note, known
+        stop = start
 
 
 def _parsed(line: bytes) -> tuple[str, Checkpoint | None]:

@@ -9,9 +9,9 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from memadmin.audit.sequencer import POLL_SECONDS, Sequencer
+from memadmin.audit.sequencer import POLL_SECONDS, OlderStateRestored, Sequencer
 
 
 class Command(BaseCommand):
@@ -38,7 +38,10 @@ class Command(BaseCommand):
     def sequence_what_is_there(self, *, as_json: bool) -> None:
         sequencer, taken = Sequencer(), 0
         while True:
-            batch = sequencer.step(is_last=True)
+            try:
+                batch = sequencer.step(is_last=True)
+            except OlderStateRestored as problem:
+                raise CommandError(str(problem)) from problem
             if batch is None:
                 time.sleep(POLL_SECONDS)
                 continue
