@@ -24,6 +24,11 @@ SHOWN_STRING = 4_000
 
 DEEPEST_INDENT = 24
 
+AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""Made once: json.dumps() makes a new encoder for every value."""
+
+END: Any = object()
+
 # Control characters but tab and line feed, lone surrogates, direction overrides and isolates, zero-width spaces, soft
 # hyphens and fillers, line separators, byte order marks, the "tag" characters that spell invisible ASCII, and variation
 # selectors. Joiners stay: scripts and emoji need them.
@@ -95,10 +100,10 @@ def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
     """
     shown: list[str] = []
     budget = limit
-    for kind, text in tokens(value):
-        budget -= len(text)
+    for punctuation, kind, text in tokens(value):
+        budget -= len(punctuation) + len(text)
         html = mark_matches(text, None) if DOTS in text else escape(text)
-        shown.append(f'<span class="{kind}">{html}</span>' if kind else html)
+        shown.append(f'{punctuation}<span class="{kind}">{html}</span>' if kind else punctuation + html)
         if budget < 0:
             shown.append('\n<span class="j-cut">… cut here: too long to show in one piece</span>')
             break
@@ -106,39 +111,34 @@ def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
     return mark_safe("".join(shown))
 
 
-def tokens(value: Any) -> Iterator[tuple[str, str]]:
-    """The pieces of the indented JSON in order, each with the class of its span ("" for punctuation)."""
+def tokens(value: Any) -> Iterator[tuple[str, str, str]]:
+    """The keys, strings and other values in order: what stands before each, the class of its span, its text."""
     open_containers: list[tuple[Iterator[Any], bool]] = []
-    closing = {True: "}", False: "]"}
-    prefix = ""
+    before = ""
     pending: Any = value
     while True:
-        if prefix:
-            yield "", prefix
-        if isinstance(pending, dict | list) and pending:
+        is_first = isinstance(pending, dict | list) and bool(pending)
+        if is_first:
             is_object = isinstance(pending, dict)
-            yield "", "{" if is_object else "["
-            open_containers.append((iter(pending.items() if isinstance(pending, dict) else pending), is_object))
-            prefix = indent(len(open_containers))
+            before += "{" if is_object else "["
+            open_containers.append((iter(pending.items() if is_object else pending), is_object))
         else:
-            yield leaf(pending)
-            prefix = "," + indent(len(open_containers))
+            yield before, *leaf(pending)
+            before = ""
         while open_containers:
             children, is_object = open_containers[-1]
-            try:
-                child = next(children)
-            except StopIteration:
-                open_containers.pop()
-                yield "", indent(len(open_containers)) + closing[is_object]
-                prefix = "," + indent(len(open_containers))
-                continue
-            break
-        if not open_containers:
+            child = next(children, END)
+            if child is not END:
+                break
+            open_containers.pop()
+            before += indent(len(open_containers)) + ("}" if is_object else "]")
+        else:
+            yield before, "", ""
             return
+        before += ("" if is_first else ",") + indent(len(open_containers))
         if is_object:
-            yield "", prefix
-            yield "j-key", quoted(str(child[0]))
-            prefix, pending = ": ", child[1]
+            yield before, "j-key", quoted(str(child[0]))
+            before, pending = ": ", child[1]
         else:
             pending = child
 
@@ -155,11 +155,11 @@ def leaf(value: Any) -> tuple[str, str]:
     # A number of a million digits is one token too, and Python refuses to print it.
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > SHOWN_STRING:
         return "j-num", f"a number of {value.bit_length():,} bits"
-    return "j-num", json.dumps(value, default=str)
+    return "j-num", AS_JSON(value)
 
 
 def quoted(text: str) -> str:
     """`text` as a JSON string; a long one ends with how much is left out."""
-    shown = write_out_invisible(json.dumps(text[:SHOWN_STRING], ensure_ascii=False))
+    shown = write_out_invisible(AS_JSON(text[:SHOWN_STRING]))
     left_out = len(text) - SHOWN_STRING
     return f"{shown} … {left_out:,} more characters" if left_out > 0 else shown

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from sessions_app.items import StoredItem
 from sessions_app.timeline.blocks import Block, Text
 from sessions_app.timeline.findings import Finding
+
+Tone: TypeAlias = Literal["", "user", "warn", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Event:
     """One thing that happened, told by one stored item or by a few that belong together."""
 
     kind: ClassVar[str]
+    is_across: ClassVar[bool] = False
+    """Whether it stands across the timeline, rather than as something that somebody said or did."""
 
     items: tuple[StoredItem, ...]
     icon: str = "tool"
@@ -71,6 +75,20 @@ class Event:
     def item_ids(self) -> tuple[str, ...]:
         """Its own items, without those of events nested in it."""
         return tuple(item.id for item in self.items)
+
+    @property
+    def tone(self) -> Tone:
+        """How the interface marks it."""
+        return "warn" if self.findings else ""
+
+    @property
+    def is_by_user(self) -> bool:
+        return False
+
+    @property
+    def has_remarks(self) -> bool:
+        """Whether anything has to be said about its items; of most there is nothing."""
+        return bool(self.findings or self.large_items)
 
     @property
     def large_items(self) -> tuple[StoredItem, ...]:
@@ -101,6 +119,14 @@ class Message(Event):
     is_refusal: bool = False
 
     @property
+    def tone(self) -> Tone:
+        return "warn" if self.findings else "user" if self.is_by_user else ""
+
+    @property
+    def is_by_user(self) -> bool:
+        return self.role == "user"
+
+    @property
     def is_input(self) -> bool:
         return self.role in ("user", "system", "developer")
 
@@ -119,6 +145,10 @@ class ToolCall(Event):
     nested: tuple[Event, ...] = ()
     """The calls that a program made."""
 
+    @property
+    def tone(self) -> Tone:
+        return "warn" if self.findings else "bad" if self.state.is_failure else ""
+
     def with_nested(self) -> Iterator[Event]:
         yield self
         yield from self.nested
@@ -134,6 +164,11 @@ class Handoff(Event):
     is_certain: bool
     """Whether the output is there; without it `to_agent` is only what the tool's name says."""
 
+    @property
+    def has_remarks(self) -> bool:
+        """The place of the output, too."""
+        return bool(self.findings or self.items[1:] or self.large_items)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning(Event):
@@ -148,6 +183,7 @@ class Reasoning(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction(Event):
     kind: ClassVar = "compaction"
+    is_across: ClassVar = True
     icon: str = "fold"
     sealed_byte_count: int
 
@@ -157,6 +193,7 @@ class Encrypted(Event):
     """Neighbouring encrypted items, of which only times and sizes can be told."""
 
     kind: ClassVar = "encrypted"
+    is_across: ClassVar = True
     icon: str = "lock"
     first_at: datetime | None
     last_at: datetime | None
@@ -222,6 +259,12 @@ class Run:
     def turn_count(self) -> int:
         """How often the model answered: batches other than the input."""
         return sum(not turn.is_input for turn in self.turns)
+
+    @property
+    def extent(self) -> str:
+        """In words: "4 items, 2 turns"."""
+        counts = {"item": self.item_count, "turn": self.turn_count}
+        return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count)
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from django.db.models import Count, F
 from django.test import Client
 from django.urls import reverse
 
+from memadmin.accounts.proofs import SECOND_FACTOR_OF
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app import registry
 from sessions_app.items import Position
@@ -96,6 +97,10 @@ def sign_in() -> dict[str, str]:
     for user in (reader, root):
         client = Client()
         client.force_login(user)
+        # As if they had shown it: a password alone opens no page.
+        session = client.session
+        session[SECOND_FACTOR_OF] = user.pk
+        session.save()
         cookies.append(client.cookies["sessionid"].value)
     return dict(zip(("cookie", "admin_cookie"), cookies, strict=True))
 
