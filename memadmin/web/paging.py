@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from django.core import signing
 from django.core.exceptions import ValidationError
@@ -162,16 +162,37 @@ def row_value(*parts: F | Value) -> Func:
 
 
 def sign_cursor(direction: Direction, row: Model, keys: Sequence[SortKey], salt: str) -> str:
-    return signer(salt).sign_object([direction, *(key.field.value_to_string(row) for key in keys)])
+    return sign_texts([direction, *key_texts(row, keys)], salt)
 
 
 def read_cursor(cursor: str, keys: Sequence[SortKey], salt: str) -> Place:
+    direction, *texts = read_texts(cursor, salt) or [""]
+    if direction not in get_args(Direction):
+        raise BadCursor
+    return Place(cast(Direction, direction), key_from_texts(texts, keys))
+
+
+def key_texts(row: Model, keys: Sequence[SortKey]) -> list[str]:
+    return [key.field.value_to_string(row) for key in keys]
+
+
+def key_from_texts(texts: Sequence[str], keys: Sequence[SortKey]) -> list[Any]:
+    """The inverse. Raises BadCursor."""
     try:
-        direction, *texts = signer(salt).unsign_object(cursor)
-        return Place(direction, [key.field.to_python(text) for key, text in zip(keys, texts, strict=True)])
-    except (signing.BadSignature, ValidationError, ValueError) as problem:
+        return [key.field.to_python(text) for key, text in zip(keys, texts, strict=True)]
+    except (ValidationError, ValueError) as problem:
         raise BadCursor from problem
 
 
-def signer(salt: str) -> signing.Signer:
-    return signing.Signer(salt=f"page:{salt}")
+def sign_texts(texts: Sequence[str], salt: str) -> str:
+    """A place in something, for an address: it cannot be made up, nor carried over to something of another salt."""
+    return signing.Signer(salt=f"page:{salt}").sign_object(list(texts))
+
+
+def read_texts(cursor: str, salt: str) -> list[str]:
+    """The inverse. Raises BadCursor for anything that was not signed with this salt."""
+    try:
+        texts: list[str] = signing.Signer(salt=f"page:{salt}").unsign_object(cursor)
+    except (signing.BadSignature, ValueError) as problem:
+        raise BadCursor from problem
+    return texts

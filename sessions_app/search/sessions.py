@@ -14,12 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.core import signing
-from django.core.exceptions import ValidationError
 from django.db.models import BooleanField, F, Func, Q, TextField, Value, prefetch_related_objects
 from django.template.defaultfilters import pluralize
 
-from memadmin.web.paging import BadCursor, Place, beyond, sort_keys
+from memadmin.web.paging import (
+    BadCursor,
+    Place,
+    beyond,
+    key_from_texts,
+    key_texts,
+    read_texts,
+    sign_texts,
+    sort_keys,
+)
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
@@ -283,18 +290,16 @@ def _from(sessions: SessionRecordQuerySet, resume: Resume | None) -> SessionReco
 def _sign_cursor(
     search: TextSearch, sessions: SessionRecordQuerySet, record: SessionRecord, within: Position | None
 ) -> str:
-    key = [sort_key.field.value_to_string(record) for sort_key in sort_keys(sessions)]
-    return _signer(search).sign_object([*key, str(within or "")])
+    return sign_texts([*key_texts(record, sort_keys(sessions)), str(within or "")], _salt(search))
 
 
 def _read_cursor(search: TextSearch, sessions: SessionRecordQuerySet, cursor: str) -> Resume:
+    *texts, within = read_texts(cursor, _salt(search)) or [""]
     try:
-        *texts, within = _signer(search).unsign_object(cursor)
-        key = [sort_key.field.to_python(text) for sort_key, text in zip(sort_keys(sessions), texts, strict=True)]
-        return Resume(key, Position.parse(within) if within else None)
-    except (signing.BadSignature, ValidationError, ValueError) as problem:
+        return Resume(key_from_texts(texts, sort_keys(sessions)), Position.parse(within) if within else None)
+    except ValueError as problem:
         raise BadCursor from problem
 
 
-def _signer(search: TextSearch) -> signing.Signer:
-    return signing.Signer(salt=f"search:{search.pk}")
+def _salt(search: TextSearch) -> str:
+    return f"search:{search.pk}"

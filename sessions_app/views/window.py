@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 
-from django.core import signing
 from django.http import QueryDict
 from django.utils.dateparse import parse_date
 
+from memadmin.web.paging import BadCursor, read_texts, sign_texts
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.reading import Reader
@@ -72,15 +72,15 @@ class Cursor:
     position: Position
 
     def sign(self, record: SessionRecord) -> str:
-        return signing.Signer(salt=f"timeline:{record.pk}").sign(f"{self.direction}~{self.position}")
+        return sign_texts([self.direction, str(self.position)], f"timeline:{record.pk}")
 
     @classmethod
     def read(cls, record: SessionRecord, text: str) -> Cursor | None:
         """The signed place, or None for anything that we did not sign for this session."""
         try:
-            direction, _, place = signing.Signer(salt=f"timeline:{record.pk}").unsign(text).partition("~")
-            return cls(direction, Position.parse(place))
-        except (signing.BadSignature, ValueError):
+            direction, position = read_texts(text, f"timeline:{record.pk}")
+            return cls(direction, Position.parse(position))
+        except (BadCursor, ValueError):
             return None
 
 
