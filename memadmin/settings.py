@@ -143,6 +143,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "memadmin.web.errors.explain_refused_methods",
     "memadmin.accounts.middleware.SecondFactor",
     "sessions_app.views.locked.LockedSessions",
 ]

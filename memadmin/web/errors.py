@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils.cache import add_never_cache_headers
 from django.utils.text import get_text_list
 
 from memadmin.web import navigation
@@ -44,6 +47,24 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "404.html", {"layout": layout_for(request)}, status=404)
+
+
+def explain_refused_methods(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
+    """Middleware: a page for the 405 that Django leaves empty.
+
+    People meet it: who signs in again after sending a form is led to the form's address, and not with the form.
+    """
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        refused = get_response(request)
+        if not isinstance(refused, HttpResponseNotAllowed) or refused.content:
+            return refused
+        page = render(request, "405.html", {"layout": layout_for(request)}, status=405)
+        page["Allow"] = refused["Allow"]
+        add_never_cache_headers(page)
+        return page
+
+    return answer
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

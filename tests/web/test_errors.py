@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from unittest import mock
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -15,6 +16,7 @@ from psycopg import errors as postgres
 
 from memadmin import urls
 from memadmin.web.errors import is_database_away
+from tests.people import person
 
 handler400, handler403, handler404, handler500 = urls.handler400, urls.handler403, urls.handler404, urls.handler500
 
@@ -74,6 +76,18 @@ def test_refusal_keeps_the_shell_and_names_own_role(operator: Client) -> None:
     assert response.status_code == 403
     assert "You are signed in as support." in response.text
     assert 'id="nav"' in response.text
+
+
+@pytest.mark.django_db
+def test_who_signed_in_after_sending_a_form_learns_that_nothing_was_sent(client: Client) -> None:
+    """The login leads to the address of the form, which takes no visitors."""
+    sent = client.post("/sessions/label/", {"label": "vip"})
+    client.force_login(person("support"))
+    arrived = client.get(parse_qs(urlsplit(sent["Location"]).query)["next"][0])
+    assert arrived.status_code == 405
+    assert arrived["Allow"] == "POST"
+    assert "Nothing was sent" in arrived.text
+    assert 'id="nav"' in arrived.text
 
 
 def test_refusal_of_a_place_in_the_sidebar_says_who_may(operator: Client) -> None:
