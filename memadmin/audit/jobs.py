@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
-from memadmin.audit import anchors, verification
+from memadmin.audit import anchors, status, verification
 from memadmin.web.ticks import is_stale
+
+VERDICT_LASTS = timedelta(days=1)
 
 
 @app.periodic(cron="* * * * *")
@@ -20,3 +25,12 @@ def anchor_checkpoints(timestamp: int) -> None:
 def verify_log() -> None:
     """Verifies the whole log and keeps the verdict for its page: what somebody asked for there."""
     verification.verify()
+
+
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="verify_log_daily", lock="verify_log")
+def verify_log_daily(timestamp: int) -> None:
+    """Verifies it when the last verdict is a day old, and soon where there is none."""
+    verdict = status.latest_verdict()
+    if not is_stale(timestamp) and (verdict is None or now() > verdict.at + VERDICT_LASTS):
+        verification.verify()
