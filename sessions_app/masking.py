@@ -22,6 +22,9 @@ from sessions_app.timeline.parts import json_inside
 PAGE_SECONDS = 2.0
 """How long a page looks through its items. Ordinary ones take a few milliseconds; what is left then is hidden."""
 
+ITEM_SECONDS = 30.0
+"""How long one item by itself is looked through, on its page or in a file: ten megabytes take two seconds."""
+
 CUT_CHARACTERS = 100
 """What a text loses at its end where it was read in part: half a number is not known for what it is."""
 
@@ -34,8 +37,8 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
 
 
-def from_now() -> float:
-    return time.monotonic() + PAGE_SECONDS
+def from_now(seconds: float = PAGE_SECONDS) -> float:
+    return time.monotonic() + seconds
 
 
 @dataclass

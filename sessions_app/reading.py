@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.masking import Masker
+from sessions_app.masking import ITEM_SECONDS, Masker, from_now
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend
@@ -24,7 +24,7 @@ def reader_for(store: SessionStore) -> Reader:
 
 @dataclass(frozen=True)
 class Reader:
-    """The reading half of a `Backend`. All that one reader masks has to be done within `masking.PAGE_SECONDS`."""
+    """The reading half of a `Backend`. What it masks for one page has to be done within `masking.PAGE_SECONDS`."""
 
     backend: Backend
     masker: Masker = field(default_factory=Masker)
@@ -52,13 +52,13 @@ class Reader:
         return self._masked(self.backend.page_from(session_id, instant, limit))
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
-        """Raises UnknownItem."""
-        return self.masker.file_item(self.backend.item(session_id, item_id))
+        """For its own page, and for a file. Raises UnknownItem."""
+        return Masker(from_now(ITEM_SECONDS)).file_item(self.backend.item(session_id, item_id))
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """For files: each item has the time of a page."""
+        """For files."""
         for stored in self.backend.every_item(session_id):
-            yield Masker().file_item(stored)
+            yield Masker(from_now(ITEM_SECONDS)).file_item(stored)
 
     def count(self, session_id: str) -> int:
         return self.backend.count(session_id)

@@ -13,6 +13,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import Watch
+from tests.browser.looking import assert_accessible
 
 Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
@@ -35,6 +36,34 @@ def test_timeline_looks_sound(address: str, look: Look) -> None:
     add_items("customer_1", "Thanks", OUTPUT | {"call_id": "call_lost"}, {"type": "hologram_call"})
     inspect_session(SessionRecord.objects.select_related("store").get())
     look(address)
+
+
+def test_markdown_and_masks_look_sound(address: str, look: Look) -> None:
+    add_items(
+        "customer_1",
+        "My card is 4242 4242 4242 4242",
+        assistant(
+            "## Returns\n\n**Done**, see [the rules](https://example.com/rules):\n\n1. pack it\n2. send it\n\n"
+            "> kept dry\n\n| parcel | state |\n|---|---|\n| `A-1` | on its way |\n\n"
+            '```json\n{"mail": "anna@example.com"}\n```'
+        ),
+    )
+    look(f"{address}?form=markdown")
+
+
+def test_item_that_is_masked_and_revealed_looks_sound(address: str, look: Look, page: Page) -> None:
+    add_items("customer_1", "My card is 4242 4242 4242 4242")
+    page.goto(address)
+    href = page.get_by_role("link", name="1 masked").get_attribute("href")
+    assert href
+    look(href)
+    page.get_by_label("Reason").select_option("payment")
+    page.get_by_role("button", name="Reveal values").click()
+    expect(page.get_by_text("4242 4242 4242 4242").first).to_be_visible()
+    assert_accessible(page)
+    page.get_by_role("link", name="Mask again").click()
+    expect(page.get_by_text("card •••• 4242").first).to_be_visible()
+    expect(page.get_by_text("4242 4242 4242 4242")).to_have_count(0)
 
 
 def test_item_looks_sound(address: str, look: Look, page: Page) -> None:
