@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from django.conf import settings
@@ -109,10 +108,8 @@ class Masker:
     def _has_any(self, value: object) -> bool:
         """Most items have none, and one look at all their strings together tells so."""
         strings: list[str] = []
-        for text, is_secret in _strings(value, ""):
-            if is_secret:
-                return True
-            strings.append(text)
+        if _gather(value, "", strings):
+            return True
         return bool(find_values("\n".join(strings), regions=settings.PHONE_REGIONS, deadline=self.deadline))
 
     def _masked_value(self, value: object, name: str = "") -> tuple[object, int]:
@@ -151,31 +148,29 @@ class Masker:
         return (_dumped(masked), count) if count else (text, 0)
 
 
-def _strings(value: object, name: str) -> Iterator[tuple[str, bool]]:
-    """The strings and large numbers in a value, also in JSON within a string, and whether its name says secret."""
-    match value:
-        case bool() | None:
-            return
-        case str() | int():
-            text = str(value)
-            if is_secret_member(name, text):
-                yield text, True
-            elif isinstance(value, int):
-                if abs(value) >= LEAST_NUMBER:
-                    yield text, False
-            elif not _ENCODED.match(text):
-                inside = json_inside(text)
-                if inside is None:
-                    yield text, False
-                else:
-                    yield from _strings(inside, name)
-        case list():
-            for member in value:
-                yield from _strings(member, name)
-        case dict():
-            for key, member in value.items():
-                yield key, False
-                yield from _strings(member, key)
+def _gather(value: object, name: str, strings: list[str]) -> bool:
+    """Adds the strings and large numbers in a value, also in JSON within a string. Whether a name says secret."""
+    if isinstance(value, str):
+        if is_secret_member(name, value):
+            return True
+        if _ENCODED.match(value):
+            return False
+        inside = json_inside(value)
+        if inside is not None:
+            return _gather(inside, name, strings)
+        strings.append(value)
+    elif isinstance(value, dict):
+        strings += value
+        return any(_gather(member, key, strings) for key, member in value.items())
+    elif isinstance(value, list):
+        return any(_gather(member, name, strings) for member in value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        text = str(value)
+        if is_secret_member(name, text):
+            return True
+        if abs(value) >= LEAST_NUMBER:
+            strings.append(text)
+    return False
 
 
 def _without_end(value: object) -> object:

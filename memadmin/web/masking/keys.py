@@ -105,6 +105,8 @@ NAMED_LONG = (
 )
 NAMED = {**keyword.QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP, **keyword.CONFIG_DENYLIST_REGEX_TO_GROUP}
 """Each with the group that is the secret: its first word where it stands without quotes."""
+ASSIGNS = re.compile("[:=;!]")
+"""One of these is in everything that they find."""
 
 NAME = re.compile(keyword.DENYLIST_REGEX, re.IGNORECASE)
 OTHER_NAMES = frozenset(
@@ -124,10 +126,11 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     """Places of keys, each at least in part: `whole_word` has the rest."""
     if len(text) < SHORTEST:
         return
-    has_long_word = any(len(word) >= LONG for word in text.split())
-    if has_long_word:
+    long_words = " ".join(word for word in text.split() if len(word) >= LONG)
+    if long_words:
         for form in KNOWN_BY_LOOKS:
-            yield from map(_place, form.finditer(text))
+            if form.search(long_words):
+                yield from map(_place, form.finditer(text))
     for pieces, forms in KNOWN_WITH_A_PIECE:
         if any(piece in text for piece in pieces):
             for form in forms:
@@ -135,10 +138,12 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     lower = text.lower()
     if not any(piece in lower for piece in TELLING):
         return
-    if has_long_word and LONG_RUN.search(text):
+    if long_words and LONG_RUN.search(long_words):
         for form in NAMED_LONG:
             yield from map(_place, form.finditer(text))
     for start, end in _around_names(lower) if is_prose else ():
+        if not ASSIGNS.search(text, start, end):
+            continue
         for form, group in NAMED.items():
             for match in form.finditer(text, start, end):
                 yield from _secret(text, match, group)
