@@ -23,11 +23,9 @@ STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "lock
 class SessionFilter(FilterForm):
     """Which sessions the list shows."""
 
-    store = forms.ModelChoiceField(
-        SessionStore.objects.all(),
-        to_field_name="name",
+    store = forms.TypedChoiceField(
         required=False,
-        empty_label="Any store",
+        empty_value=None,
         widget=forms.Select({"class": "form-select", "aria-label": "Store"}),
         error_messages={"invalid_choice": "There is no store named “%(value)s”."},
     )
@@ -74,6 +72,10 @@ class SessionFilter(FilterForm):
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
+        stores = {store.name: store for store in SessionStore.objects.all()}
+        by_name = self.fields["store"]
+        assert isinstance(by_name, forms.TypedChoiceField)
+        by_name.choices, by_name.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
         agents = SessionRecord.objects.agents()
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:

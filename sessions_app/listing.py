@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from memadmin.accounts.grants.verbs import granted_records
 from memadmin.counting import capped
-from memadmin.web.hostile import write_out_invisible
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
@@ -27,8 +26,8 @@ class ListedSession:
     preview: Preview | None
     """None when the store did not answer: then nothing is known, and a count is not zero."""
     address: str
-    names: tuple[str, ...]
-    """Subject, ticket and agent, as far as they are known, with what is invisible in them written out."""
+    names: str
+    """Subject, ticket and agent, as far as they are known."""
     match: MatchingSession | None = None
     """Where in it the words were said that the list was searched for."""
     is_locked: bool = False
@@ -70,7 +69,13 @@ class ListedSession:
 
     @property
     def items(self) -> str:
+        """Their number, as far as they are counted."""
         return capped(self.item_count)
+
+    @property
+    def extent(self) -> str:
+        """The same in words."""
+        return f"{self.items} item" if self.item_count == 1 else f"{self.items} items"
 
     @property
     def words(self) -> str:
@@ -137,10 +142,9 @@ def masked(preview: Preview, masker: Masker) -> Preview:
     return replace(preview, first_user_text=words)
 
 
-def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> tuple[str, ...]:
+def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> str:
     subject = labels.get(record.subject_id, "") if record.subject_id else "Subject not known"
-    names = (subject, record.ticket or "no ticket", record.agent)
-    return tuple(write_out_invisible(name) for name in names if name)
+    return " · ".join(filter(None, [subject, record.ticket or "no ticket", record.agent]))
 
 
 def with_snippets(matches: Sequence[MatchingSession], *, reader: User) -> list[ListedSession]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD, Preview
 from sessions_app.timeline.decode import NotJson, parse_json
-from sessions_app.timeline.encryption import is_envelope
+from sessions_app.timeline.encryption import ENVELOPE_MEMBER, is_envelope
 
 PREVIEW_ITEMS = 5
 """In how many of a session's first items its first user text is looked for: other texts may precede it."""
@@ -19,11 +19,12 @@ USER_TEXT_PARTS = {"input_text", "text"}
 
 def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
     """Never raises: what cannot be read is passed over, the timeline shows it."""
-    entries = list(_objects_in(heads))
+    # Most are read no further than to the first.
+    sealed = [head for head in heads if ENVELOPE_MEMBER in head]
     return Preview(
         item_count=item_count,
-        first_user_text=next(filter(None, map(user_text, entries)), ""),
-        is_encrypted=any(map(is_envelope, entries)),
+        first_user_text=next(filter(None, map(user_text, _objects_in(heads))), ""),
+        is_encrypted=any(map(is_envelope, _objects_in(sealed))),
     )
 
 

@@ -13,9 +13,12 @@ TIME_PREFIX_CHARACTERS = 12
 """Base64 of the first nine bytes of a Fernet token: its version and the second in which it was written."""
 
 
+ENVELOPE_MEMBER = "__enc__"
+
+
 def is_envelope(fields: Fields) -> bool:
     """Whether the SDK's EncryptedSession wrote this: the same test that the SDK makes."""
-    return fields.get("__enc__") == 1 and {"v", "kid", "payload"} <= fields.keys()
+    return fields.get(ENVELOPE_MEMBER) == 1 and {"v", "kid", "payload"} <= fields.keys()
 
 
 def sealed_at(envelope: Fields) -> datetime | None:
