@@ -1158,15 +1158,24 @@ def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> 
 
 
 def notes_in(text: str) -> list[str]:
-    """The notes of a file: one note, or JSON Lines with a note each; what a crash left half written is passed over."""
+    """The notes of a file: one note, or JSON Lines with notes in them: a file anchor, an earlier export.
+
+    What a crash left half written is passed over.
+    """
     if not text.lstrip().startswith("{"):
         return [text]
     notes = []
     for line in text.splitlines():
-        try:
-            notes.append(str(json.loads(line)["note"]))
-        except (KeyError, TypeError, ValueError):
+        if '"note"' not in line and '"checkpoint"' not in line:
             continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        found = record.get("checkpoint", record) if isinstance(record, dict) else None
+        note = found.get("note") if isinstance(found, dict) else found
+        if isinstance(note, str):
+            notes.append(note)
     return notes
 
 

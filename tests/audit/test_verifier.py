@@ -133,6 +133,15 @@ class TestAReader:
         assert {finding["kind"] for finding in told["findings"]} == {"edited_body"}
         assert all(finding.keys() == {"kind", "event", "detail"} for finding in told["findings"])
 
+    def test_may_keep_an_export_as_an_anchor_of_the_next(self, log: Path, tmp_path: Path) -> None:
+        call_command("export_audit", str(tmp_path / "first.jsonl"))
+        write_events(1)
+        Sequencer().finish()
+        call_command("export_audit", str(tmp_path / "second.jsonl"))
+        found = run("second.jsonl", "--anchors", "first.jsonl", "--json", directory=tmp_path)
+        told = json.loads(found.stdout)
+        assert (told["verdict"], told["anchored_size"]) == ("ok", 20)
+
     def test_is_told_when_nobody_outside_confirms_it(self, log: Path, tmp_path: Path) -> None:
         call_command("export_audit", str(tmp_path / "log.jsonl"))
         found = run("log.jsonl", directory=tmp_path)
