@@ -89,6 +89,11 @@ class BenchServer:
         with self.connect() as connection:
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
 
+    def restart(self) -> None:
+        """For settings that need it. Only where nobody else uses the server."""
+        self._server.leave()
+        self._server.ensure_running()
+
     def _tune(self) -> None:
         with self.connect() as connection:
             # One at a time: ALTER SYSTEM refuses to run inside a transaction.
@@ -98,5 +103,4 @@ class BenchServer:
                 False,
             )
         if not is_in_use:
-            self._server.leave()
-            self._server.ensure_running()
+            self.restart()
