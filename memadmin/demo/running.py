@@ -22,6 +22,10 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 
 
+STARTED_BY = "MEMADMIN_STARTED_BY"
+"""In the environment of each program: the process id of its demo."""
+
+
 class CannotRun(Exception):
     """The demo cannot go on; the message is a sentence."""
 
@@ -62,6 +66,32 @@ def refuse_a_taken_port(port: int) -> None:
             ) from problem
 
 
+def end_leftovers() -> int:
+    """Ends the programs of demos that were killed, for they hold port and database; returns how many those were."""
+    leftovers = [process.pid for process in psutil.process_iter() if is_leftover(process)]
+    for leader in leftovers:
+        end_session(leader)
+    return len(leftovers)
+
+
+def is_leftover(process: psutil.Process) -> bool:
+    """Whether a demo of ours started it that is gone, and it leads a session; its children go with it.
+
+    A database that one of the programs started again is found, and in the end stopped, by who uses it next.
+    """
+    try:
+        demo = process.environ().get(STARTED_BY)
+        return (
+            demo is not None
+            and not psutil.pid_exists(int(demo))
+            and process.uids().real == os.getuid()
+            and os.getsid(process.pid) == process.pid
+            and process.name() != "postgres"
+        )
+    except (psutil.Error, OSError):  # somebody else's, or gone meanwhile
+        return False
+
+
 @contextmanager
 def programs(**commands: list[str]) -> Iterator[list[Program]]:
     """Runs each command until the block ends, then stops them all, politely at first."""
@@ -69,7 +99,12 @@ def programs(**commands: list[str]) -> Iterator[list[Program]]:
     try:
         for name, command in commands.items():
             # In sessions of their own: Ctrl-C reaches the demo alone, which then stops them, once.
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, STARTED_BY: str(os.getpid())},
+            )
             started.append(Program(name.replace("_", " "), process))
         yield started
     finally:

@@ -82,6 +82,10 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def port() -> int:
+    return free_port()
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -166,6 +170,23 @@ def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
     assert demo.process.wait(60) == 1
     assert "ended by itself" in demo.complaint()
     assert still_running(programs) == []
+
+
+def test_a_demo_that_was_killed_is_in_nobodys_way(data_dir: Path, port: int) -> None:
+    """It cannot stop what it started any more; the next one does, and leaves alone what belongs to a third."""
+    killed, third = Demo(data_dir, port), Demo(data_dir, free_port())
+    killed.wait_until_it_greets()
+    third.wait_until_it_greets()
+    left = [process for process in killed.programs()[1:] if process.name() != "postgres"]
+    killed.process.kill()
+    killed.process.wait()
+    assert still_running(left) == left
+    late = Demo(data_dir, port)
+    assert "left running" in late.wait_until_it_greets()
+    assert still_running(left) == []
+    assert late.stop() == 0
+    assert third.process.poll() is None
+    assert third.stop() == 0
 
 
 def test_a_taken_port_is_one_sentence(data_dir: Path, port: int) -> None:

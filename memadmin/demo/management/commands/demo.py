@@ -46,6 +46,8 @@ class Command(BaseCommand):
             self.stdout.write("\nStopped.")
 
     def run(self, port: int, password: str) -> None:
+        if running.end_leftovers():
+            self.stdout.write("Stopped what a demo had left running that was killed.")
         running.refuse_a_taken_port(port)
         self.stdout.write(f"Preparing the database in {settings.DATA_DIR} ...")
         names = preparing.prepare(password)
