@@ -72,7 +72,7 @@ class Sequencer:
 
         A checkpoint is written when one is due, and with `is_last` for anything that has none.
 
-        Raises OlderStateRestored.
+        Raises OlderStateRestored, and `stored.TreeDamaged` where hashes are missing to append to.
         """
         self._look_outside()
         with acting(Actor("job", "sequencer")), transaction.atomic():
@@ -114,7 +114,8 @@ class Sequencer:
                     ticked = time.monotonic()
                     if not (batch and batch.is_full):
                         stop.wait(POLL_SECONDS)
-                except OlderStateRestored as problem:
+                except (OlderStateRestored, stored.TreeDamaged) as problem:
+                    # Somebody has to look; the jobs beside us have nothing to do with it.
                     self._say_once(str(problem))
                     stop.wait(PAUSE_SECONDS)
                 except Error as problem:
@@ -130,7 +131,7 @@ class Sequencer:
         try:
             while (batch := self.step(is_last=True)) and batch.is_full:
                 pass
-        except (Error, OlderStateRestored) as problem:
+        except (Error, OlderStateRestored, stored.TreeDamaged) as problem:
             logger.warning("The sequencer could not finish: %s", problem)
             return None
         return batch

@@ -16,7 +16,7 @@ from memadmin.audit.models import AuditCheckpoint, AuditDetail, AuditEvent, Audi
 from memadmin.audit.notes import verified
 from memadmin.audit.sequencer import Batch, Sequencer
 from memadmin.audit.tree import Frontier, includes, inclusion_proof
-from tests.audit.events import another_connection, assert_sequenced, insert_event, record_events
+from tests.audit.events import another_connection, as_owner, assert_sequenced, insert_event, record_events
 from tests.meanwhile import somebody_else, wait_until_blocked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_log")]
@@ -291,6 +291,25 @@ def test_running_survives_the_loss_of_its_connection(caplog: pytest.LogCaptureFi
         stop.set()
         running.result(30)
     assert_sequenced()
+
+
+def test_running_survives_a_tree_that_somebody_damaged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be appended to it, and whoever runs the worker is told so; its jobs go on."""
+    monkeypatch.setattr(sequencer, "PAUSE_SECONDS", 0.01)
+    record_events(3)
+    Sequencer().step()
+    as_owner("DELETE FROM audit_leaf WHERE index = 1")
+    record_events(1)
+    stop = threading.Event()
+    with somebody_else() as start:
+        running = start(lambda: Sequencer().run(stop))
+        while "run verify_audit" not in caplog.text:
+            assert not running.done()
+        stop.set()
+        running.result(30)
+    assert AuditPending.objects.count() == 1
 
 
 def test_the_oldest_unsequenced_event_tells_how_far_behind_we_are() -> None:

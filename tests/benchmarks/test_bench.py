@@ -29,3 +29,16 @@ def test_the_bench_measures_every_page_and_writes_it_down(tmp_path: Path) -> Non
     assert [each["clients"] for each in found["add_items"]] == [1, 8]
     for target in found["targets"]:
         assert target["name"] in run.stdout
+
+
+@pytest.mark.slow
+def test_the_bench_of_the_audit_log_measures_and_writes_it_down(tmp_path: Path) -> None:
+    options = ["--events", "300", "--seconds", "1", "--data-dir", str(tmp_path)]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.audit", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads((tmp_path / "bench-audit.json").read_text())
+    assert found["verified"].keys() == {"an export", "the database"}
+    for target in found["targets"]:
+        assert target["name"] in run.stdout
