@@ -55,7 +55,10 @@ def notes_at(place: Anchor) -> list[str]:
     """
     anchored = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-checkpoint_size")
     if place.is_local:
-        return list(place.after(NOWHERE))
+        kept = list(place.after(NOWHERE))
+        if not kept and anchored.exists():
+            raise AnchorFailed(f"{place.name} has none of the checkpoints that were brought to it.")
+        return kept
     # The epoch of the place's oldest note that we want is not known here; asking for the first one reads no more.
     oldest = anchored.values_list("checkpoint_size", flat=True)[NOTES_FROM_AFAR:].first()
     if notes := list(place.after((1, oldest) if oldest else NOWHERE)):

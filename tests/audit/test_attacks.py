@@ -219,6 +219,12 @@ class TestAHealthyLog:
             assert report.anchored_size == SIZE
             assert report.root == bytes(AuditCheckpoint.objects.get(size=SIZE).root).hex()
 
+    def test_is_not_said_to_be_proved_when_the_anchor_lost_what_it_knew(self, log: Path) -> None:
+        log.unlink()
+        report = verify()
+        assert report.verdict == "unanchored"
+        assert any("has none of the checkpoints that were brought to it" in note for note in report.notes)
+
     def test_is_not_said_to_be_proved_where_nobody_outside_knows_it(self, settings: Settings) -> None:
         settings.ANCHOR_PATH = None
         assert verify().verdict == verify_export(None).verdict == "unanchored"

@@ -69,7 +69,7 @@ class FileAnchor:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Not the folder: where the volume is not mounted, the file would lie hidden below it later.
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
