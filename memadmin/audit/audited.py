@@ -27,7 +27,7 @@ LOG_SEARCHED = declare(
 LOG_EXPORTED = declare(
     "log.exported",
     "Somebody downloaded what a filter of the audit log shows, or all of it.",
-    reasons=("jsonl", "csv", "whole"),
+    reasons=("jsonl", "csv", "whole", "consistency"),
 )
 LOG_VERIFICATION_REQUESTED = declare("log.verification_requested", "Somebody had the audit log verified.")
 EVENT_VIEWED = declare(

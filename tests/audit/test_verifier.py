@@ -188,10 +188,9 @@ class TestAReader:
         assert [(each["kind"], each["event"]) for each in told["findings"]] == [("bad_proof", proved[0]["event"]["id"])]
 
     def test_verifies_that_a_checkpoint_continues_another(self, log: Path, tmp_path: Path) -> None:
-        old, new = AuditCheckpoint.objects.order_by("size")
-        proof = proofs.consistency_of(old, new)
-        (tmp_path / "proof.json").write_text(json.dumps(proof, indent=1))
+        call_command("export_audit", str(tmp_path / "proof.json"), between=(10, 20))
         assert run("proof.json", directory=tmp_path).returncode == 0
+        proof = json.loads((tmp_path / "proof.json").read_text())
         proof["path"][0] = "00" * 32
         (tmp_path / "proof.json").write_text(json.dumps(proof, indent=1))
         assert run("proof.json", directory=tmp_path).returncode == 1
@@ -305,6 +304,10 @@ class TestTheCommands:
             call_command("export_audit", str(tmp_path / "event.json"), event=event.id)
         with pytest.raises(CommandError, match="The log has no event"):
             call_command("export_audit", str(tmp_path / "event.json"), event="019aa7f3-1c00-7000-8000-000000000001")
+        with pytest.raises(CommandError, match="There is no checkpoint of size 11"):
+            call_command("export_audit", str(tmp_path / "proof.json"), between=(11, 20))
+        with pytest.raises(CommandError, match="is the smaller one"):
+            call_command("export_audit", str(tmp_path / "proof.json"), between=(20, 10))
         with pytest.raises(CommandError, match="cannot be written"):
             call_command("export_audit", str(tmp_path / "nowhere" / "log.jsonl"))
 

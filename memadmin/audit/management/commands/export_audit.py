@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -15,26 +16,39 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memadmin.audit import whole_log
 from memadmin.audit.audited import EVENT_PROOF_EXPORTED, LOG_EXPORTED
-from memadmin.audit.models import AuditEvent
-from memadmin.audit.proofs import NotProvableYet, proof_of
+from memadmin.audit.models import AuditCheckpoint, AuditEvent
+from memadmin.audit.proofs import NotProvableYet, consistency_of, proof_of
 from memadmin.audit.recording import before_showing
 from memadmin.audit.stored import TreeDamaged
 
 
 class Command(BaseCommand):
     help = (
-        "Writes the whole audit log, or with --event the proof of one event, for the stand-alone verifier:"
+        "Writes the whole audit log, or the proof of one event or of two checkpoints, for the stand-alone verifier:"
         " memadmin/audit/verifier.py, which needs nothing else of memadmin."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="where to; - for the screen, and compressed if it ends in .gz")
-        parser.add_argument("--event", type=UUID, help="the id of one event")
+        only = parser.add_mutually_exclusive_group()
+        only.add_argument("--event", type=UUID, help="the proof of one event, by its id")
+        only.add_argument(
+            "--between",
+            nargs=2,
+            type=int,
+            metavar=("OLD", "NEW"),
+            help="the proof that the log of one checkpoint begins with that of another, by their sizes",
+        )
         parser.add_argument("--details", action="store_true", help="with reasons and values, which may tell of people")
 
-    def handle(self, *, file: Path, event: UUID | None, details: bool, **options: Any) -> None:
+    def handle(
+        self, *, file: Path, event: UUID | None, between: tuple[int, int] | None, details: bool, **options: Any
+    ) -> None:
         if event:
             self.export_proof(file, event, with_details=details)
+            return
+        if between:
+            self.export_consistency(file, *between)
             return
         before_showing(LOG_EXPORTED, reason_code="whole")
         with opened(file) as target:
@@ -52,6 +66,17 @@ class Command(BaseCommand):
         before_showing(EVENT_PROOF_EXPORTED, target=event)
         with opened(file) as target:
             target.write(proof.as_file(with_details=with_details))
+
+    def export_consistency(self, file: Path, old: int, new: int) -> None:
+        found = AuditCheckpoint.objects.in_bulk([old, new])
+        for size in (old, new):
+            if size not in found:
+                raise CommandError(f"There is no checkpoint of size {size:,}.")
+        if not 0 < old <= new:
+            raise CommandError("The checkpoint that the other begins with is the smaller one, and not empty.")
+        before_showing(LOG_EXPORTED, reason_code="consistency")
+        with opened(file) as target:
+            target.write(json.dumps(consistency_of(found[old], found[new]), indent=1).encode() + b"\n")
 
 
 @contextmanager
