@@ -1,10 +1,16 @@
-"""What the log tells about sessions."""
+"""What the log tells about sessions, their subjects and stores, and about who read them."""
 
 from __future__ import annotations
 
 from django.db.models import TextChoices
 
 from memadmin.audit import declare
+
+SESSION = "sessions_app.sessionrecord"
+SUBJECT = "sessions_app.subject"
+ALIAS = "sessions_app.subjectalias"
+STORE = "sessions_app.sessionstore"
+PATTERN = "sessions_app.sessionidpattern"
 
 
 class RevealReason(TextChoices):
@@ -18,7 +24,103 @@ class RevealReason(TextChoices):
 SESSION_REVEALED = declare(
     "session.revealed",
     "Somebody asked to see what is masked in an item of a session.",
-    object="sessions_app.sessionrecord",
+    object=SESSION,
     counters=("items", "values"),
     reasons=RevealReason.values,
+)
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+SESSION_VIEWED = declare("session.viewed", "Somebody opened a part of a session.", object=SESSION, counters=("items",))
+SESSION_FOLLOWED = declare(
+    "session.followed", "A session open on somebody's screen showed something new.", object=SESSION, counters=("items",)
+)
+SESSION_DOWNLOADED = declare(
+    "session.downloaded", "Somebody took a whole session away as a file.", object=SESSION, reasons=("jsonl", "markdown")
+)
+ITEM_VIEWED = declare("item.viewed", "Somebody opened one item of a session as it is stored.", object=SESSION)
+ITEM_DOWNLOADED = declare("item.downloaded", "Somebody took one item of a session away as a file.", object=SESSION)
+SESSIONS_LISTED = declare(
+    "session.listed", "Somebody saw a list of sessions with the first words of each.", counters=("sessions",)
+)
+SUBJECT_VIEWED = declare(
+    "subject.viewed", "Somebody opened the page of a subject, with its ids.", object=SUBJECT, counters=("sessions",)
+)
+SUBJECTS_LISTED = declare("subject.listed", "Somebody saw a list of subjects with their ids.", counters=("subjects",))
+SEARCH_MADE = declare(
+    "search.made",
+    "Somebody searched for ids or words, which are kept as long as the search is and not here.",
+    object="sessions_app.textsearch",
+)
+SEARCH_SHOWN = declare(
+    "search.shown", "Somebody saw what a search found.", counters=("sessions", "subjects", "tickets")
+)
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+SESSIONS_ATTACHED = declare("session.attached", "Somebody said whose sessions these are.", counters=("sessions",))
+SESSIONS_DETACHED = declare("session.detached", "Somebody took sessions from their subjects.", counters=("sessions",))
+SESSIONS_LABELLED = declare(
+    "session.labelled", "Somebody gave sessions a label; its word is in the details.", counters=("sessions",)
+)
+SESSIONS_UNLABELLED = declare(
+    "session.unlabelled", "Somebody took a label off sessions; its word is in the details.", counters=("sessions",)
+)
+SESSIONS_LOCKED = declare(
+    "session.locked", "Somebody locked sessions: reading them takes a grant.", counters=("sessions",)
+)
+SESSIONS_UNLOCKED = declare("session.unlocked", "Somebody unlocked sessions.", counters=("sessions",))
+SESSION_EDITED = declare("session.edited", "Somebody changed a session on record in raw edits.", object=SESSION)
+
+SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)
+MERGE_UNDONE = declare("subject.unmerged", "A merged subject became one of its own again.", object=SUBJECT)
+ALIAS_ADDED = declare("alias.added", "A subject is known by another id.", object=ALIAS)
+ALIAS_REMOVED = declare("alias.removed", "A subject is no longer known by an id.", object=ALIAS)
+
+STORE_DECLARED = declare("store.declared", "The tables, zone or mode of a store were declared.", object=STORE)
+STORE_ATTACHED = declare(
+    "store.attached", "Registry and fence were put on a store's tables.", object=STORE, counters=("steps",)
+)
+STORE_DETACHED = declare(
+    "store.detached", "Registry and fence were taken off a store's tables.", object=STORE, counters=("steps",)
+)
+STORE_DELETED = declare("store.deleted", "A store of which nothing was on record was forgotten.", object=STORE)
+SEARCH_INDEX_BUILT = declare("search_index.built", "A store's full-text index was built.", object=STORE)
+SEARCH_INDEX_DROPPED = declare("search_index.dropped", "A store's full-text index was dropped.", object=STORE)
+TRANSCRIPTS_IMPORTED = declare(
+    "transcript.imported",
+    "Transcripts were written into a store.",
+    object=STORE,
+    counters=("sessions", "items", "skipped"),
+)
+
+PATTERN_ADDED = declare("pattern.added", "A store got a session-id pattern.", object=PATTERN)
+PATTERN_CHANGED = declare("pattern.changed", "A session-id pattern was changed.", object=PATTERN)
+PATTERN_MOVED = declare("pattern.moved", "A session-id pattern is tried earlier.", object=PATTERN)
+PATTERN_DELETED = declare("pattern.deleted", "A session-id pattern was deleted.", object=PATTERN)
+
+# --- the agents' own rows ---------------------------------------------------------------------------------------------
+
+for noun, what in (("stored_item", "items"), ("stored_session", "sessions")):
+    for event, done in (("row_inserted", "added"), ("row_updated", "changed"), ("row_deleted", "deleted")):
+        declare(
+            f"{noun}.{event}",
+            f"Stored {what} were {done} in the agents' own tables, and not by an agent.",
+            object=SESSION,
+            counters=("rows",),
+        )
+    declare(
+        f"{noun}.table_truncated",
+        f"All stored {what} were deleted at once, and not by an agent.",
+        object=SESSION,
+        counters=("rows",),
+    )
+
+ITEM_EDITED = declare("item.edited", "Somebody rewrote a stored item by hand.", object=SESSION)
+ITEM_DELETED = declare("item.deleted", "Somebody deleted a stored item by hand.", object=SESSION)
+STORED_SESSION_DELETED = declare(
+    "session.deleted", "Somebody deleted a stored session by hand, with its items.", object=SESSION
+)
+WRITE_DROPPED = declare(
+    "write.dropped", "An agent wrote to an erased session, and the write was discarded.", object=SESSION
 )

@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import inspection, patterns
+from sessions_app.services import inspection, outbox, patterns
 
 
 @app.periodic(cron="* * * * * */5")
@@ -29,6 +29,14 @@ def inspect_sessions(timestamp: int) -> None:
     """Looks through sessions that fell quiet. Apart from `find_subjects`, because long sessions take seconds each."""
     if not is_stale(timestamp):
         inspection.inspect_quiet_sessions()
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(queueing_lock="drain_outbox", lock="drain_outbox")
+def drain_outbox(timestamp: int) -> None:
+    """Moves what the fences noted into the audit log."""
+    if not is_stale(timestamp):
+        outbox.drain_outbox()
 
 
 @app.periodic(cron="17 * * * *")

@@ -131,6 +131,10 @@ class SessionStore(models.Model):
         default=False, help_text="Reading what was said in any of its sessions takes a grant: a reason and a ticket."
     )
     fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
+    # Under which the agents write; what others write to their tables is recorded. Empty: nobody has said so.
+    agent_roles = ArrayField(models.CharField(max_length=63), default=list, db_default=models.Value("{}"), blank=True)
+    # Writes to erased sessions that the fence discarded; FenceOutbox has those of the last seconds.
+    dropped_writes = models.PositiveBigIntegerField(db_default=0, default=0, editable=False)
     # Counts the changes of this store's session-id patterns; a session notes which of them it was tried with.
     patterns_version = models.PositiveIntegerField(default=0, editable=False)
     attached_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -152,6 +156,7 @@ class SessionStore(models.Model):
                 "writer_timezone",
                 "is_sensitive",
                 "fence_mode",
+                "agent_roles",
                 "attached_at",
             ],
         )
@@ -306,7 +311,7 @@ class SessionFinding(models.Model):
 class FenceOutbox(models.Model):
     """What the triggers on the agents' tables have to tell: writes that were discarded. Holds no content.
 
-    Kept as it comes until there is an audit log to move it to.
+    A job moves it into the audit log within seconds; in the agents' transactions it is one small row.
     """
 
     session_id = models.CharField()

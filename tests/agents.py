@@ -69,7 +69,10 @@ def drop_agent_tables() -> None:
     run_sql(
         """
         DO $$ DECLARE ours regprocedure; BEGIN
-          FOR ours IN SELECT oid FROM pg_proc WHERE proname ~ '^memadmin_(register|follow|keep_out)_[0-9]+$' LOOP
+          FOR ours IN
+            SELECT oid FROM pg_proc
+            WHERE proname ~ '^memadmin_(register|follow|keep_out|note_[a-z]+_of_[a-z]+)_[0-9]+$'
+          LOOP
             EXECUTE 'DROP FUNCTION ' || ours || ' CASCADE';
           END LOOP;
         END $$

@@ -3,7 +3,7 @@
 Upper rooms use the names of this module; `models` holds the tables, and `types` the register of event types.
 """
 
-from memadmin.audit.actors import Actor, acting, current_actor, person
+from memadmin.audit.actors import NOBODY, Actor, acting, current_actor, person
 from memadmin.audit.governing import govern
 from memadmin.audit.recording import (
     NotInTransaction,
@@ -17,6 +17,7 @@ from memadmin.audit.recording import (
 from memadmin.audit.types import EventType, Undeclared, declare
 
 __all__ = [
+    "NOBODY",
     "Actor",
     "EventType",
     "NotInTransaction",

@@ -8,8 +8,8 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
@@ -52,6 +52,18 @@ class Unavailable(Exception):
         super().__init__("The audit log cannot be written just now, and nothing is shown without it.")
 
 
+class Columns(TypedDict, total=False):
+    """What a caller may say of an event."""
+
+    target: Model | None
+    subject: Model | uuid.UUID | None
+    shown: Iterable[Model | uuid.UUID]
+    outcome: str
+    reason_code: str
+    counters: Mapping[str, int] | None
+    details: Mapping[str, Any] | None
+
+
 @dataclass(slots=True)
 class Recording:
     """An event in the making; what is known only after the change may be set until its block ends."""
@@ -62,22 +74,14 @@ class Recording:
     shown: Iterable[Model | uuid.UUID] = ()
     outcome: str = "succeeded"
     reason_code: str = ""
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] | None = None
     details: Mapping[str, Any] | None = None
+    is_void: bool = False
+    """Set when nothing came of it: then nothing is written."""
 
 
 def record(
-    event_type: EventType,
-    *,
-    by: By = None,
-    target: Model | None = None,
-    subject: Model | uuid.UUID | None = None,
-    shown: Iterable[Model | uuid.UUID] = (),
-    outcome: str = "succeeded",
-    reason_code: str = "",
-    counters: Mapping[str, int] | None = None,
-    details: Mapping[str, Any] | None = None,
-    using: str = DEFAULT_DB_ALIAS,
+    event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
 ) -> uuid.UUID:
     """Writes an event into the caller's transaction, and returns its id. One query.
 
@@ -86,9 +90,7 @@ def record(
     values; it can be erased.
     """
     _require_transaction(event_type, using)
-    event = Recording(refs.uuid7(), target, subject, shown, outcome, reason_code, dict(counters or {}), details)
-    _write(event_type, event, _actor(by), using)
-    return event.id
+    return _write(event_type, Recording(refs.uuid7(), **columns), _actor(by), using)
 
 
 @contextmanager
@@ -99,19 +101,26 @@ def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_A
     with connections[using].cursor() as cursor:
         cursor.execute(SET_CAUSE, [str(event.id)])
     yield event
-    _write(event_type, event, _actor(by), using)
+    if not event.is_void:
+        _write(event_type, event, _actor(by), using)
 
 
-def record_alone(event_type: EventType, *, using: str = DEFAULT_DB_ALIAS, **columns: Any) -> uuid.UUID:
+def record_alone(
+    event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
+) -> uuid.UUID:
     """Like `record`, in a transaction of its own: for what was denied or failed, after its own was rolled back."""
+    event = Recording(refs.uuid7(), **columns)
+    if not connections[using].in_atomic_block:
+        # One statement is a transaction by itself, and spares the round trips that begin and commit one.
+        return _write(event_type, event, _actor(by), using)
     with transaction.atomic(using=using, durable=True):
-        return record(event_type, using=using, **columns)
+        return _write(event_type, event, _actor(by), using)
 
 
-def before_showing(event_type: EventType, **columns: Any) -> uuid.UUID:
+def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Columns]) -> uuid.UUID:
     """Commits the event that something is about to be shown. Raises Unavailable, and then nothing may be shown."""
     try:
-        return record_alone(event_type, **columns)
+        return record_alone(event_type, by=by, **columns)
     except Error as problem:
         raise Unavailable from problem
 
@@ -121,9 +130,10 @@ def commitment_to(salt: bytes, details: str) -> bytes:
     return hashlib.sha256(salt + details.encode()).digest()
 
 
-def _write(event_type: EventType, event: Recording, actor: Actor | None, using: str) -> None:
+def _write(event_type: EventType, event: Recording, actor: Actor | None, using: str) -> uuid.UUID:
     object_kind = None if event.target is None else refs.kind_of(event.target)
-    event_type.check(object_kind=object_kind, counters=event.counters, reason_code=event.reason_code)
+    counters = dict(event.counters or {})
+    event_type.check(object_kind=object_kind, counters=counters, reason_code=event.reason_code)
     shown = sorted({_ref(thing) for thing in event.shown})
     if len(shown) > MOST_SHOWN:
         raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
@@ -140,7 +150,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         "shown": shown,
         "outcome": event.outcome,
         "reason_code": event.reason_code,
-        "counters": json.dumps(event.counters),
+        "counters": json.dumps(counters),
         "commitment": None,
     }
     insert = INSERT_BY_ACTOR if actor else INSERT_BY_ROLE
@@ -153,6 +163,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         insert = WITH_DETAIL + insert
     with connections[using].cursor() as cursor:
         cursor.execute(insert, columns)
+    return event.id
 
 
 def _require_transaction(event_type: EventType, using: str) -> None:

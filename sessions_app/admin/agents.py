@@ -18,6 +18,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AdminTextareaWidget
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, connection, transaction
 from django.db.models import F, Func, IntegerField, Model, QuerySet
@@ -223,7 +224,19 @@ class AgentMessageAdmin(AgentRows):
         return (*self.readonly_fields, "beginning")
 
     def save_model(self, request: HttpRequest, obj: AgentMessage, form: Any, change: bool) -> None:
-        raw_edits.save_text(obj, form.cleaned_data["message_data"])
+        raw_edits.save_text(obj, form.cleaned_data["message_data"], by=cast("User", request.user))
+
+    def delete_model(self, request: HttpRequest, obj: AgentMessage) -> None:
+        raw_edits.delete_message(obj, by=cast("User", request.user))
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        # A form that was refused shows what was on screen already.
+        if request.method != "POST":
+            raw_edits.show_message(context["original"])
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return response
 
     @method_decorator(recently_authenticated(doing="change a stored item"))
     def changeform_view(
@@ -290,7 +303,7 @@ class AgentMessageAdmin(AgentRows):
         if record is None or session is None:
             raise Http404("There is no such session in the store.")
         if request.method == "POST":
-            raw_edits.delete_session(session)
+            raw_edits.delete_session(session, by=cast("User", request.user))
             LogEntry.objects.log_actions(cast(int, request.user.pk), [record], DELETION)
             messages.success(request, f"The stored {record} was deleted with its items.")
             return redirect("admin:sessions_app_agentmessage_changelist")

@@ -6,10 +6,11 @@ no search, which would put a customer's id into an address; the console's own se
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,10 +21,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memadmin.accounts.confirming import recently_authenticated
-from sessions_app import registry
+from sessions_app import audited, registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
-from sessions_app.services.sessions import attach_sessions, detach_sessions, update_records
+from sessions_app.services.sessions import Told, attach_sessions, detach_sessions, update_records
 
 
 class ShownRows:
@@ -128,11 +129,11 @@ class SessionRecordAdmin(ShortList):
         self, request: HttpRequest, obj: SessionRecord, form: ModelForm[SessionRecord], change: bool
     ) -> None:
         """Only what was changed: an agent may have written the others since the form was opened."""
+        by: Any = request.user
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name != "subject"}
-        if changes and not update_records([obj], **changes):
+        if changes and not update_records([obj], Told(audited.SESSION_EDITED, by), **changes):
             raise ErasedMeanwhile
         if "subject" in form.changed_data:
-            by: Any = request.user
             attached = attach_sessions([obj], obj.subject, by=by) if obj.subject else detach_sessions([obj], by=by)
             if not attached:
                 raise ErasedMeanwhile
@@ -182,4 +183,4 @@ class SessionStoreAdmin(ShownRows, ShortList):
             return redirect("admin:sessions_app_sessionstore_change", unquote(object_id))
 
     def delete_model(self, request: HttpRequest, obj: SessionStore) -> None:
-        registry.delete_store(obj)
+        registry.delete_store(obj, by=cast("User", request.user))

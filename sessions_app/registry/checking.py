@@ -10,7 +10,7 @@ from psycopg import sql
 
 from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import MAIN_STORE
-from sessions_app.registry.fence import triggers_for
+from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_rights, unusable
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
@@ -23,7 +23,7 @@ IDS_USED_UP_AT = 0.8
 COUNTED_EXACTLY = 10_000
 """Tables up to here are counted; the size of larger ones comes from statistics."""
 
-HOLDS_ALL_THE_SAME = {"mode-differs", "unfinished"}
+HOLDS_ALL_THE_SAME = {"mode-differs", "unfinished", "unrecorded"}
 """What is wrong with a fence that keeps late writes out nevertheless."""
 
 LAST_ID = """
@@ -89,6 +89,7 @@ def health(store: SessionStore) -> Health:
                 items=_about(tables.messages),
                 fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
                 answered_in_ms=answered_in_ms,
+                hints=tuple(_unsaid(store)),
             )
     except StoreUnavailable as away:
         return Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
@@ -130,11 +131,24 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Probl
         faults = in_other_mode
     for problem in (problem for fault in faults for problem in (fault.function, fault.trigger) if problem):
         yield Problem(problem.code, f"{problem.sentence} {_attach(store)}")
+    notes = [(trigger, faults_of(trigger, standing.get(trigger.name))) for trigger in notes_for(store, tables)]
+    if unsound := [trigger for trigger, fault in notes if fault.function or fault.trigger]:
+        tables_of = " and ".join(sorted({str(trigger.table) for trigger in unsound}))
+        sentence = f"What others than agents write to {tables_of} is not all recorded: triggers are missing or changed."
+        yield Problem("unrecorded", f"{sentence} {_attach(store)}")
     if not registry_key_stands():
         yield Problem(
             "registry-key-missing",
             "The registry has lost its unique key session_record_fence: a write under way can slip past an erasure."
             " Its migration, sessions_app 0002, has the definition.",
+        )
+
+
+def _unsaid(store: SessionStore) -> Iterator[str]:
+    if store.attached_at and not store.agent_roles:
+        yield (
+            "Nobody has said under which database roles the agents write, so what others write to their tables by SQL"
+            f" is not recorded. Run attach_store {store} --agent-role with each of them."
         )
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Sequence
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import Error, connection, transaction
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.postgres import in_plain_words
@@ -65,6 +69,7 @@ def declare_store(
     messages_table: str = "",
     timezone: str = "",
     mode: str = "",
+    agent_roles: Sequence[str] = (),
 ) -> SessionStore:
     """The saved row of a store; what is not given stays as it is. The main store's comes from the settings.
 
@@ -90,14 +95,23 @@ def declare_store(
     store.messages_table = messages_table or store.messages_table
     store.writer_timezone = timezone or store.writer_timezone
     store.fence_mode = mode or store.fence_mode
+    store.agent_roles = list(agent_roles) or store.agent_roles
     if store.attached_at and before != (store.sessions_table, store.messages_table):
         raise AttachRefused(
             f"The store {name} is attached to {' and '.join(before)}. Run attach_store {name} --remove before it moves"
             " to other tables."
         )
     _refuse_nonsense(store)
-    store.save()
+    with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
+        event.is_void = not _is_changed(store)
+        store.save()
+        event.target = store
     return store
+
+
+def _is_changed(store: SessionStore) -> bool:
+    saved = SessionStore.objects.filter(pk=store.pk).values().first()
+    return saved != {field.attname: getattr(store, field.attname) for field in store._meta.concrete_fields}
 
 
 def check_unneeded(store: SessionStore) -> None:
@@ -111,9 +125,10 @@ def check_unneeded(store: SessionStore) -> None:
 
 
 @transaction.atomic
-def delete_store(store: SessionStore) -> None:
+def delete_store(store: SessionStore, *, by: User | None = None) -> None:
     """Forgets a store of which nothing is on record, and its patterns. Raises StoreStillNeeded."""
     check_unneeded(SessionStore.objects.select_for_update().get(pk=store.pk))
+    audit.record(audited.STORE_DELETED, by=by, target=store)
     store.delete()
 
 

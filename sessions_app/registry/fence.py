@@ -1,4 +1,5 @@
-"""The triggers on the agents' tables: they register each session, follow its activity, and refuse an erased one.
+"""The triggers on the agents' tables: they register each session, follow its activity, and refuse an erased one; and
+they tell the audit log when somebody else than an agent writes there.
 
 The functions run with the rights of our role (SECURITY DEFINER, fixed search_path), so the agents' roles need none on
 our tables. They touch our tables only by the session id of the row at hand. They never see what was said.
@@ -6,12 +7,12 @@ our tables. They touch our tables only by the session id of the row at hand. The
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 
-from sessions_app.models import SessionStore
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry.tables import StoreTables, Table
 
 ERASED = "P0E01"
@@ -79,6 +80,41 @@ END
 """
 
 
+# One event for each statement. In the body and not in a WHEN: PostgreSQL words conditions anew, and then nobody could
+# tell whether the one that stands is ours.
+NOTE = """
+DECLARE
+  total bigint;
+  records uuid[];
+  subjects uuid[];
+BEGIN
+  IF {by_agent} THEN
+    RETURN NULL;
+  END IF;
+  SELECT count(*) INTO total FROM {rows};
+  IF total > 0 THEN
+    SELECT array_agg(r.id), array_agg(DISTINCT r.subject_id) FILTER (WHERE r.subject_id IS NOT NULL)
+    INTO records, subjects
+    FROM {records} AS r
+    WHERE r.store_id = {store_id} AND r.session_id IN (SELECT DISTINCT session_id FROM {rows} LIMIT 1000);
+    PERFORM {our_schema}.memadmin_record_rows(
+      '{event_type}', '{kind}', coalesce(records, '{{}}'), coalesce(subjects, '{{}}'), total, NULL
+    );
+  END IF;
+  RETURN NULL;
+END
+"""
+
+NOTE_TRUNCATION = """
+BEGIN
+  IF NOT {by_agent} THEN
+    PERFORM {our_schema}.memadmin_record_rows('{event_type}', '{kind}', '{{}}', '{{}}', 0, NULL);
+  END IF;
+  RETURN NULL;
+END
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """One trigger and the function behind it; both have the same name, which carries the store's id."""
@@ -89,6 +125,7 @@ class Trigger:
     fires: str
     body: str
     our_schema: str
+    each: str = "FOR EACH ROW"
 
     @property
     def function(self) -> sql.Identifier:
@@ -106,17 +143,18 @@ class Trigger:
 
     def create_trigger(self) -> sql.Composed:
         return sql.SQL(
-            "CREATE OR REPLACE TRIGGER {name} {fires} ON {table}\nFOR EACH ROW EXECUTE FUNCTION {function}()"
+            "CREATE OR REPLACE TRIGGER {name} {fires} ON {table}\n{each} EXECUTE FUNCTION {function}()"
         ).format(
             name=sql.Identifier(self.name),
             fires=sql.SQL(self.fires),
+            each=sql.SQL(self.each),
             table=self.table.identifier,
             function=self.function,
         )
 
     def is_placed_as(self, definition: str) -> bool:
         """Whether what pg_get_triggerdef() says is what `create_trigger` makes."""
-        return f" {self.fires} ON " in definition and " FOR EACH ROW EXECUTE FUNCTION " in definition
+        return f" {self.fires} ON " in definition and f" {self.each} EXECUTE FUNCTION " in definition
 
 
 BEFORE_WRITE = "BEFORE INSERT OR UPDATE OF session_id"
@@ -127,9 +165,18 @@ FOLLOW_NAME = "memadmin_follow_{}"
 KEEP_OUT_NAME = "memadmin_keep_out_{}"
 
 
+NOTED = {
+    "INSERT": ("note_insert", "REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT", "row_inserted"),
+    "UPDATE": ("note_update", "REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT", "row_updated"),
+    "DELETE": ("note_delete", "REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT", "row_deleted"),
+    "TRUNCATE": ("note_truncate", "FOR EACH STATEMENT", "table_truncated"),
+}
+NOTE_NAMES = [f"memadmin_{name}_of_{table}_{{}}" for table in ("items", "sessions") for name, _, _ in NOTED.values()]
+
+
 def all_names(store: SessionStore) -> Sequence[str]:
     """What can be there in any mode, in the order in which it is taken away."""
-    return [name.format(store.pk) for name in (FOLLOW_NAME, KEEP_OUT_NAME, REGISTER_NAME)]
+    return [name.format(store.pk) for name in (*NOTE_NAMES, FOLLOW_NAME, KEEP_OUT_NAME, REGISTER_NAME)]
 
 
 def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Sequence[Trigger]:
@@ -165,6 +212,41 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
         KEEP_OUT.format(**names, refuse=refuse),
     )
     return [follow, keep_out, register] if drops else [follow, register]
+
+
+def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
+    """What tells the log of statements that are not an agent's.
+
+    As long as nobody said under which database roles the agents write, only our own writes are known not to be theirs.
+    """
+    if store.agent_roles:
+        roles = ", ".join(sql.Literal(role).as_string(None) for role in store.agent_roles)
+        by_agent = f"session_user = ANY (ARRAY[{roles}]::name[])"
+    else:
+        by_agent = "(coalesce(current_setting('memadmin.actor', true), '') = '')"
+    for noun, plural, table in (
+        ("stored_item", "items", tables.messages),
+        ("stored_session", "sessions", tables.sessions),
+    ):
+        for operation, (name, each, event) in NOTED.items():
+            body = (NOTE_TRUNCATION if operation == "TRUNCATE" else NOTE).format(
+                by_agent=by_agent,
+                rows="changed_rows",
+                records=tables.records.as_string(None),
+                store_id=store.pk,
+                our_schema=sql.Identifier(tables.our_schema).as_string(None),
+                event_type=f"{noun}.{event}",
+                kind=SessionRecord._meta.label_lower,
+            )
+            yield Trigger(
+                f"memadmin_{name}_of_{plural}_{store.pk}",
+                f"Records each {operation} on {table} that is not an agent's",
+                table,
+                f"AFTER {operation}",
+                body,
+                tables.our_schema,
+                each,
+            )
 
 
 def dollar_quoted(body: str) -> sql.SQL:

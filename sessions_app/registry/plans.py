@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from django.db import Error, connection, transaction
 from psycopg import sql
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import AttachRefused
-from sessions_app.registry.fence import dollar_quoted, triggers_for
+from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
 from sessions_app.registry.standing import (
+    StandingTrigger,
     faults_of,
     has_own_index,
     own_index_name,
@@ -59,6 +62,8 @@ def attach(store: SessionStore, *, report: Callable[[str], None] = lambda purpos
     """
     steps = plan_attachment(store)
     run(steps, store, report)
+    if steps:
+        audit.record_alone(audited.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
     store.refresh_from_db(fields=["attached_at"])
     return steps
 
@@ -69,6 +74,7 @@ def remove(store: SessionStore, *, report: Callable[[str], None] = lambda purpos
     if not steps:
         return steps  # The main store may have no row yet.
     run(steps, store, report)
+    audit.record_alone(audited.STORE_DETACHED, target=store, counters={"steps": len(steps)})
     store.refresh_from_db(fields=["attached_at"])
     return steps
 
@@ -91,7 +97,7 @@ def plan_attachment(store: SessionStore) -> list[Step]:
 def plan_declaration(store: SessionStore) -> Step:
     """The row of a store as a statement, for a script that somebody else runs; we save it."""
     fields = [field for field in SessionStore._meta.concrete_fields if field.name not in ("attached_at", "created_at")]
-    declared = ("sessions_table", "messages_table", "writer_timezone", "fence_mode")
+    declared = ("sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
     insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
         sql.Identifier(SessionStore._meta.db_table),
         sql.SQL(", ").join(sql.Identifier(field.attname) for field in fields),
@@ -154,16 +160,28 @@ def _refuse(obstacles: Iterable[Problem]) -> None:
 def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
     standing = dict(standing_triggers(store))
     for trigger in triggers_for(store, tables):
-        faults = faults_of(trigger, standing.pop(trigger.name, None))
-        statements: list[sql.Composable] = []
-        if faults.function:
-            statements += [trigger.create_function(), trigger.close_function()]
-        if faults.trigger:
-            statements += [_lock_timeout(), trigger.create_trigger()]
-        if statements:
+        if statements := _missing_of(trigger, standing.pop(trigger.name, None)):
             yield Step(trigger.purpose, tuple(statements))
+    for table in (tables.messages, tables.sessions):
+        missing = [
+            _missing_of(trigger, standing.pop(trigger.name, None))
+            for trigger in notes_for(store, tables)
+            if trigger.table == table
+        ]
+        if statements := [statement for statements in missing for statement in statements]:
+            yield Step(f"Records what others than agents write to {table}", tuple(statements))
     for unwanted in standing.values():
         yield _drop_function(unwanted.function)
+
+
+def _missing_of(trigger: Trigger, standing: StandingTrigger | None) -> list[sql.Composable]:
+    faults = faults_of(trigger, standing)
+    statements: list[sql.Composable] = []
+    if faults.function:
+        statements += [trigger.create_function(), trigger.close_function()]
+    if faults.trigger:
+        statements += [_lock_timeout(), trigger.create_trigger()]
+    return statements
 
 
 def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:

@@ -11,10 +11,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import connection
+from django.contrib.auth.models import User
+from django.db import connection, transaction
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.items import Position, StoredItem
-from sessions_app.models import AgentMessage, AgentSession
+from sessions_app.models import AgentMessage, AgentSession, SessionRecord
+from sessions_app.registry import MAIN_STORE
 from sessions_app.timeline.decode import Entry, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
@@ -49,15 +53,40 @@ def lock_session(session_id: str) -> AgentSession | None:
     return AgentSession.objects.select_for_update().filter(pk=session_id).first()
 
 
-def save_text(message: AgentMessage, text: str) -> None:
+def show_message(message: AgentMessage) -> None:
+    """Says to the log that this item is about to be shown. Raises audit.Unavailable."""
+    record = record_of(message.session_id)
+    audit.before_showing(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id)
+
+
+@transaction.atomic
+def save_text(message: AgentMessage, text: str, *, by: User) -> None:
     """Nothing but this column: an agent may have moved on with the session in others."""
+    tell(audited.ITEM_EDITED, message.session_id, by)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
 
-def delete_session(session: AgentSession) -> None:
+@transaction.atomic
+def delete_message(message: AgentMessage, *, by: User) -> None:
+    tell(audited.ITEM_DELETED, message.session_id, by)
+    AgentMessage.objects.filter(pk=message.pk).delete()
+
+
+@transaction.atomic
+def delete_session(session: AgentSession, *, by: User) -> None:
     """With its items, in the SDK's order; hand-made tables may not cascade."""
+    tell(audited.STORED_SESSION_DELETED, session.pk, by)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
+
+
+def record_of(session_id: str) -> SessionRecord | None:
+    return SessionRecord.objects.filter(store__name=MAIN_STORE, session_id=session_id).first()
+
+
+def tell(event_type: audit.EventType, session_id: str, by: User) -> None:
+    record = record_of(session_id)
+    audit.record(event_type, by=by, target=record, subject=record and record.subject_id)
 
 
 def is_sealed(message: AgentMessage) -> bool:

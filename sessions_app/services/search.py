@@ -6,8 +6,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.utils.timezone import now
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.models import TextSearch
 from sessions_app.search.wording import WORD, Unsearchable
 
@@ -36,7 +39,12 @@ def remember_search(user: User, text: str) -> TextSearch:
         raise Unsearchable(f"This text has {len(text):,} characters; a search takes up to {MAX_CHARACTERS}.")
     if not WORD.search(text):
         raise Unsearchable("There is no letter or digit in this text to search for.")
-    return TextSearch.objects.create(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
+    with transaction.atomic():
+        search = TextSearch(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
+        # Without the words, which are to be forgotten with the search.
+        audit.record(audited.SEARCH_MADE, by=user, target=search)
+        search.save()
+        return search
 
 
 def search_for(search_id: UUID) -> TextSearch:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -10,6 +11,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
 from django.db.models import CharField, Func, Value
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import standing_subject
 
@@ -23,12 +26,15 @@ class BadLabel(Exception):
 
 def attach_sessions(records: Iterable[SessionRecord], subject: Subject, *, by: User) -> int:
     """Says by an operator's hand whose sessions these are; returns how many, as an erased one is nobody's."""
-    return update_records(records, subject=standing_subject(subject), subject_source=SubjectSource.OPERATOR)
+    standing = standing_subject(subject)
+    event = Told(audited.SESSIONS_ATTACHED, by, subject=standing)
+    return update_records(records, event, subject=standing, subject_source=SubjectSource.OPERATOR)
 
 
 def detach_sessions(records: Iterable[SessionRecord], *, by: User) -> int:
     """Takes sessions from their subject; returns how many. Patterns leave them alone from then on."""
-    return update_records(records, subject=None, subject_source=SubjectSource.OPERATOR)
+    event = Told(audited.SESSIONS_DETACHED, by)
+    return update_records(records, event, subject=None, subject_source=SubjectSource.OPERATOR)
 
 
 def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:
@@ -37,38 +43,63 @@ def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) ->
         raise BadLabel
     missing = [record for record in records if label not in record.labels]
     # Taken off first, so that two people who add the same one at once leave it there once.
-    return update_records(missing, labels=array("array_append", array("array_remove", "labels", label), label))
+    event = Told(audited.SESSIONS_LABELLED, by, {"label": label})
+    return update_records(missing, event, labels=array("array_append", array("array_remove", "labels", label), label))
 
 
 def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:
     having = [record for record in records if label in record.labels]
-    return update_records(having, labels=array("array_remove", "labels", label))
+    event = Told(audited.SESSIONS_UNLABELLED, by, {"label": label})
+    return update_records(having, event, labels=array("array_remove", "labels", label))
 
 
 def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
     """Locks sessions: from now on reading what was said in them takes a grant. Returns how many were open before."""
-    return update_records((record for record in records if not record.is_sensitive), is_sensitive=True)
+    opened = (record for record in records if not record.is_sensitive)
+    return update_records(opened, Told(audited.SESSIONS_LOCKED, by), is_sensitive=True)
 
 
 def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
     """Opens sessions again that were locked one by one; those of a locked store stay locked. Returns how many."""
-    return update_records((record for record in records if record.is_sensitive), is_sensitive=False)
+    locked = (record for record in records if record.is_sensitive)
+    return update_records(locked, Told(audited.SESSIONS_UNLOCKED, by), is_sensitive=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the log is told of a change of sessions."""
+
+    event_type: audit.EventType
+    by: User | None
+    details: Mapping[str, Any] | None = None
+    subject: Subject | None = None
 
 
 @transaction.atomic
-def update_records(records: Iterable[SessionRecord], **changes: Any) -> int:
-    """Sets the columns on those of the sessions that were not erased; returns how many.
+def update_records(records: Iterable[SessionRecord], told: Told, **changes: Any) -> int:
+    """Sets the columns on those of the sessions that were not erased; returns how many, and says so to the log.
 
     One row at a time in the order of their ids, as all who lock several: so nobody waits for each other in a circle,
     and the table can be distributed by session id.
     """
     ordered = sorted(records, key=lambda record: (record.session_id, record.store_id))
-    return sum(
-        SessionRecord.objects.on_record()
-        .filter(store_id=record.store_id, session_id=record.session_id)
-        .update(**changes)
-        for record in ordered
-    )
+    if not ordered:
+        return 0
+    with audit.recording(told.event_type, by=told.by) as event:
+        changed = [
+            record
+            for record in ordered
+            if SessionRecord.objects.on_record()
+            .filter(store_id=record.store_id, session_id=record.session_id)
+            .update(**changes)
+        ]
+        event.is_void = not changed
+        one = changed[0] if told.event_type.object and len(changed) == 1 else None
+        event.target, event.subject = one, told.subject
+        event.shown = () if one else changed
+        event.counters = {"sessions": len(changed)} if told.event_type.counters else {}
+        event.details = told.details
+    return len(changed)
 
 
 def array(function: str, labels: str | Func, label: str) -> Func:

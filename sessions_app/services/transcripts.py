@@ -14,10 +14,12 @@ from agents.items import TResponseInputItem
 from django.db import Error, connection
 from sqlalchemy.exc import DBAPIError
 
+from memadmin import audit
+from sessions_app import audited
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
-from sessions_app.services.sessions import update_records
+from sessions_app.services.sessions import Told, update_records
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.engine import AgentTables, open_agent_tables
 from sessions_app.stores.postgres import in_plain_words
@@ -90,6 +92,8 @@ def import_transcripts(
                 after_each()
         finally:
             runner.run(tables.aclose())
+            counters = {"sessions": report.sessions, "items": report.items, "skipped": len(report.skipped)}
+            audit.record_alone(audited.TRANSCRIPTS_IMPORTED, target=store, counters=counters)
     return report
 
 
@@ -151,7 +155,8 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
         else:
-            update_records([record], subject=subject, subject_source=SubjectSource.IMPORT)
+            told = Told(audited.SESSIONS_ATTACHED, None, subject=subject)
+            update_records([record], told, subject=subject, subject_source=SubjectSource.IMPORT)
 
 
 def _is_erased(conversation: Conversation, store: SessionStore) -> bool:

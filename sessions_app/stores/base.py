@@ -82,6 +82,8 @@ class Health:
     fence: str = "unsupported"
     """on, off or unsupported."""
     answered_in_ms: float | None = None
+    hints: Sequence[str] = ()
+    """Sentences about what nobody has said yet, and what is not done as long as that is so."""
 
     @property
     def state(self) -> str:

@@ -19,6 +19,7 @@ from sessions_app.items import StoredItem
 from sessions_app.reading import reader_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline, to_markdown
+from sessions_app.views import showing
 
 MARKDOWN_BATCH = 1_000
 
@@ -37,6 +38,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
         items = begun(reader_for(record.store).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.download(record, "jsonl")
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
     return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
@@ -51,6 +53,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
         items = begun(reader_for(record.store).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.download(record, "markdown")
     return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 
 

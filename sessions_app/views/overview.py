@@ -16,6 +16,7 @@ from memadmin.counting import COUNT_CAP
 from memadmin.web.requests import OperatorRequest
 from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord
+from sessions_app.views import showing
 from sessions_app.views.stores import check_stores
 
 NEWEST_SESSIONS = 8
@@ -33,7 +34,7 @@ def overview(request: OperatorRequest) -> HttpResponse:
         context |= {
             "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
-            "sessions": with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user),
+            "sessions": showing.listed(with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)),
         }
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)

@@ -28,6 +28,7 @@ from sessions_app.search.wording import Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.views import showing
 
 PLACES_SHOWN = 10
 PAGE_MATCHES = 20
@@ -80,6 +81,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             size=PAGE_MATCHES,
             is_masked=not request.user.has_perm(REVEAL),
         )
+        showing.found([match.record for match in context["matches"].found])
     except SearchGone as problem:
         return gone(request, problem)
     except Unsearchable as problem:
@@ -94,11 +96,15 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
 def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:
     """The closest few of each kind, and whether there are more."""
     text = searched.text
-    subjects = aliases_like(text)[: PLACES_SHOWN + 1] if request.user.has_perm("sessions_app.view_subject") else ()
+    sees_subjects = request.user.has_perm("sessions_app.view_subject")
+    aliases = list(aliases_like(text)[: PLACES_SHOWN + 1]) if sees_subjects else []
+    tickets = list(tickets_like(text)[: PLACES_SHOWN + 1])
+    sessions = list(sessions_beginning(text)[: PLACES_SHOWN + 1])
+    showing.places(aliases, sessions, tickets)
     return {
-        "aliases": subjects,
-        "tickets": tickets_like(text)[: PLACES_SHOWN + 1],
-        "sessions": sessions_beginning(text)[: PLACES_SHOWN + 1],
+        "aliases": aliases,
+        "tickets": tickets,
+        "sessions": sessions,
         "shown": PLACES_SHOWN,
         "is_short": len(text) < LEAST_CHARACTERS,
         "least": LEAST_CHARACTERS,

@@ -23,6 +23,7 @@ from sessions_app.search.wording import Unsearchable
 from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
+from sessions_app.views import showing
 from sessions_app.views.answers import refused, way_back
 
 PAGE_SESSIONS = 50
@@ -46,7 +47,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "page": page,
-        "sessions": with_previews(page.rows, reader=request.user),
+        "sessions": showing.listed(with_previews(page.rows, reader=request.user)),
         "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
@@ -72,7 +73,8 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     except Unsearchable as problem:
         context["unsearchable"] = problem
     else:
-        context |= {"matches": matches, "sessions": with_snippets(matches.found, reader=request.user)}
+        sessions = showing.listed(with_snippets(matches.found, reader=request.user))
+        context |= {"matches": matches, "sessions": sessions}
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 

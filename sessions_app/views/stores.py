@@ -62,7 +62,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "health": registry.health(shown),
         "search_index": search_index_of(shown),
         "patterns": SessionIdPattern.objects.of(shown),
-        "dropped_writes": FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
+        "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
         "without_subject": records.without_subject().count_up_to(COUNT_CAP),
         "form": PatternForm(),
         "kinds": SubjectKind.choices,

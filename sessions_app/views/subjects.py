@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -24,6 +25,7 @@ from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
+from sessions_app.views import showing
 from sessions_app.views.answers import refused, way_back
 
 PAGE_SUBJECTS = 50
@@ -40,6 +42,7 @@ def subject_list(request: OperatorRequest) -> HttpResponse:
     except BadCursor as problem:
         context = {"bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/subjects.html", context, fragment="subjects", status=400)
+    showing.subjects(page.rows)
     return render_page_or_fragment(request, "sessions/subjects.html", {"page": page}, fragment="subjects")
 
 
@@ -53,13 +56,14 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         messages.info(request, "That subject was merged into this one.")
         return redirect(subjects.standing_subject(shown))
     prefetch_related_objects([shown], "aliases")
-    context = {
+    context: dict[str, Any] = {
         "subject": shown,
         "merged": Subject.objects.filter(merged_into=shown).newest_first().prefetch_related("aliases", "merged"),
         "kinds": SubjectKind.choices,
     }
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
+        showing.subject(shown)
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
     records = SessionRecord.objects.on_record().about(shown).newest_first()
     try:
@@ -67,8 +71,10 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         page = page_by_key(records, cursor=cursor, size=PAGE_SESSIONS, salt=f"subject:{shown.pk}")
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
+        showing.subject(shown)
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
     context |= {"page": page, "sessions": with_previews(page.rows, reader=request.user), "holdings": holdings(records)}
+    showing.subject(shown, context["sessions"])
     return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
 
 

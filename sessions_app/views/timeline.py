@@ -27,6 +27,7 @@ from sessions_app.services.revealing import REVEAL, reveal_item
 from sessions_app.services.search import SearchGone
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline, title_of
+from sessions_app.views import showing
 from sessions_app.views.find import Found, search_shown
 from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, is_whole
 
@@ -69,6 +70,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "problem": window.problem,
         "has_raw_edits": record.store.name == MAIN_STORE,
     }
+    showing.session(record, items=len(window.page.items))
     return render(request, "sessions/timeline.html", context, status=window.status)
 
 
@@ -99,6 +101,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = search_shown(request.GET, record, window)
     except SearchGone:
         found = None
+    showing.news(record, items=len(page.items))
     context = window_context(record, window, found, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 
@@ -115,6 +118,7 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.item(record, as_file="download" in request.GET)
     if "download" in request.GET:
         return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
     return item_page(request, record, stored, RevealForm())

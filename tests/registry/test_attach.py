@@ -223,7 +223,7 @@ class TestDryRun:
 
         printed = self.printed_statements("main")
         ran = self.statements_that_run("main")
-        assert len(printed) == (6 if mode == "drop" else 5)
+        assert len(printed) == (8 if mode == "drop" else 7)
         assert unframed(printed) == [f"{statement};" for statement in ran]
 
         printed = self.printed_statements("main", "--remove")
@@ -320,7 +320,7 @@ class TestRemoving:
         make_agent_tables()
         run_sql("DROP INDEX idx_agent_messages_session_time")
         store = attach_main_store(mode="drop")
-        assert len(objects_of_ours()) == 7
+        assert len(objects_of_ours()) == 23
         add_items("talk", "hello")
         backend_for(store).erase_session("gone")
 

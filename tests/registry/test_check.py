@@ -102,6 +102,7 @@ class TestWhatAttachRepairs:
         assert [problem.code for problem in registry.check(store).problems] == [
             "trigger-missing",
             "trigger-missing",
+            "unrecorded",
             "unregistered",
         ]
         registry.attach(store)
@@ -248,6 +249,7 @@ class TestHealth:
 
 class TestCommand:
     def test_json_has_the_keys_that_scripts_rely_on(self, store: SessionStore) -> None:
+        registry.attach(registry.declare_store(registry.MAIN_STORE, agent_roles=["agents"]))
         add_items("one", "hello")
         assert json.loads(check_command("--json")) == {
             "stores": [
@@ -256,6 +258,7 @@ class TestCommand:
                     "kind": "sqlalchemy",
                     "state": "ok",
                     "problems": [],
+                    "hints": [],
                     "sessions": 1,
                     "fence": "on",
                 }
@@ -263,11 +266,16 @@ class TestCommand:
         }
 
     def test_people_read_sentences(self, store: SessionStore) -> None:
-        assert check_command() == "main: ok, sessions 0, fence on\n"
+        note = (
+            "  note: Nobody has said under which database roles the agents write, so what others write to their tables"
+            " by SQL is not recorded. Run attach_store main --agent-role with each of them.\n"
+        )
+        assert check_command() == f"main: ok, sessions 0, fence on\n{note}"
         run_sql(f"ALTER TABLE agent_sessions DISABLE TRIGGER memadmin_follow_{store.pk}")
         assert check_command() == (
             "main: degraded, sessions 0, fence off\n"
             f"  - The trigger memadmin_follow_{store.pk} on public.agent_sessions is disabled. Run attach_store main.\n"
+            f"{note}"
         )
 
     def test_the_main_store_is_listed_before_it_is_attached(self, agent_tables: None) -> None:

@@ -30,6 +30,14 @@ class Command(BaseCommand):
         parser.add_argument("--sessions-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")
+        parser.add_argument(
+            "--agent-role",
+            dest="agent_roles",
+            action="append",
+            default=[],
+            metavar="ROLE",
+            help="a database role under which agents write; what others write to their tables is recorded",
+        )
         parser.add_argument("--mode", default="", choices=SessionStore.FenceMode.values, help="what a late write meets")
         parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
 
@@ -40,12 +48,14 @@ class Command(BaseCommand):
                 self.remove(registry.known_store(name), dry_run)
             else:
                 registry.known_stores()  # fails with a sentence when the database is away or not migrated
-                declared = {key: options[key] for key in ("sessions_table", "messages_table", "timezone", "mode")}
+                declared = {
+                    key: options[key] for key in ("sessions_table", "messages_table", "timezone", "mode", "agent_roles")
+                }
                 self.attach(name, dry_run, declared)
         except (registry.AttachRefused, registry.UnknownStore, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
 
-    def attach(self, name: str, dry_run: bool, declared: dict[str, str]) -> None:
+    def attach(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
         if dry_run:
             steps, store = self.plan(name, declared)
             self.tell(store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True)
@@ -56,7 +66,7 @@ class Command(BaseCommand):
         done = f"{store} is attached, with {sessions:,} session{pluralize(sessions)} on record."
         self.tell(store, steps, done if steps else f"{store} is already attached; nothing was missing.")
 
-    def plan(self, name: str, declared: dict[str, str]) -> tuple[Sequence[registry.Step], SessionStore]:
+    def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.Step], SessionStore]:
         """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
         before = SessionStore.objects.filter(name=name).values().first()
         with transaction.atomic():

@@ -34,6 +34,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{name}: {health.state}, sessions {about}, fence {health.fence}")
             for problem in health.problems:
                 self.stdout.write(f"  - {problem.sentence}")
+            for hint in health.hints:
+                self.stdout.write(f"  note: {hint}")
 
 
 def summary(name: str, kind: str, health: Health) -> dict[str, object]:
@@ -43,6 +45,7 @@ def summary(name: str, kind: str, health: Health) -> dict[str, object]:
         "kind": kind,
         "state": health.state,
         "problems": [problem.sentence for problem in health.problems],
+        "hints": list(health.hints),
         "sessions": health.sessions,
         "fence": health.fence,
     }

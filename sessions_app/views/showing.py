@@ -1,0 +1,80 @@
+"""What is told to the log before people's content leaves: who saw what, and how much of it.
+
+Each function commits its event and then returns; where that fails it raises audit.Unavailable, and the view ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.listing import ListedSession
+from sessions_app.models import SessionRecord, Subject, SubjectAlias
+
+
+def session(record: SessionRecord, *, items: int) -> None:
+    audit.before_showing(audited.SESSION_VIEWED, target=record, subject=record.subject, counters={"items": items})
+
+
+def news(record: SessionRecord, *, items: int) -> None:
+    """An open page that shows something new; one that finds nothing new shows nothing."""
+    audit.before_showing(audited.SESSION_FOLLOWED, target=record, subject=record.subject, counters={"items": items})
+
+
+def item(record: SessionRecord, *, as_file: bool) -> None:
+    event_type = audited.ITEM_DOWNLOADED if as_file else audited.ITEM_VIEWED
+    audit.before_showing(event_type, target=record, subject=record.subject)
+
+
+def download(record: SessionRecord, form: str) -> None:
+    audit.before_showing(audited.SESSION_DOWNLOADED, target=record, subject=record.subject, reason_code=form)
+
+
+def listed(sessions: Sequence[ListedSession]) -> Sequence[ListedSession]:
+    """The same sessions, which may now be shown."""
+    if sessions:
+        audit.before_showing(
+            audited.SESSIONS_LISTED,
+            shown=with_subjects(each.record for each in sessions),
+            counters={"sessions": len(sessions)},
+        )
+    return sessions
+
+
+def subject(shown: Subject, sessions: Sequence[ListedSession] = ()) -> None:
+    audit.before_showing(
+        audited.SUBJECT_VIEWED,
+        target=shown,
+        subject=shown,
+        shown=[each.record for each in sessions],
+        counters={"sessions": len(sessions)},
+    )
+
+
+def subjects(shown: Sequence[Subject]) -> None:
+    if shown:
+        audit.before_showing(audited.SUBJECTS_LISTED, shown=shown, counters={"subjects": len(shown)})
+
+
+def found(records: Sequence[SessionRecord]) -> None:
+    if records:
+        audit.before_showing(audited.SEARCH_SHOWN, shown=with_subjects(records), counters={"sessions": len(records)})
+
+
+def places(aliases: Sequence[SubjectAlias], sessions: Sequence[SessionRecord], tickets: Sequence[str]) -> None:
+    if aliases or sessions or tickets:
+        audit.before_showing(
+            audited.SEARCH_SHOWN,
+            shown={*with_subjects(sessions), *(alias.subject_id for alias in aliases)},
+            counters={"subjects": len(aliases), "sessions": len(sessions), "tickets": len(tickets)},
+        )
+
+
+def with_subjects(records: Iterable[SessionRecord]) -> set[UUID]:
+    """The records and whom they are about, as they are named in an event."""
+    refs: set[UUID] = set()
+    for record in records:
+        refs |= {record.pk} if record.subject_id is None else {record.pk, record.subject_id}
+    return refs
