@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import BooleanField, F, Func, Q, TextField, Value, prefetch_related_objects
+from django.db.models import BooleanField, F, Func, Q, TextField, Value
 from django.template.defaultfilters import pluralize
 
 from memadmin.web.paging import (
@@ -99,6 +99,7 @@ class Reading:
 
     wanted: int
     slices: SliceReader
+    stores: dict[int, SessionStore]
     hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
     """Sessions with the id of their newest item that says so."""
     sessions_read: int = 0
@@ -118,7 +119,7 @@ def matching_sessions(
     wording = Wording.parse(search.text)
     if is_masked:
         wording.refuse_exclusions()
-    sessions = sessions.newest_first().select_related("store", "subject")
+    sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
     stores, notes = _reachable_stores()
     if wording.note:
@@ -127,19 +128,20 @@ def matching_sessions(
     if sessions.filter(is_encrypted=True).exists():
         notes.append("Encrypted sessions cannot be searched.")
         sessions = sessions.filter(is_encrypted=False)
-    reading = Reading(size, SliceReader(wording, Order.NEWEST_FIRST, is_masked))
-    known = None if is_masked else _known_to_indexes(stores, reading.slices)
+    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked)
+    reading = Reading(size, slices, {store.pk: store for store in stores})
+    known = None if is_masked else _known_to_indexes(stores, slices)
     if known is None:
         last, within = _read_newest_first(reading, sessions, resume)
     else:
         last, within = _pick_known(reading, known, sessions, resume)
-    if reading.slices.note:
-        notes.append(reading.slices.note)
+    if slices.note:
+        notes.append(slices.note)
     return MatchingSessions(
         found=_with_snippets(wording, reading.hits),
         older=_sign_cursor(search, sessions, last, within) if last else "",
         is_stopped=last is not None and len(reading.hits) < size,
-        items_read=reading.slices.items_read,
+        items_read=slices.items_read,
         sessions_read=reading.sessions_read,
         seconds=time.monotonic() - started,
         notes=notes,
@@ -192,7 +194,7 @@ def _pick_known(
     chosen = Q(pk__in=[])
     for store, hits in known.items():
         chosen |= Q(store=store) & Q(is_among("session_id", list(hits)))
-    records = list(_from(sessions.filter(chosen), resume)[: reading.wanted + 1])
+    records = _records(reading, sessions.filter(chosen), resume, reading.wanted + 1)
     shown = records[: reading.wanted]
     reading.hits = [(record, known[record.store][record.session_id]) for record in shown]
     return (shown[-1] if len(records) > len(shown) else None), None
@@ -234,10 +236,10 @@ def _looks(
     The first session that was not looked at, because the time was over, comes with None.
     """
     if resume and resume.within:
-        for record in sessions.filter(pk=resume.key[-1]):
+        for record in _records(reading, sessions.filter(pk=resume.key[-1]), None, 1):
             yield record, reading.slices.next_slice(record.store, record.session_id, resume.within)
     size = reading.wanted
-    while batch := list(_from(sessions, resume)[:size]):
+    while batch := _records(reading, sessions, resume, size):
         started = time.monotonic()
         if len(batch) == 1 or reading.slices.is_over:
             yield batch[0], reading.slices.next_slice(batch[0].store, batch[0].session_id, None)
@@ -270,7 +272,6 @@ def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[ob
 
 
 def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, str]]) -> list[MatchingSession]:
-    prefetch_related_objects([record for record, _ in hits], "subject__aliases")
     by_store: dict[SessionStore, list[tuple[str, str]]] = {}
     for record, item_id in hits:
         by_store.setdefault(record.store, []).append((record.session_id, item_id))
@@ -283,8 +284,16 @@ def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, str]]) 
     ]
 
 
-def _from(sessions: SessionRecordQuerySet, resume: Resume | None) -> SessionRecordQuerySet:
-    return sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key))) if resume else sessions
+def _records(
+    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
+) -> list[SessionRecord]:
+    """The next sessions, each with its store at hand. One query: there may be hundreds, so nothing else is joined."""
+    if resume:
+        sessions = sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key)))
+    records = list(sessions[:limit])
+    for record in records:
+        record.store = reading.stores[record.store_id]
+    return records
 
 
 def _sign_cursor(

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import permission_required
+from django.db.models import prefetch_related_objects
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -74,14 +75,16 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     status = 200
     try:
         context["search"] = searched = search_for(search_id)
-        context["matches"] = matching_sessions(
+        context["matches"] = matches = matching_sessions(
             searched,
             access.readable_by(request.user, SessionRecord.objects.on_record()),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_MATCHES,
             is_masked=not request.user.has_perm(REVEAL),
         )
-        showing.found([match.record for match in context["matches"].found])
+        records = [match.record for match in matches.found]
+        showing.found(records)
+        prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)
     except Unsearchable as problem:

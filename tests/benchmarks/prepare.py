@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from urllib.parse import quote
 
+from django.conf import settings
 from django.contrib.admin.utils import quote as admin_quote
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
@@ -35,6 +36,7 @@ from sessions_app.views.sessions import PAGE_SESSIONS, SALT
 from sessions_app.views.window import PAGE_ITEMS, Cursor
 from tests.benchmarks.pages import Place
 
+PLAIN_BACKEND = "django.contrib.auth.backends.ModelBackend"
 ADMIN_SESSIONS = "/plain_admin/session/"
 PLACES = 20
 """So many different pages are asked for by turns, so that none is fast for having been asked for just now."""
@@ -94,9 +96,9 @@ def sign_in() -> dict[str, str]:
     reader.groups.set([Group.objects.get(name="support")])
     root = User.objects.get_or_create(username="bench-admin", defaults={"is_staff": True, "is_superuser": True})[0]
     cookies = []
-    for user in (reader, root):
+    for user, backend in ((reader, settings.AUTHENTICATION_BACKENDS[0]), (root, PLAIN_BACKEND)):
         client = Client()
-        client.force_login(user)
+        client.force_login(user, backend)
         # As if they had shown it: a password alone opens no page.
         session = client.session
         session[SECOND_FACTOR_OF] = user.pk

@@ -1,9 +1,16 @@
-"""The bench's settings, with the plain admin in the place of the console."""
+"""A new project of Django with its admin and nothing of ours, on a database of the bench's own server."""
 
 from tests.benchmarks.settings import *  # noqa: F403
-from tests.benchmarks.settings import INSTALLED_APPS
 
-# What a new project of Django has, without our own.
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "tests.benchmarks.plain_admin",
+]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -13,7 +20,20 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.benchmarks.plain_admin"]
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
 ROOT_URLCONF = "tests.benchmarks.plain_admin.urls"
