@@ -101,12 +101,14 @@ function stepRun(by) {
   head.focus({ preventScroll: true });
 }
 
-// The details of the item that has the focus, else of the first one in sight.
+// The details of the item that has the focus, else of the first one after a run's head that has it, else in sight.
 function toggleDetails() {
   const hasDetails = (item) => item.querySelector("details.disc");
   const isInSight = (item) => item.getBoundingClientRect().bottom > READING_LINE;
   const items = [...document.querySelectorAll(".tl-item")].filter(hasDetails);
-  const item = document.activeElement.closest(".tl-item") ?? items.find(isInSight);
+  const head = document.activeElement.closest(".tl-run");
+  const isAfter = (item) => head.compareDocumentPosition(item) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const item = document.activeElement.closest(".tl-item") ?? items.find(head ? isAfter : isInSight);
   const details = item && hasDetails(item);
   if (!details) return;
   details.open = !details.open;

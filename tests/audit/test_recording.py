@@ -43,7 +43,7 @@ def test_an_event_says_who_did_what_to_what_and_when() -> None:
     assert (event.actor_kind, actor.kind, actor.label, actor.user_id) == ("person", "person", "support", by.pk)
     role = AuditActor.objects.get(ref=event.role_ref)
     assert (role.kind, role.label) == ("database", value_of("SELECT session_user"))
-    assert abs(value_of("SELECT extract(epoch FROM clock_timestamp() - at) FROM audit_event")) < 60
+    assert abs(value_of("SELECT extract(epoch FROM clock_timestamp() - max(at)) FROM audit_event")) < 60
     assert AuditPending.objects.filter(number=event.number).exists()
 
 
@@ -151,7 +151,7 @@ def test_time_and_role_are_not_the_clients_word() -> None:
         "INSERT INTO audit_event (type, actor_kind, actor_ref, at, role_ref)"
         f" VALUES ('test.recorded', 'person', gen_random_uuid(), '2001-01-01', '{forged}')"
     )
-    event = AuditEvent.objects.get()
+    event = AuditEvent.objects.get(type="test.recorded")
     assert event.at.year > 2001
     assert AuditActor.objects.get(ref=event.role_ref).label == value_of("SELECT session_user")
 

@@ -62,8 +62,10 @@ session_pages = (
     ],
     "sessions",
 )
+audit_pages = ([path("", rows, name="list")], "audit")
 urlpatterns = [
     path("", include(session_pages)),
+    path("audit/", include(audit_pages)),
     path("rows/<int:number>/", row, name="row"),
     path("pour/", pour, name="pour"),
     path("break/", break_cup, name="break"),

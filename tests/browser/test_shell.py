@@ -85,7 +85,7 @@ def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Wa
     page.keyboard.press("Tab")
     page.keyboard.type("wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("User name or password is wrong")
+    expect(page.locator(".alert-danger")).to_contain_text("User name or password is wrong")
     expect(page.get_by_label("Password")).to_be_focused()
     page.keyboard.type("clerk")
     page.keyboard.press("Enter")
