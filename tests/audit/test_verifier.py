@@ -7,6 +7,7 @@ import gzip
 import json
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -315,3 +316,11 @@ class TestTheCommands:
 def test_other_json_is_no_log() -> None:
     with pytest.raises(CannotRead):
         verifier.verify_export(['{"format": "memadmin-audit-log/2"}\n'])
+
+
+@given(st.lists(st.integers(-1, 20), max_size=60), st.integers(1, 70))
+def test_what_stands_there_twice_is_found(values: list[int], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(verifier, "SORTED", at_once)
+        found = list(verifier.repeated(array("q", values), -1))
+    assert found == [(place, value) for place, value in enumerate(values) if value in values[:place] and value != -1]

@@ -183,7 +183,9 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 def measure_verifier(server: BenchServer, database: str, export: Path) -> dict[str, Usage]:
     say("Exporting.")
     began = time.perf_counter()
-    run(server, database, "manage.py", "export_audit", str(export))
+    with sequencing(server, database):
+        # Exporting is an event too, and would wait for its place.
+        run(server, database, "manage.py", "export_audit", str(export))
     say(f"{export.stat().st_size / 1e6:.0f} MB in {time.perf_counter() - began:.0f} s. Verifying.")
     address = server.address()
     dsn = make_conninfo(host=address["host"], port=str(address["port"]), user=address["user"], dbname=database)
