@@ -7,26 +7,33 @@ from typing import ClassVar
 from django.contrib.auth.models import Group, User
 
 from memadmin import audit
+from memadmin.audit.triggers import Calling
 
 
 class GovernedUser(User):
     class Meta:
         proxy = True
         default_permissions = ()
-        triggers: ClassVar = audit.govern(
-            "user",
-            columns=[
-                "username",
-                "first_name",
-                "last_name",
-                "email",
-                "is_active",
-                "is_staff",
-                "is_superuser",
-                "password",
-            ],
-            hidden=["password"],
-        )
+        triggers: ClassVar = [
+            # The random id by which the log knows somebody comes and goes with the account.
+            Calling("make_actor", "memadmin_make_actor()", after="INSERT"),
+            Calling("forget_actor", "memadmin_forget_actor()", after="DELETE"),
+            *audit.govern(
+                "user",
+                columns=[
+                    "username",
+                    "first_name",
+                    "last_name",
+                    "email",
+                    "is_active",
+                    "is_staff",
+                    "is_superuser",
+                    "password",
+                ],
+                hidden=["password"],
+                forgotten_when_deleted=True,
+            ),
+        ]
 
 
 class GovernedGroup(Group):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,14 +45,6 @@ _acting: ContextVar[Actor | Callable[[], Actor | None] | None] = ContextVar("act
 
 def person(user: User) -> Actor:
     return Actor("person", user.get_full_name() or user.get_username(), user.pk)
-
-
-def command(name: str) -> Actor:
-    """A command, and the account of the machine under which it runs."""
-    try:
-        return Actor("command", f"{name} by {getpass.getuser()}")
-    except (KeyError, OSError):  # an account without a name, as containers have
-        return Actor("command", name)
 
 
 @contextmanager

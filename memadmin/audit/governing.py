@@ -68,16 +68,25 @@ def govern(
     subject: str = "",
     hidden: Collection[str] = (),
     except_by_triggers: bool = False,
+    forgotten_when_deleted: bool = False,
 ) -> list[RowTrigger]:
     """For `Meta.triggers` of a model: one event for each statement that adds, deletes or really changes rows.
 
     `columns` are the fields whose changes count; their values before and after go beside the event, where they can be
     erased. Of a `hidden` one only that it changed. `subject` is the field with the subject's id. With
-    `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere.
+    `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere. With
+    `forgotten_when_deleted` a deletion is recorded without what the row held.
     """
     condition = pgtrigger.Condition("pg_trigger_depth() = 0") if except_by_triggers else None
     return [
-        RowTrigger(operation, noun, columns, subject, hidden, condition=None if operation == "TRUNCATE" else condition)
+        RowTrigger(
+            operation,
+            noun,
+            () if forgotten_when_deleted and operation == "DELETE" else columns,
+            subject,
+            hidden,
+            condition=None if operation == "TRUNCATE" else condition,
+        )
         for operation in EVENTS
     ]
 

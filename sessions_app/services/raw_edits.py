@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
 
 from memadmin import audit
 from sessions_app import audited
@@ -54,9 +54,14 @@ def lock_session(session_id: str) -> AgentSession | None:
 
 
 def show_message(message: AgentMessage) -> None:
-    """Says to the log that this item is about to be shown. Raises audit.Unavailable."""
-    record = record_of(message.session_id)
-    audit.before_showing(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id)
+    """Says to the log that this item is about to be shown; within the transaction of Django's admin, which commits
+    before the page is written. Raises audit.Unavailable."""
+    try:
+        with transaction.atomic():
+            record = record_of(message.session_id)
+            audit.record(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id)
+    except Error as problem:
+        raise audit.Unavailable from problem
 
 
 @transaction.atomic

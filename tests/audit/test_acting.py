@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import uuid
 
+import psycopg
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
@@ -13,11 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.audit import actors
-from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.audit import actors, refs, types
+from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
 from sessions_app.management.commands.worker import act_as_job
-from tests.agents import run_sql, value_of
+from tests.agents import run_sql, second_connection, value_of
 from tests.builders import make_session
+from tests.people import person
 
 pytestmark = pytest.mark.django_db
 
@@ -97,7 +100,7 @@ def test_the_command_line_acts_as_its_command(monkeypatch: pytest.MonkeyPatch) -
     for name in ("attach_store", "shell", "migrate"):
         monkeypatch.setattr("sys.argv", ["manage.py", name])
         __main__.main()
-    assert [actor and (actor.kind, actor.label.split()[0]) for actor in seen] == [
+    assert [actor and (actor.kind, actor.label) for actor in seen] == [
         ("command", "attach_store"),
         ("command", "shell"),
         None,
@@ -124,6 +127,60 @@ def test_the_page_of_event_types_is_up_to_date(capsys: pytest.CaptureFixture[str
     from django.conf import settings
 
     call_command("audit_events")
-    told = "".join(line for line in capsys.readouterr().out.splitlines(True) if not line.startswith("| `test."))
+    told = "".join(line for line in capsys.readouterr().out.splitlines(True) if not line.startswith("| `test"))
     written = (settings.CHECKOUT_DIR / "docs" / "audit-events.md").read_text()
     assert told == written, "run manage.py audit_events --write"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_the_first_act_of_somebody_else() -> None:
+    """The first event of an actor may be in a transaction that lasts; the broken variant waits for a unique key."""
+    somebody = person("support")
+    acts = "SELECT memadmin_actor('job', 'brand new'), memadmin_actor('person', 'support', %s)"
+    with second_connection() as first, second_connection() as second:
+        second.execute("SET lock_timeout = '2s'")
+        one = first.execute(acts, [somebody.pk]).fetchone()
+        assert one
+        assert second.execute(acts, [somebody.pk]).fetchone() == one
+        first.rollback()
+        second.commit()
+        assert second.execute(acts, [somebody.pk]).fetchone() == one
+        second.commit()
+    assert AuditActor.objects.get(label="brand new").ref == one[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_broken_variant_a_random_id_for_everybody_makes_them_wait() -> None:
+    insert = "INSERT INTO audit_actor (kind, label) VALUES ('job', 'brand new') ON CONFLICT DO NOTHING"
+    with second_connection() as first, second_connection() as second:
+        second.execute("SET lock_timeout = '200ms'")
+        first.execute(insert)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            second.execute(insert)
+        second.rollback()
+
+
+def test_an_account_that_goes_takes_along_who_it_was() -> None:
+    somebody = person("support")
+    somebody.email = "someone@example.org"
+    somebody.save()
+    event = AuditEvent.objects.get(id=record_tried(somebody))
+    assert AuditActor.objects.get(ref=event.actor_ref).label == "support"
+    gone = refs.ref("auth.user", somebody.pk)
+    somebody.delete()
+    assert not AuditActor.objects.filter(ref=event.actor_ref).exists()
+    assert AuditEvent.objects.filter(type="user.row_deleted", object_ref=gone).exists()
+    kept = " ".join(AuditDetail.objects.values_list("details", flat=True))
+    assert "someone@example.org" not in kept
+    assert '"username": "support"' not in kept
+
+
+def test_an_account_that_is_switched_off_keeps_its_name_in_the_log() -> None:
+    somebody = person("support")
+    event = AuditEvent.objects.get(id=record_tried(somebody))
+    User.objects.update(is_active=False)
+    assert AuditActor.objects.get(ref=event.actor_ref).label == "support"
+
+
+def record_tried(by: User) -> uuid.UUID:
+    return audit.record(types.declare("test_acting.tried", "Only tests try this."), by=by)
