@@ -86,8 +86,8 @@ def import_transcripts(
                 if isinstance(conversation, Unreadable):
                     report.skipped.append(Skipped(conversation.line, conversation.reason))
                 else:
-                    _import(conversation, store, tables, runner, report)
-                    if subject_field:
+                    is_there = _import(conversation, store, tables, runner, report)
+                    if subject_field and is_there:
                         _note_subject(conversation, store, subject_field, report)
                 after_each()
         finally:
@@ -99,22 +99,26 @@ def import_transcripts(
 
 def _import(
     conversation: Conversation, store: SessionStore, tables: AgentTables, runner: asyncio.Runner, report: ImportReport
-) -> None:
+) -> bool:
+    """Whether anything of the conversation is in the store now."""
     converted = convert(conversation.messages)
     report.skipped += [Skipped(conversation.line, problem) for problem in converted.problems]
     try:
         if _is_erased(conversation, store):
             raise _Refused("this session was erased; an import does not bring it back")
         added = runner.run(_add_missing(tables.session(conversation.session_id), converted.turns))
+        is_there = bool(converted.turns)
     except _Refused as refusal:
         report.skipped.append(Skipped(conversation.line, str(refusal)))
         added = refusal.added
+        is_there = added > 0
     except (OSError, DBAPIError) as problem:
         raise StoreUnavailable(
             f"The database of the store {store} went away; run the same import again to go on."
         ) from problem
     report.items += added
     report.sessions += added > 0
+    return is_there
 
 
 async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> int:

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.utils.timezone import now
 
 from sessions_app.management.commands import import_transcripts as import_command
-from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SubjectKind
+from sessions_app.models import AgentMessage, AgentSession, SessionRecord, Subject, SubjectKind
 from sessions_app.services import subjects, transcripts
 from sessions_app.services.transcripts import IMPORT_LOCK, import_transcripts
 from sessions_app.stores import backend_for
@@ -228,6 +228,23 @@ def test_a_store_that_is_not_attached_says_so_and_the_next_run_notes_the_subject
     attach_main_store()
     assert run(SAMPLE, "--subject-field", "user")["items"] == 0
     assert subject_key("chat-1") == "cust_48213"
+
+
+def test_a_subject_goes_with_what_was_imported_alone(file: Callable[..., Path]) -> None:
+    """Not with a conversation of which nothing could be read, nor with one whose session holds another."""
+    attach_main_store()
+    add_items("taken", "Something else")
+    said = told(
+        file(
+            {"session": "empty", "user": "nobody", "messages": [{"role": "zebra", "content": "?"}]},
+            {"session": "taken", "user": "stranger", "messages": [{"role": "user", "content": "Hello"}]},
+        ),
+        "--subject-field",
+        "user",
+    )
+    assert "not attached" not in said
+    assert "holds other items already" in said
+    assert not Subject.objects.exists()
 
 
 def test_an_erased_session_does_not_come_back() -> None:
