@@ -16,6 +16,11 @@ from typing import Any
 SESSION_KEYS = ("session_id", "session", "conversation_id", "id")
 """Where a conversation may name its session; the first that is there counts."""
 
+LONGEST_LINE_BYTES = 512 * 1024**2
+"""Of a longer one PostgreSQL might be sent more than it takes at once, which ends the connection."""
+
+# No text that was decoded can hold the second half of a pair without being taken for bytes that are no UTF-8.
+_TOO_LONG = "\udcff too long"
 _GZIP_MAGIC = b"\x1f\x8b"
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -74,7 +79,7 @@ class _Lines:
 
     def __init__(self, file: BufferedReader) -> None:
         is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
-        self._stream: Iterable[bytes] = gzip.GzipFile(fileobj=file) if is_gzip else file
+        self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if is_gzip else file
         self._lines = self._read()
         self.damage: Unreadable | None = None
 
@@ -88,7 +93,7 @@ class _Lines:
     def _read(self) -> Iterator[tuple[int, str]]:
         number, has_begun = 0, False
         try:
-            for number, raw in enumerate(self._stream, 1):
+            for number, raw in enumerate(iter(self._next_line, b""), 1):
                 line = raw.decode("utf-8", "surrogateescape")
                 if number == 1:
                     line = line.removeprefix("\ufeff")
@@ -98,6 +103,15 @@ class _Lines:
                     yield number, line
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.damage = Unreadable(number + 1, "the compressed file is damaged or cut off from here on")
+
+    def _next_line(self) -> bytes:
+        """Of a line that is too long only a word that says so; its end is read and forgotten."""
+        raw = self._stream.readline(LONGEST_LINE_BYTES + 1)
+        if len(raw) <= LONGEST_LINE_BYTES:
+            return raw
+        while raw and not raw.endswith(b"\n"):
+            raw = self._stream.readline(LONGEST_LINE_BYTES)
+        return f"{_TOO_LONG}\n".encode("utf-8", "surrogateescape")
 
 
 def _json_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Conversation | Unreadable]:
@@ -206,6 +220,8 @@ def _is_json(text: str) -> bool:
 
 def _parse(text: str) -> object:
     """Decodes JSON; every fault is a ValueError whose message is the reason to report."""
+    if text == _TOO_LONG:
+        raise ValueError(f"longer than {LONGEST_LINE_BYTES // 1024**2} MB")
     if _NOT_UTF8.search(text):
         raise ValueError("not UTF-8")
     try:

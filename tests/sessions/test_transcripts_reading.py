@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sessions_app.transcripts import reading
 from sessions_app.transcripts.reading import Conversation, Unreadable, read_conversations
 
 SAID = [{"role": "user", "content": "Où est ma commande?"}]
@@ -149,6 +150,17 @@ def test_a_damaged_gzip_file_gives_what_can_be_unpacked() -> None:
     found = read(gzip.compress(lines)[:-40])
     assert isinstance(found[0], Conversation)
     assert found[-1] == Unreadable(len(found), "the compressed file is damaged or cut off from here on")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "compressed"])
+def test_an_endless_line_is_named_and_not_held(monkeypatch: pytest.MonkeyPatch, place: int, pack: Any) -> None:
+    monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 1024**2)
+    lines = [line("a"), line("b")]
+    lines.insert(place, line("x" * 2 * 1024**2))
+    found = read(pack(b"\n".join(lines)))
+    assert found[place] == Unreadable(place + 1, "longer than 1 MB")
+    assert [entry.session_id for entry in found if isinstance(entry, Conversation)] == ["a", "b"]
 
 
 def test_a_line_of_ten_megabytes_is_a_line() -> None:

@@ -50,6 +50,8 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         except OSError as problem:
             raise CommandError(f"{file} cannot be read: {problem.strerror or problem}.") from problem
+        except MemoryError as problem:
+            raise CommandError(f"{file} has more in one piece than the memory of this machine holds.") from problem
         except KeyboardInterrupt:
             raise CommandError("Stopped. The same import, run again, goes on from here.", returncode=130) from None
         if as_json:
