@@ -73,9 +73,10 @@ class SessionFilter(FilterForm):
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
         stores = {store.name: store for store in SessionStore.objects.all()}
-        by_name = self.fields["store"]
-        assert isinstance(by_name, forms.TypedChoiceField)
-        by_name.choices, by_name.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
+        self.stores = stores.values()
+        field = self.fields["store"]
+        assert isinstance(field, forms.TypedChoiceField)
+        field.choices, field.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
         agents = SessionRecord.objects.agents()
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:

@@ -47,7 +47,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "page": page,
-        "sessions": showing.listed(with_previews(page.rows, reader=request.user)),
+        "sessions": showing.listed(with_previews(page.rows, reader=request.user, stores=filters.stores)),
         "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
@@ -73,7 +73,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     except Unsearchable as problem:
         context["unsearchable"] = problem
     else:
-        sessions = showing.listed(with_snippets(matches.found, reader=request.user))
+        sessions = showing.listed(with_snippets(matches.found, reader=request.user, stores=filters.stores))
         context |= {"matches": matches, "sessions": sessions}
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
