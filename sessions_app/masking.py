@@ -36,15 +36,20 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
 
 
-def from_now(seconds: float = PAGE_SECONDS) -> float:
-    return time.monotonic() + seconds
-
-
 @dataclass
 class Masker:
-    """Masks what one page or one part of a file shows."""
+    """Masks what one page or one part of a file shows. Its time begins with the first text, not with the question for
+    it: a store that is slow to answer is no reason to hide what it said.
+    """
 
-    deadline: float = field(default_factory=from_now)
+    seconds: float = PAGE_SECONDS
+    began_at: float | None = field(default=None, init=False)
+
+    @property
+    def deadline(self) -> float:
+        if self.began_at is None:
+            self.began_at = time.monotonic()
+        return self.began_at + self.seconds
 
     def text(self, text: str) -> str:
         """Text that is not JSON."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.masking import ITEM_SECONDS, Masker, from_now
+from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend
@@ -53,12 +53,12 @@ class Reader:
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         """For its own page, and for a file. Raises UnknownItem."""
-        return Masker(from_now(ITEM_SECONDS)).file_item(self.backend.item(session_id, item_id))
+        return Masker(ITEM_SECONDS).file_item(self.backend.item(session_id, item_id))
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
         """For files."""
         for stored in self.backend.every_item(session_id):
-            yield Masker(from_now(ITEM_SECONDS)).file_item(stored)
+            yield Masker(ITEM_SECONDS).file_item(stored)
 
     def count(self, session_id: str) -> int:
         return self.backend.count(session_id)

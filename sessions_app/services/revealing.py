@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from memadmin import audit
 from sessions_app.audited import SESSION_REVEALED, RevealReason
 from sessions_app.items import StoredItem
-from sessions_app.masking import ITEM_SECONDS, Masker, from_now
+from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord
 from sessions_app.stores import backend_for
 
@@ -21,7 +21,7 @@ def reveal_item(record: SessionRecord, item_id: str, *, by: User, reason: Reveal
     log cannot be written: then nothing may be shown.
     """
     stored = backend_for(record.store).item(record.session_id, item_id)
-    masked = Masker(from_now(ITEM_SECONDS)).file_item(stored)
+    masked = Masker(ITEM_SECONDS).file_item(stored)
     audit.before_showing(
         SESSION_REVEALED,
         by=by,

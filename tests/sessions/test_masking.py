@@ -118,18 +118,28 @@ def test_masking_changes_nothing_else_about_an_item(example: dict[str, Any]) -> 
     "value", [user(f"long text {CARD}"), Raw(f"broken {CARD}"), call("a", arguments=f'"{CARD}"')], ids=str
 )
 def test_what_could_not_be_looked_through_in_time_is_not_shown(value: Any) -> None:
-    item = Masker(deadline=0).item(stored(value))
+    item = Masker(seconds=-1).item(stored(value))
     assert "4242" not in item.raw
     assert HIDDEN in item.raw
     assert item.masked_count == 1
     assert next(build_timeline([item], starts_session=True, ends_session=True).events)
 
 
+def test_a_store_that_takes_its_time_takes_none_of_the_masking(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    masker = Masker()
+    clock[0] += 10 * masking.PAGE_SECONDS
+    assert masker.item(stored(user("tea"))).raw == stored(user("tea")).raw
+    clock[0] += 10 * masking.PAGE_SECONDS
+    assert HIDDEN in masker.item(stored(user("tea"))).raw
+
+
 def test_what_is_hidden_in_a_file_is_no_broken_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the work was done in time: the value was looked through, and its text not any more."""
     masker = Masker()
     monkeypatch.setattr(masker, "item", lambda item: item)
-    masker.deadline = 0
+    masker.seconds = -1
     item = masker.file_item(stored(user("a long text")))
     assert json.loads(item.raw) == {"content": HIDDEN, "role": "user"}
 
