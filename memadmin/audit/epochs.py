@@ -78,7 +78,7 @@ def begin_epoch(*, reason_code: str) -> Checkpoint:
         key = checkpoints.signer(before)
         if key is None:
             raise NoSigningKey
-        tree = stored.frontier()
+        tree = stored.edge().tree
         event_id = record(
             EPOCH_BEGUN,
             reason_code=reason_code,

@@ -28,7 +28,7 @@ from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
 
 MOST_EVENTS = 1000
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.05
 TICK_SECONDS = 1.0
 """How often it is looked whether a checkpoint is due while nothing happens."""
 PAUSE_SECONDS = 1.0
@@ -66,6 +66,7 @@ class Sequencer:
     def __init__(self) -> None:
         self._looked_at: float | None = None
         self._said = ""
+        self._edge: stored.Edge | None = None
 
     def step(self, *, is_last: bool = False) -> Batch | None:
         """Takes up to 1,000 events; None when another candidate is at work. About eight queries.
@@ -89,16 +90,21 @@ class Sequencer:
                     KEY_ROTATED, reason_code=reason, details={"from": str(before and before.key), "to": str(key.public)}
                 )
             events = self._pending()
-            tree = stored.frontier()
+            edge = stored.edge(self._edge)
+            tree = edge.tree
             if events:
-                stored.write(tree, [(event.number, leaf_of(event)) for event in events])
+                leaves = [(event.number, leaf_of(event)) for event in events]
+                stored.write(tree, leaves)
+                edge = stored.Edge(tree, leaves[-1][1])
                 AuditPending.objects.filter(number__in=[event.number for event in events]).delete()
             now = checkpoints.database_now()
             wants_checkpoint = is_new_key or checkpoints.is_due(tree.size, before, now)
             if is_last:
                 wants_checkpoint |= tree.size > (before.size if before else 0)
             written = checkpoints.write(tree, key, before, now) if key and wants_checkpoint else None
-            return Batch(tree.size, events, written)
+        # Not before the commit: what was rolled back has not grown.
+        self._edge = edge
+        return Batch(tree.size, events, written)
 
     def run(self, stop: threading.Event) -> None:
         """Works until it is told to stop, whatever happens to the database meanwhile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.db import connection
 
@@ -69,9 +70,28 @@ def read(spans: Sequence[Span]) -> list[Sequence[bytes]]:
     return [*found]
 
 
-def frontier() -> Frontier:
-    """The right edge of the tree, to append to. Two queries. Raises TreeDamaged."""
-    return Frontier.of(size(), read)
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Where a tree ended when it was last seen."""
+
+    tree: Frontier
+    last_leaf: bytes
+
+    def copy(self) -> Edge:
+        return Edge(self.tree.copy(), self.last_leaf)
+
+
+def edge(known: Edge | None = None) -> Edge:
+    """The right edge of the tree, to append to. One query, and one more unless it is the one that is known.
+
+    Raises TreeDamaged.
+    """
+    last = AuditLeaf.objects.order_by("-index").first()
+    if last is None:
+        return Edge(Frontier(), b"")
+    if known and (known.tree.size, known.last_leaf) == (last.index + 1, bytes(last.hash)):
+        return known.copy()
+    return Edge(Frontier.of(last.index + 1, read), bytes(last.hash))
 
 
 def write(frontier: Frontier, leaves: Sequence[tuple[int, bytes]]) -> None:

@@ -66,6 +66,9 @@ class Frontier:
         hashes = _hashes(pieces, read)
         return cls(size, [(level, hashes[level, index]) for level, index in pieces])
 
+    def copy(self) -> Frontier:
+        return Frontier(self.size, [*self._edge])
+
     def append(self, leaf: bytes) -> list[Node]:
         """Takes in one leaf hash; returns the nodes to store that it completed, lowest first."""
         level, index, hash_, completed = 0, self.size, leaf, []

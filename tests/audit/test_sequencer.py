@@ -57,6 +57,37 @@ def test_places_go_on_where_they_ended() -> None:
     assert_sequenced()
 
 
+def test_one_candidate_goes_on_where_another_ended() -> None:
+    """Each remembers the edge of the tree, and believes the table."""
+    one, other = Sequencer(), Sequencer()
+    for candidate in (one, one, other, one, other, other, one):
+        record_events(3)
+        candidate.step()
+    assert_sequenced()
+    leaves = [bytes(hash_) for hash_ in AuditLeaf.objects.order_by("index").values_list("hash", flat=True)]
+    batch = one.step(is_last=True)
+    assert batch
+    assert batch.checkpoint
+    tree = Frontier()
+    for leaf in leaves:
+        tree.append(leaf)
+    assert batch.checkpoint.root == tree.root()
+
+
+def test_what_was_rolled_back_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequencing = Sequencer()
+    record_events(3)
+    sequencing.step()
+    record_events(1)
+    monkeypatch.setattr(AuditPending.objects, "filter", lambda **given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        sequencing.step()
+    monkeypatch.undo()
+    sequencing.finish()
+    assert_sequenced()
+    assert stored.edge().tree.root() == verified(AuditCheckpoint.objects.get(size=4).note).root
+
+
 def test_what_is_stored_proves_every_event() -> None:
     record_events(600)
     Sequencer().step()
@@ -64,7 +95,7 @@ def test_what_is_stored_proves_every_event() -> None:
     tree = Frontier()
     nodes = [(node.level, node.index, node.hash) for leaf in leaves for node in tree.append(leaf)]
     assert [(node.level, node.index, bytes(node.hash)) for node in AuditNode.objects.order_by("index")] == nodes
-    assert stored.frontier().root() == tree.root()
+    assert stored.edge().tree.root() == tree.root()
     for index in (0, 255, 256, 599):
         assert includes(tree.root(), 600, index, leaves[index], inclusion_proof(index, 600, stored.read))
 
@@ -196,7 +227,7 @@ def test_a_checkpoint_signs_the_root_that_the_leaves_have() -> None:
     row = AuditCheckpoint.objects.get()
     checkpoint = verified(row.note)
     assert (checkpoint.size, checkpoint.epoch, checkpoint.replaced) == (7, 1, None)
-    assert checkpoint.root == bytes(row.root) == stored.frontier().root()
+    assert checkpoint.root == bytes(row.root) == stored.edge().tree.root()
     assert row.key_id == checkpoint.key.id
     assert row.at == checkpoint.at
 
