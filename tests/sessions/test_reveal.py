@@ -161,7 +161,7 @@ def test_without_the_log_nothing_is_revealed(
     def fails(*args: Any, **columns: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(import_module("memadmin.audit.recording"), "record", fails)
+    monkeypatch.setattr(import_module("memadmin.audit.recording"), "_write", fails)
     answer = ask(operator, record, item_id)
     assert answer.status_code == 503
     assert CARD not in answer.text
