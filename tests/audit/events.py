@@ -41,9 +41,6 @@ def write_events(count: int) -> None:
 @contextmanager
 def another_connection() -> Iterator[psycopg.Connection[Any]]:
     """To the same database, in its own transaction, which is rolled back unless it is committed."""
-    with connection.cursor() as cursor:
-        # Whoever is the first to write as this role holds up the others until the commit.
-        cursor.execute("SELECT memadmin_actor('database', session_user)")
     with psycopg.connect(**connection.get_connection_params()) as beside:
         try:
             yield beside

@@ -255,8 +255,6 @@ class TestAHealthyLog:
                     else:
                         beside.commit()
 
-        with another_connection():
-            pass
         with ThreadPoolExecutor(5) as threads:
             sequencing = threads.submit(Sequencer().run, stop)
             writing = [threads.submit(write, seed) for seed in range(4)]
