@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.grants.verbs import granted_records
-from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.querysets import SessionRecordQuerySet
 
 
@@ -52,3 +52,13 @@ def subject_for(user: User, subject_id: UUID) -> Subject:
 def store_for(user: User, name: str) -> SessionStore:
     """A store that this operator may see. Raises Http404."""
     return get_object_or_404(SessionStore, name=name)
+
+
+def alias_for(user: User, subject: Subject, alias_id: int) -> SubjectAlias:
+    """One of the ids of a subject. Raises Http404."""
+    return get_object_or_404(subject.aliases, pk=alias_id)
+
+
+def pattern_for(user: User, store: SessionStore, pattern_id: int) -> SessionIdPattern:
+    """One of the patterns of a store. Raises Http404."""
+    return get_object_or_404(SessionIdPattern.objects.of(store), pk=pattern_id)

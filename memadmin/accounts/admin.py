@@ -64,9 +64,9 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
     @method_decorator(recently_authenticated(doing="reset a second factor"))
     def reset_second_factor(self, request: HttpRequest, person_id: int) -> HttpResponse:
         operator: Any = request.user
-        person = access.person_for(operator, person_id)
-        if not self.has_change_permission(request, person):
+        if not self.has_change_permission(request):
             raise PermissionDenied
+        person = access.person_for(operator, person_id)
         if request.method != "POST":
             context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
             return render(request, "admin/reset_second_factor.html", context)

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -50,7 +50,7 @@ def store(request: OperatorRequest, name: str) -> HttpResponse:
     shown = access.store_for(request.user, name)
     context = store_context(shown)
     if request.GET.get("edit", "").isdecimal():
-        edited = pattern_for(shown, int(request.GET["edit"]))
+        edited = access.pattern_for(request.user, shown, int(request.GET["edit"]))
         context |= {"edited": edited, "form": PatternForm(instance=edited)}
     return render(request, "sessions/store.html", context)
 
@@ -87,7 +87,7 @@ def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = No
     form.errors.pop("name", None)  # It takes no name to try one.
     context = store_context(shown) | {"form": form}
     if pattern_id is not None:
-        context["edited"] = pattern_for(shown, pattern_id)
+        context["edited"] = access.pattern_for(request.user, shown, pattern_id)
     try:
         context["trial"] = patterns.try_pattern(shown, request.POST.get("pattern", "").strip())
     except PatternError:
@@ -102,7 +102,7 @@ def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = No
 def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
     """Adds a pattern, or changes the one with this id."""
     shown = access.store_for(request.user, name)
-    edited = None if pattern_id is None else pattern_for(shown, pattern_id)
+    edited = None if pattern_id is None else access.pattern_for(request.user, shown, pattern_id)
     form = PatternForm(request.POST)
     try:
         if form.is_valid():
@@ -129,7 +129,7 @@ def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = N
 @require_POST
 @permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
 def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
-    pattern = pattern_for(access.store_for(request.user, name), pattern_id)
+    pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
     try:
         patterns.move_pattern_up(pattern, by=request.user)
     except patterns.NoSuchPattern as gone:
@@ -140,11 +140,7 @@ def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> Htt
 @require_POST
 @permission_required("sessions_app.delete_sessionidpattern", raise_exception=True)
 def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
-    pattern = pattern_for(access.store_for(request.user, name), pattern_id)
+    pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
     patterns.delete_pattern(pattern, by=request.user)
     messages.success(request, f"Deleted “{pattern.name}”. Sessions that have a subject keep it.")
     return redirect("sessions:store", name)
-
-
-def pattern_for(shown: SessionStore, pattern_id: int) -> SessionIdPattern:
-    return get_object_or_404(SessionIdPattern.objects.of(shown), pk=pattern_id)

@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -120,7 +120,7 @@ def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 @permission_required("sessions_app.merge_subject", raise_exception=True)
 def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
-    alias = get_object_or_404(named.aliases, pk=alias_id)
+    alias = access.alias_for(request.user, named, alias_id)
     try:
         subjects.remove_alias(alias, by=request.user)
     except subjects.SubjectError as problem:

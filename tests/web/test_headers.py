@@ -15,6 +15,7 @@ POLICY = {
     "form-action 'self'",
     "frame-ancestors 'none'",
     "base-uri 'none'",
+    "report-uri /policy-report/",
 }
 TRUSTED_TYPES = {"require-trusted-types-for 'script'", "trusted-types default"}
 

@@ -1,0 +1,214 @@
+"""Who may do what at which address: every URL of the console, by role and method. A new URL gets a line here.
+
+`reads` says who may GET it, `sends` who may POST to it; NOBODY where the method exists for other people, None where the
+address does not take it (405). OPEN stands for everybody, signed in or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SUPPORT, REVIEWER, COMPLIANCE, AUDITOR, ADMINISTRATOR = ROLES = (
+    "support",
+    "reviewer",
+    "compliance",
+    "auditor",
+    "administrator",
+)
+OUTSIDER = "outsider"
+"""Signed in, without a role."""
+RAW_EDITOR = "raw editor"
+"""Support, with the permission that no role contains."""
+SUPERUSER = "superuser"
+STRANGER = "stranger"
+"""Not signed in."""
+
+EVERYBODY = frozenset({*ROLES, OUTSIDER, RAW_EDITOR, SUPERUSER})
+OPEN = EVERYBODY | {STRANGER}
+NOBODY: frozenset[str] = frozenset()
+
+
+def only(*roles: str) -> frozenset[str]:
+    """These; the raw editor wherever support may, and a superuser everywhere."""
+    return frozenset({*roles, SUPERUSER, *((RAW_EDITOR,) if SUPPORT in roles else ())})
+
+
+READERS = only(SUPPORT, REVIEWER, COMPLIANCE)
+KEEPERS = only(SUPPORT, COMPLIANCE)
+SUBJECT_VIEWERS = only(SUPPORT, REVIEWER, COMPLIANCE, ADMINISTRATOR)
+STORE_VIEWERS = only(SUPPORT, COMPLIANCE, ADMINISTRATOR)
+ADMINISTRATORS = only(ADMINISTRATOR)
+LOG_READERS = only(COMPLIANCE, AUDITOR)
+DECIDERS = only(COMPLIANCE)
+SUPERUSERS = only()
+RAW_EDITORS = only() | {RAW_EDITOR}
+DOOR = only(ADMINISTRATOR) | {RAW_EDITOR}
+"""Whom Django admin lets in at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    reads: frozenset[str] | None = None
+    sends: frozenset[str] | None = None
+
+
+def page(reads: frozenset[str]) -> Rule:
+    return Rule(reads=reads)
+
+
+def verb(sends: frozenset[str]) -> Rule:
+    return Rule(sends=sends)
+
+
+def form(both: frozenset[str]) -> Rule:
+    return Rule(reads=both, sends=both)
+
+
+def admin_of(
+    model: str,
+    *,
+    shows: frozenset[str],
+    changes: frozenset[str] = NOBODY,
+    adds: frozenset[str] = NOBODY,
+    deletes: frozenset[str] = NOBODY,
+    history_takes_post: bool = True,
+) -> dict[str, Rule]:
+    """The five pages of Django admin about a model; a change form is shown read-only to whoever may only look."""
+    return {
+        f"admin:{model}_changelist": form(shows),
+        f"admin:{model}_change": Rule(reads=shows, sends=changes),
+        f"admin:{model}_add": form(adds),
+        f"admin:{model}_delete": form(deletes),
+        f"admin:{model}_history": form(shows) if history_takes_post else page(shows),
+    }
+
+
+MATRIX: dict[str, Rule] = {
+    "healthz": page(OPEN),
+    "readyz": page(OPEN),
+    "policy-report": verb(OPEN),
+    # Accounts
+    "accounts:login": form(OPEN),
+    "accounts:logout": verb(OPEN),
+    "mfa_authenticate": form(OPEN),
+    "mfa_login_webauthn": form(OPEN),
+    "openid_connect_login": page(OPEN),
+    "openid_connect_callback": page(OPEN),
+    "accounts:account": page(EVERYBODY),
+    "accounts:session-end": verb(EVERYBODY),
+    "accounts:sessions-end-others": verb(EVERYBODY),
+    "accounts:confirm": form(EVERYBODY),
+    "accounts:second-factor": form(EVERYBODY),
+    "accounts:second-factor-remove": verb(EVERYBODY),
+    "account_change_password": form(EVERYBODY),
+    "mfa_activate_totp": form(EVERYBODY),
+    "mfa_add_webauthn": form(EVERYBODY),
+    "mfa_view_recovery_codes": page(EVERYBODY),
+    "mfa_generate_recovery_codes": verb(EVERYBODY),
+    # Grants
+    "accounts:grants": page(EVERYBODY),
+    "accounts:grant": page(EVERYBODY),
+    "accounts:grant-end": verb(EVERYBODY),
+    "accounts:grant-approve": verb(DECIDERS),
+    "accounts:grant-refuse": verb(DECIDERS),
+    "accounts:grant-review": verb(DECIDERS),
+    # Audit
+    "audit:list": page(LOG_READERS),
+    "audit:newer": page(LOG_READERS),
+    "audit:about": verb(LOG_READERS),
+    "audit:event": page(LOG_READERS),
+    "audit:proof": page(LOG_READERS),
+    "audit:export-jsonl": page(LOG_READERS),
+    "audit:export-csv": page(LOG_READERS),
+    "audit:export-log": page(LOG_READERS),
+    "audit:verifier": page(LOG_READERS),
+    "audit:verify": verb(LOG_READERS),
+    # Sessions
+    "sessions:overview": page(EVERYBODY),
+    "sessions:list": page(READERS),
+    "sessions:newer": page(READERS),
+    "sessions:timeline": page(READERS),
+    "sessions:live": page(READERS),
+    "sessions:find": verb(READERS),
+    "sessions:find-next": page(READERS),
+    "sessions:item": page(READERS),
+    "sessions:reveal": verb(KEEPERS),
+    "sessions:export-jsonl": page(READERS),
+    "sessions:export-markdown": page(READERS),
+    "sessions:ask": form(READERS),
+    "sessions:label": verb(KEEPERS),
+    "sessions:unlabel": verb(KEEPERS),
+    "sessions:attach": verb(KEEPERS),
+    "sessions:detach": verb(KEEPERS),
+    "sessions:lock": verb(DECIDERS),
+    "sessions:unlock": verb(DECIDERS),
+    "sessions:search": form(READERS),
+    "sessions:search-results": page(READERS),
+    "sessions:search-messages": page(READERS),
+    # Subjects
+    "sessions:subjects": page(SUBJECT_VIEWERS),
+    "sessions:subject": page(SUBJECT_VIEWERS),
+    "sessions:subject-merge": verb(KEEPERS),
+    "sessions:subject-undo-merge": verb(KEEPERS),
+    "sessions:alias-add": verb(KEEPERS),
+    "sessions:alias-remove": verb(KEEPERS),
+    # Stores
+    "sessions:stores": page(STORE_VIEWERS),
+    "sessions:store": page(STORE_VIEWERS),
+    "sessions:pattern-add": verb(ADMINISTRATORS),
+    "sessions:pattern-try": verb(ADMINISTRATORS),
+    "sessions:pattern-change": verb(ADMINISTRATORS),
+    "sessions:pattern-try-change": verb(ADMINISTRATORS),
+    "sessions:pattern-up": verb(ADMINISTRATORS),
+    "sessions:pattern-delete": verb(ADMINISTRATORS),
+    # Raw edits
+    "admin:index": form(DOOR),
+    "admin:app_list": form(DOOR),
+    "admin:login": form(OPEN),
+    "admin:logout": verb(DOOR),
+    "admin:password_change": form(DOOR),
+    "admin:password_change_done": page(DOOR),
+    "admin:autocomplete": page(NOBODY),
+    "admin:jsi18n": page(DOOR),
+    "admin:view_on_site": form(DOOR),
+    **admin_of("auth_user", shows=ADMINISTRATORS, changes=ADMINISTRATORS, adds=ADMINISTRATORS, deletes=SUPERUSERS),
+    "admin:auth_user_password_change": form(ADMINISTRATORS),
+    "admin:auth_user_reset_second_factor": form(ADMINISTRATORS),
+    **admin_of("auth_group", shows=ADMINISTRATORS, changes=SUPERUSERS, adds=SUPERUSERS, deletes=SUPERUSERS),
+    # Support may look at these two, and as raw editors they come through the door.
+    **admin_of("sessions_app_subject", shows=DOOR),
+    **admin_of("sessions_app_sessionstore", shows=DOOR, deletes=SUPERUSERS),
+    **admin_of("sessions_app_sessionrecord", shows=ADMINISTRATORS, changes=ADMINISTRATORS),
+    **admin_of(
+        "sessions_app_agentmessage",
+        shows=RAW_EDITORS,
+        changes=RAW_EDITORS,
+        deletes=RAW_EDITORS,
+        history_takes_post=False,
+    ),
+    "admin:sessions_app_agentsession_delete": form(RAW_EDITORS),
+    **admin_of("procrastinate_procrastinatejob", shows=SUPERUSERS),
+}
+
+SAME = {
+    "account_login": "accounts:login",
+    "account_logout": "accounts:logout",
+    "mfa_index": "accounts:account",
+    "mfa_deactivate_totp": "accounts:account",
+}
+"""Names of django-allauth for addresses that have one of ours."""
+
+LOCKED = frozenset(
+    f"sessions:{name}"
+    for name in (
+        *("timeline", "live", "find", "find-next", "item", "reveal"),
+        *("export-jsonl", "export-markdown"),
+    )
+)
+"""What is refused to everybody without a grant when the session is locked."""
+
+DECISIONS = frozenset({"accounts:grant-approve", "accounts:grant-refuse", "accounts:grant-review"})
+"""What nobody does with a grant of their own."""
+
+LEADS_ON = frozenset({"admin:<path:object_id>/", "admin:(?P<url>.*)$"})
+"""Nameless addresses of Django admin, which only redirect or say that there is nothing."""
