@@ -47,6 +47,8 @@ def web_command(port: int) -> list[str]:
     return [
         *(sys.executable, "-m", "granian", "memadmin.wsgi:application", "--interface", "wsgi"),
         *("--host", "127.0.0.1", "--port", str(port), "--blocking-threads", "4", "--log-level", "warning"),
+        # What serves the pages is a child of it, and may be killed where memory runs out.
+        "--respawn-failed-workers",
     ]
 
 

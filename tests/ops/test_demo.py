@@ -21,7 +21,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
-from memadmin.demo import preparing
+from memadmin.demo import preparing, running
 from memadmin.embedded.server import server_for
 from tests.people import person
 from tests.processes import kill, still_running
@@ -187,6 +187,16 @@ def test_a_demo_that_was_killed_is_in_nobodys_way(data_dir: Path, port: int) -> 
     assert late.stop() == 0
     assert third.process.poll() is None
     assert third.stop() == 0
+
+
+def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
+    demo.wait_until_it_greets()
+    (server,) = [program for program in demo.programs()[1:] if "granian" in program.cmdline() and program.children()]
+    (serving,) = server.children()
+    serving.kill()
+    psutil.wait_procs([serving], 10)
+    running.wait_until_ready(int(demo.address.rpartition(":")[2]), [])
+    assert demo.process.poll() is None
 
 
 def test_a_taken_port_is_one_sentence(data_dir: Path, port: int) -> None:
