@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from tests.benchmarks.servers import WebServer, running_server
 CLIENTS = 8
 CONSOLE = "tests.benchmarks.settings"
 PLAIN_ADMIN = "tests.benchmarks.plain_admin.settings"
-PREPARE = "import django; django.setup(); from tests.benchmarks import prepare; prepare.main()"
+PREPARE = "import django; django.setup(); from tests.benchmarks import prepare; prepare.main({})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class ConsoleFigures:
 class Stage:
     """One size of the data: its pages, and whoever can be asked for them, until the stack is left."""
 
-    def __init__(self, stack: ExitStack, server: BenchServer, size: Size, *, has_admin: bool) -> None:
+    def __init__(
+        self, stack: ExitStack, server: BenchServer, size: Size, prepared: Any, *, requests: int, has_admin: bool
+    ) -> None:
         self._stack, self._server, self._size = stack, server, size
-        prepared = prepare(server, size)
         self.seconds: dict[str, float] = prepared["seconds"]
-        self._places = {key: [Place(**place) for place in each] for key, each in prepared["places"].items()}
+        self._places = {key: [Place(**place) for place in each[:requests]] for key, each in prepared["places"].items()}
         self._cookies: dict[str, str] = {CONSOLE: prepared["cookie"], PLAIN_ADMIN: prepared["admin_cookie"]}
         self.console = self._serve(CONSOLE)
         self._admin = self._serve(PLAIN_ADMIN) if has_admin else None
@@ -63,9 +65,13 @@ class Stage:
 
 def measure_console(server: BenchServer, size: Size, requests: int) -> ConsoleFigures:
     """At this size and at a tenth of it, in the same rounds."""
+    with ThreadPoolExecutor() as pool:
+        # Both use the same static files, so one of them collects them.
+        preparing = pool.submit(prepare, server, size, collect_static=True), pool.submit(prepare, server, size.tenth())
+        for_full, for_tenth = (each.result() for each in preparing)
     with ExitStack() as stack:
-        full = Stage(stack, server, size, has_admin=True)
-        tenth = Stage(stack, server, size.tenth(), has_admin=False)
+        full = Stage(stack, server, size, for_full, requests=requests, has_admin=True)
+        tenth = Stage(stack, server, size.tenth(), for_tenth, requests=requests, has_admin=False)
         say("Checking every page.")
         contenders = {
             (key, f"{name}{suffix}"): contender
@@ -86,12 +92,12 @@ def measure_console(server: BenchServer, size: Size, requests: int) -> ConsoleFi
         return ConsoleFigures(preparation, pages, rates, full.console.peak_memory_mb())
 
 
-def prepare(server: BenchServer, size: Size) -> Any:
+def prepare(server: BenchServer, size: Size, *, collect_static: bool = False) -> Any:
     """Seeds a size unless it is there, brings our side up to date, and tells where its pages are."""
     if not server.is_seeded(size.database):
         say(f"Seeding {size.sessions:,} sessions.")
         seed(server, size)
-    return json.loads(run(server, size.database, "-c", PREPARE))
+    return json.loads(run(server, size.database, "-c", PREPARE.format(collect_static)))
 
 
 def run(server: BenchServer, database: str, *arguments: str) -> bytes:

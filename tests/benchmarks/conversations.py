@@ -18,6 +18,9 @@ TEXTS = 2_000
 FULL_CUSTOMERS = 20
 """Customers with exactly 50 sessions of 40 items each: a full page of one subject, and sessions of a usual length."""
 
+LEAST_SESSIONS = 120
+"""So many that a page in the middle is a full page away from both ends of the list."""
+
 COMMON_WORDS = """the a to of and you your order is for in it we can please with on have this our account not was be
 refund delivery invoice payment customer ticket shipping address number status today tomorrow card error login
 password reset email confirm cancel change date time product item return warehouse carrier tracking delay support
@@ -58,10 +61,10 @@ class Size:
         return max(1, self.sessions * FULL_CUSTOMERS // SIZES["full"].sessions)
 
     def tenth(self) -> Size:
-        return Size(self.sessions // 10)
+        return Size(max(self.sessions // 10, LEAST_SESSIONS))
 
 
-SIZES = {"full": Size(200_000), "small": Size(20_000), "tiny": Size(2_000)}
+SIZES = {"full": Size(200_000), "small": Size(20_000), "tiny": Size(240)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,12 @@ class Timing:
 def in_turns(contenders: Mapping[Name, Contender], requests: int) -> dict[Name, Timing]:
     """Times of at least this many requests of each contender, after a warm-up; one client."""
     for contender in contenders.values():
-        for number in range(WARM_UP):
+        for number in range(min(WARM_UP, requests)):
             contender.call(number)
     timings = {name: Timing() for name in contenders}
-    per_round = -(-requests // ROUNDS)
-    for round_number in range(ROUNDS):
+    rounds = min(ROUNDS, requests)
+    per_round = -(-requests // rounds)
+    for round_number in range(rounds):
         for name, contender in contenders.items():
             timing, clock = timings[name], contender.cpu_seconds
             computed = clock() if clock else 0
@@ -68,7 +69,7 @@ def in_turns(contenders: Mapping[Name, Contender], requests: int) -> dict[Name, 
                 contender.call(number)
                 timing.samples.append((time.perf_counter() - started) * 1000)
             if clock:
-                timing.cpu_ms = (timing.cpu_ms or 0) + (clock() - computed) * 1000 / (ROUNDS * per_round)
+                timing.cpu_ms = (timing.cpu_ms or 0) + (clock() - computed) * 1000 / (rounds * per_round)
     return timings
 
 

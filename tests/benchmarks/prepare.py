@@ -45,7 +45,7 @@ PATTERN = "customer_{subject}:ticket_{ticket}"
 COMMON_WORD = "refund"
 
 
-def main() -> None:
+def main(collect_static: bool) -> None:
     """Prints one JSON object. Safe to repeat: it does what is missing, and finds the same pages every time."""
     seconds: dict[str, float] = {}
 
@@ -57,6 +57,7 @@ def main() -> None:
 
     with step("migrate"):
         call_command("migrate", verbosity=0)
+    if collect_static:
         call_command("collectstatic", interactive=False, verbosity=0)
     store = registry.declare_store(registry.MAIN_STORE)
     is_new = store.attached_at is None

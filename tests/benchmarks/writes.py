@@ -88,10 +88,10 @@ def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFig
     """
     databases = {kind: f"{size.database}_{kind}" for kind in ("bare", "attached", "searchable")}
     try:
-        for database in databases.values():
-            server.create_copy(database, size.database)
-        for kind in ("bare", "attached"):
-            run(server, databases[kind], "manage.py", "search_index", "main", "--drop")
+        for kind in ("searchable", "attached"):
+            server.create_copy(databases[kind], size.database)
+        run(server, databases["attached"], "manage.py", "search_index", "main", "--drop")
+        server.create_copy(databases["bare"], databases["attached"])
         run(server, databases["bare"], "manage.py", "attach_store", "main", "--remove")
         return [asyncio.run(write_in_turns(server, databases, clients, calls)) for clients in (1, CLIENTS)]
     finally:
@@ -103,13 +103,14 @@ async def write_in_turns(server: BenchServer, databases: Mapping[str, str], clie
     say(f"Measuring: add_items, clients: {clients}.")
     engines = {kind: server.engine(database, pool_size=clients) for kind, database in databases.items()}
     figures = WriteFigures(clients, {kind: Timing() for kind in engines}, {kind: [] for kind in engines})
+    rounds = min(ROUNDS, -(-calls // clients))
     for engine in engines.values():
-        await write(engine, clients, 2 * CALLS_A_SESSION)
+        await write(engine, clients, min(2 * CALLS_A_SESSION, calls))
     kinds = list(engines)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for kind in kinds:
             started = time.perf_counter()
-            samples = await write(engines[kind], clients, -(-calls // (ROUNDS * clients)))
+            samples = await write(engines[kind], clients, -(-calls // (rounds * clients)))
             figures.rates[kind].append(len(samples) / (time.perf_counter() - started))
             figures.timings[kind].samples += samples
         # Each has every place in the round as often as the others.
