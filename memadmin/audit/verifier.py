@@ -313,7 +313,7 @@ class Checkpoint:
             )
         except (IndexError, KeyError, ValueError) as problem:
             raise BadNote("it lacks a line of a checkpoint") from problem
-        if found.size < 0 or len(found.root) != 32:
+        if not 0 <= found.size < 2**63 or len(found.root) != 32:
             raise BadNote("its size or root is none")
         if is_checked and not found.is_signed_by(found.key):
             raise BadNote("the key that it names has not signed it")
@@ -998,19 +998,21 @@ def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), 
         try:
             if "index" in record:
                 reading.leaf(
-                    record["index"],
-                    record["number"],
+                    whole_number(record["index"]),
+                    whole_number(record["number"]),
                     hash_of(record["leaf"]),
-                    record["event"],
+                    event_of(record),
                     record.get("details"),
                 )
             elif "checkpoint" in record:
                 found = record["checkpoint"]
-                reading.log.notes.append((int(found["size"]), str(found["root"]), str(found["note"])))
+                reading.log.notes.append((whole_number(found["size"]), str(found["root"]), str(found["note"])))
             elif "waiting" in record:
                 waited = float(record["waiting"]["seconds"])
                 is_pending = bool(record["waiting"]["is_pending"])
-                reading.unplaced(record["event"], is_pending=is_pending, waited=waited, details=record.get("details"))
+                event = event_of(record)
+                whole_number(event["number"] if event else None)
+                reading.unplaced(event or {}, is_pending=is_pending, waited=waited, details=record.get("details"))
             elif "end" in record:
                 ended = record["end"]
         except (KeyError, TypeError, ValueError) as problem:
@@ -1026,11 +1028,24 @@ def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), 
 def parsed(number: int, line: str | bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise CannotRead(f"Line {number} of the file is no JSON object.")
     return found
+
+
+def whole_number(value: object) -> int:
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError("a number is none")
+    return value
+
+
+def event_of(record: dict[str, Any]) -> dict[str, Any] | None:
+    event = record["event"]
+    if event is not None and not isinstance(event, dict):
+        raise ValueError("an event is no object")
+    return event
 
 
 def hash_of(text: str) -> bytes:
@@ -1083,7 +1098,8 @@ class Proving:
         try:
             checkpoint = self._checkpoint(str(proof["checkpoint"]))
             path = [hash_of(step) for step in proof["path"]]
-            root = root_by_inclusion(int(proof["index"]), checkpoint.size, leaf_hash(proof["event"]), path)
+            event = event_of(proof) or {}
+            root = root_by_inclusion(whole_number(proof["index"]), checkpoint.size, leaf_hash(event), path)
         except BadNote as problem:
             report.add("forged_checkpoint", f"The checkpoint of the proof is not to be believed: {problem}.", id_)
             return
@@ -1342,7 +1358,7 @@ def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Re
         file.seek(0)
         try:
             proof = json.loads(file.read())
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise CannotRead(f"{path} is neither an export nor the proof of an event.") from problem
     if isinstance(proof, dict) and proof.get("format") == EVENT_FORMAT:
         return verify_event(proof, anchors=anchors, pinned=pinned)

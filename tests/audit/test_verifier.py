@@ -324,3 +324,63 @@ def test_what_stands_there_twice_is_found(values: list[int], at_once: int) -> No
         patching.setattr(verifier, "SORTED", at_once)
         found = list(verifier.repeated(array("q", values), -1))
     assert found == [(place, value) for place, value in enumerate(values) if value in values[:place] and value != -1]
+
+
+def some_log() -> list[dict[str, Any]]:
+    """An export of a few events, made by hand."""
+    grown, records = Tree(), list[dict[str, Any]]()
+    records.append({"format": verifier.LOG_FORMAT, "origin": CHECKPOINT.origin, "size": 4})
+    for index in range(4):
+        event = {"v": 1, "number": index + 1, "id": f"019aa7f3-1c00-7000-8000-00000000000{index}", "commitment": None}
+        event |= {"type": "test.tried", "at": f"2026-11-21T19:30:0{index}.000000Z", "counters": {}, "shown": []}
+        leaf = verifier.leaf_hash(event)
+        grown.extend(leaf)
+        records.append({"index": index, "leaf": leaf.hex(), "number": index + 1, "event": event, "details": None})
+    note = notes.sign(replace(CHECKPOINT, size=4, root=grown.root()), KEY)
+    records.append({"checkpoint": {"size": 4, "root": grown.root().hex(), "note": note}})
+    waiting = {**records[1]["event"], "number": 9, "id": "019aa7f3-1c00-7000-8000-000000000009"}
+    records.append({"waiting": {"is_pending": True, "seconds": 0}, "event": waiting, "details": None})
+    records.append({"end": {"leaves": 4}})
+    return records
+
+
+def test_log_made_by_hand_is_whole() -> None:
+    assert verifier.verify_export([json.dumps(each) for each in some_log()]).findings == []
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from([-1, 0, 2**63, 10**30, "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_whatever_stands_in_a_file_the_verifier_answers(data: st.DataObject) -> None:
+    """Files come from people who may want it to stumble."""
+    records = some_log()
+    for _ in range(data.draw(st.integers(1, 3))):
+        record: Any = data.draw(st.sampled_from(records))
+        while isinstance(record, dict) and record:
+            key = data.draw(st.sampled_from(sorted(record)))
+            if not isinstance(record[key], dict) or data.draw(st.booleans()):
+                record[key] = data.draw(anything)
+                break
+            record = record[key]
+    lines = data.draw(st.permutations([json.dumps(each) for each in records])) if data.draw(st.booleans()) else None
+    try:
+        report = verifier.verify_export(lines or [json.dumps(each) for each in records])
+    except CannotRead:
+        return
+    assert report.verdict in ("broken", "unanchored")
+    assert verifier.told(report)
+
+
+def test_json_that_is_too_deep_is_no_log() -> None:
+    with pytest.raises(CannotRead):
+        verifier.verify_export(["[" * 100_000])
