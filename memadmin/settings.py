@@ -258,7 +258,7 @@ X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "memadmin.web.errors.csrf_failure"
 
 # Tabler draws its arrows and ticks from data: URIs; nothing else may come from anywhere but here. What may become HTML
-# by a script is in static/trusted-types.js.
+# by a script is in static/trusted-types.js, and for Django admin in static/trusted-types-admin.js.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from csp.decorators import csp_replace
 from django.contrib.admin import AdminSite
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
@@ -20,9 +19,6 @@ from django.utils.decorators import method_decorator
 from memadmin.web import navigation
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
-
-# Django admin's own scripts, jQuery among them, assign strings to innerHTML.
-WITHOUT_TRUSTED_TYPES = {"require-trusted-types-for": None, "trusted-types": None}
 
 
 class RawEditsSite(AdminSite):
@@ -40,7 +36,6 @@ class RawEditsSite(AdminSite):
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         opened = super().admin_view(view, cacheable)
 
-        @csp_replace(WITHOUT_TRUSTED_TYPES)
         @wraps(opened)
         def door(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):

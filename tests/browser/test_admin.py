@@ -2,32 +2,95 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import TypeAlias
 
+import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias
 from tests.agents import make_agent_tables
+from tests.browser.conftest import Watch
+from tests.builders import make_session, make_store, make_subject
+
+SignIn: TypeAlias = Callable[..., User]
+
+PASSES = [
+    "plain words & an entity &amp;",
+    "",
+    '<span class="select2-selection" role="combobox" aria-haspopup="true" aria-expanded="false"></span>',
+    '<tr class="add-row"><td colspan="4"><a role="button" class="addlink" href="#">Add another</a></td></tr>',
+    '<input class="select2-search__field" type="search" tabindex="-1" autocomplete="off" spellcheck="false">',
+]
+REFUSED = [
+    "<script>document.title = 'owned'</script>",
+    "<img src=https://elsewhere.example/x.png>",
+    "<img src=x onerror=alert(1)>",
+    '<a href="javascript:alert(1)">x</a>',
+    '<a href="https://elsewhere.example/">x</a>',
+    '<a href="data:text/html,x">x</a>',
+    "<p onclick=alert(1)>x</p>",
+    '<p style="color: red">x</p>',
+    "<style>p { color: red }</style>",
+    "<svg><use href=#x></use></svg>",
+    "<math><mtext></mtext></math>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<form action=https://elsewhere.example/><input name=a></form>",
+    "<input formaction=https://elsewhere.example/>",
+    "<button hx-get=/>x</button>",
+    "<template><script>alert(1)</script></template>",
+    "</template><script>alert(1)</script><template>",
+    "</template><p>x</p><template>",
+    "<table><tr onclick=alert(1)><td>x</td></tr></table>",
+    "<object data=x></object>",
+    "<base href=https://elsewhere.example/>",
+    "<meta http-equiv=refresh content=0;url=https://elsewhere.example/>",
+    "<link rel=stylesheet href=https://elsewhere.example/>",
+]
+
+WRITE = """html => {
+    const spot = document.createElement("div");
+    try { spot.innerHTML = html; return true } catch { return false }
+}"""
 
 
-def test_every_list_and_form_works_under_the_policy(
-    agent_tables: None, page: Page, sign_in: Callable[..., User]
-) -> None:
+@pytest.fixture
+def everything(sign_in: SignIn) -> User:
+    """Somebody whom every page and every verb of raw edits is open to."""
+    person = sign_in("administrator")
+    User.objects.filter(pk=person.pk).update(is_superuser=True)
+    return person
+
+
+def test_every_list_and_form_works_under_the_policy(agent_tables: None, page: Page, everything: User) -> None:
     make_agent_tables()
-    everything = sign_in("administrator")
-    User.objects.filter(pk=everything.pk).update(is_superuser=True)
+    subject = make_subject("customer_1")
+    record = make_session("customer_1:ticket_1", subject=subject)
+    SessionIdPattern.objects.create(store=record.store, name="tickets", pattern="customer_{subject}", position=1)
     page.goto("/admin/")
+    assert page.evaluate("trustedTypes.defaultPolicy !== null")
     for model in admin.site._registry:
-        page.goto(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        page.goto(reverse(f"admin:{name}_changelist"))
         expect(page.locator("#content")).to_be_visible()
         if page.locator(".object-tools .addlink").count():
-            page.goto(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_add"))
+            page.goto(reverse(f"admin:{name}_add"))
             expect(page.locator("#content-main form")).to_be_visible()
+        if model._meta.managed and (row := model._default_manager.first()):
+            page.goto(reverse(f"admin:{name}_change", args=[row.pk]))
+            for link in (".historylink", ".deletelink"):
+                expect(page.locator("#content-main form")).to_be_visible()
+                if page.locator(link).count():
+                    page.locator(link).click()
+                    expect(page.locator("#content")).to_be_visible()
+                    page.go_back()
 
 
-def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: Callable[..., User]) -> None:
+def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
     sign_in("administrator")
     newcomer = User.objects.create_user("newcomer")
     page.goto(reverse("admin:auth_user_change", args=[newcomer.pk]))
@@ -36,3 +99,126 @@ def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: Callable[...
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
     assert newcomer.has_perm("sessions_app.read_content")
+
+
+def test_subject_of_a_session_is_looked_up_in_a_page_of_its_own(page: Page, everything: User) -> None:
+    subject, record = make_subject("customer_1"), make_session("customer_1:ticket_1")
+    page.goto(reverse("admin:sessions_app_sessionrecord_change", args=[record.pk]))
+    with page.expect_popup() as opened:
+        page.locator("#lookup_id_subject").click()
+    with opened.value.expect_event("close"):
+        opened.value.get_by_role("link", name=f"subject {subject.pk}").click()
+    expect(page.locator("#id_subject")).to_have_value(str(subject.pk))
+
+
+@pytest.mark.parametrize("html", PASSES)
+def test_scripts_of_admin_write_harmless_html(page: Page, everything: User, html: str) -> None:
+    page.goto("/admin/")
+    assert page.evaluate(WRITE, html)
+
+
+def test_nothing_else_becomes_html(page: Page, everything: User, watch: Watch) -> None:
+    watch.expect("TrustedHTML")
+    # What looks at a piece is under the policy itself.
+    watch.expect("inline event handler")
+    watch.expect("inline style")
+    page.goto("/admin/")
+    assert [html for html in REFUSED if page.evaluate(WRITE, html)] == []
+    assert page.title() != "owned"
+
+
+def test_without_its_types_admin_would_not_work(page: Page, everything: User, watch: Watch) -> None:
+    """The broken variant: what jQuery writes while it loads is refused, and reported."""
+    watch.expect("TrustedHTML")
+    watch.expect("net::ERR_FAILED")
+    for problem in ("jQuery is not defined", "$ is not a function", "Cannot read properties of undefined"):
+        watch.expect(problem)
+    page.route("**/trusted-types-admin*.js", lambda route: route.abort())
+    refusals: list[str] = []
+    page.on("console", lambda message: refusals.append(message.text))
+    page.goto(reverse("admin:auth_user_change", args=[everything.pk]))
+    assert any("TrustedHTML" in text for text in refusals)
+
+
+@pytest.mark.urls("tests.browser.trial_admin")
+class TestEveryWidget:
+    """On pages that only this test has, with the widgets that no page of ours uses yet."""
+
+    def test_row_of_an_inline_is_added_and_taken_away(self, page: Page, everything: User) -> None:
+        subject = make_subject("customer_1")
+        page.goto(reverse("trial:sessions_app_subject_change", args=[subject.pk]))
+        page.locator("#id_aliases-1-key").fill("also_1")
+        page.get_by_role("button", name="Add another Subject alias").click()
+        page.locator("#id_aliases-2-key").fill("twice_1")
+        page.get_by_role("button", name="Add another Subject alias").click()
+        page.locator("#aliases-3").get_by_role("button", name="Remove").click()
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("was changed successfully")).to_be_visible()
+        assert set(SubjectAlias.objects.values_list("key", flat=True)) == {"customer_1", "also_1", "twice_1"}
+
+    def test_block_of_an_inline_gets_the_next_number(self, page: Page, everything: User) -> None:
+        store = make_store()
+        page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
+        for _ in range(2):
+            page.get_by_role("button", name="Add another Session id pattern").click()
+        expect(page.locator("#patterns-1 .inline_label")).to_have_text("#2")
+        page.locator("#patterns-0").get_by_role("button", name="Remove").click()
+        expect(page.locator("#patterns-0 .inline_label")).to_have_text("#1")
+
+    def test_subject_is_found_while_typing(self, page: Page, everything: User) -> None:
+        subject, record = make_subject("customer_<b>1</b>"), make_session("customer_1:ticket_1")
+        make_subject("tenant_2")
+        page.goto(reverse("trial:sessions_app_sessionrecord_change", args=[record.pk]))
+        page.locator(".select2-selection").click()
+        page.locator(".select2-search__field").fill("customer")
+        options = page.locator(".select2-results__option")
+        expect(options).to_have_count(1)
+        options.get_by_text(f"subject {subject.pk}").click()
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("was changed successfully")).to_be_visible()
+        assert SessionRecord.objects.get().subject == subject
+
+    def test_store_is_added_from_the_form_that_needs_it(self, page: Page, everything: User) -> None:
+        page.goto(reverse("trial:sessions_app_sessionidpattern_add"))
+        with page.expect_popup() as opened:
+            page.locator("#add_id_store").click()
+        opened.value.locator("#id_name").fill("second")
+        with opened.value.expect_event("close"):
+            opened.value.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator("#id_store option:checked")).to_have_text("second")
+        assert SessionStore.objects.filter(name="second").exists()
+
+    def test_field_follows_another(self, page: Page, everything: User) -> None:
+        page.goto(reverse("trial:sessions_app_sessionidpattern_add"))
+        page.locator("#id_name").press_sequentially("Ticket numbers")
+        expect(page.locator("#id_pattern")).to_have_value("ticket-numbers")
+
+    def test_days_and_times_are_picked(self, page: Page, everything: User) -> None:
+        page.goto(reverse("trial:auth_user_change", args=[everything.pk]))
+        page.locator("#calendarlink0").click()
+        expect(page.locator("#calendarbox0")).to_be_visible()
+        page.locator("#calendarin0 td a", has_text="15").click()
+        expect(page.locator("#id_last_login_0")).to_have_value(re.compile(r"^\d{4}-\d\d-15$"))
+        page.locator("#clocklink0").click()
+        page.locator("#clockbox0").get_by_role("link", name="Noon").click()
+        expect(page.locator("#id_last_login_1")).to_have_value("12:00:00")
+
+    def test_roles_are_chosen_and_filtered(self, page: Page, everything: User) -> None:
+        page.goto(reverse("trial:auth_user_change", args=[everything.pk]))
+        page.locator("#id_groups_input").press_sequentially("aud")
+        expect(page.locator("#id_groups_from option")).to_have_count(1)
+        page.locator("#id_groups_from").select_option(label="auditor")
+        page.get_by_role("button", name="Choose selected groups").click()
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("was changed successfully")).to_be_visible()
+        assert Group.objects.get(name="auditor") in everything.groups.all()
+
+    def test_rows_of_a_list_are_chosen_for_an_action(self, page: Page, everything: User) -> None:
+        make_store("second")
+        make_store("third")
+        page.goto(reverse("trial:sessions_app_sessionstore_changelist"))
+        page.locator("#action-toggle").check()
+        expect(page.locator(".action-counter")).to_have_text("2 of 2 selected")
+        page.get_by_label("Action:").select_option("delete_selected")
+        page.get_by_role("button", name="Go").click()
+        expect(page.get_by_role("heading", name="Delete multiple objects")).to_be_visible()
