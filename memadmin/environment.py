@@ -9,6 +9,7 @@ import base64
 import re
 import secrets
 import zoneinfo
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -149,6 +150,40 @@ def signing_key(name: str) -> bytes:
             " writes."
         )
     return key
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSecret:
+    """One of several secrets of a kind, or why it cannot be had."""
+
+    name: str
+    variable: str
+    text: str = field(default="", repr=False)
+    problem: str = ""
+    """A sentence; it never repeats the secret."""
+
+
+def named_secrets(name: str, prefix: str) -> tuple[NamedSecret, ...]:
+    """The secrets that a variable lists by name, each in a variable of its own: `vault-2026` in PREFIX_VAULT_2026.
+
+    One that is missing or cannot be read is handed on with its problem: the others are of use without it.
+    """
+    found: dict[str, NamedSecret] = {}
+    for word in words(name):
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", word) or len(word) > 40:
+            raise ImproperlyConfigured(
+                f"{name} must list names of small letters, digits and hyphens such as vault-2026; {word!r} is none."
+            )
+        variable = f"{prefix}_{word.replace('-', '_').upper()}"
+        try:
+            value = text(variable)
+        except (ImproperlyConfigured, UnicodeDecodeError):
+            problem = f"the file that {variable}_FILE names cannot be read."
+            found[word] = NamedSecret(word, variable, problem=problem)
+            continue
+        problem = "" if value else f"{variable} is not set."
+        found[word] = NamedSecret(word, variable, value, problem)
+    return tuple(found.values())
 
 
 def public_keys(name: str) -> list[str]:

@@ -87,6 +87,10 @@ AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_ses
 AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")
 AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
 
+# What agents seal their sessions with, by the names that stores call the keys: for each NAME in MEMADMIN_KEYRING the
+# key in MEMADMIN_SESSION_KEY_NAME, exactly as the agents' EncryptedSession is given it.
+SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
+
 # Of the `demo` command.
 PORT = environment.port("MEMADMIN_PORT", 8000)
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")

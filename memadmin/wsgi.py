@@ -1,10 +1,12 @@
 """The WSGI application that a production server loads: `memadmin.wsgi:application`."""
 
 import gc
+import logging
 import os
 import sys
 
 from django.conf import settings
+from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
@@ -16,6 +18,10 @@ try:
     application = get_wsgi_application()
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
+
+# A command says these at its start; this is the start of the web server.
+for warning in run_checks():
+    logging.getLogger("memadmin").warning("%s %s", warning.msg, warning.hint or "")
 
 # What is there now stays: without this the collector looks through all of it in the middle of somebody's request, for
 # a tenth of a second. And a page makes more than the 700 objects after which it looks at the young ones.

@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class SessionsConfig(AppConfig):
     name = "sessions_app"
     verbose_name = "Sessions"
+
+    def ready(self) -> None:
+        from sessions_app.encryption import checks  # noqa: F401  # registers them

@@ -85,6 +85,11 @@ STORE_DETACHED = declare(
     "store.detached", "Registry and fence were taken off a store's tables.", object=STORE, counters=("steps",)
 )
 STORE_DELETED = declare("store.deleted", "A store of which nothing was on record was forgotten.", object=STORE)
+ENCRYPTION_DECLARED = declare(
+    "store.encryption_declared",
+    "Somebody said with which key, by its name, agents seal a store's sessions.",
+    object=STORE,
+)
 SEARCH_INDEX_BUILT = declare("search_index.built", "A store's full-text index was built.", object=STORE)
 SEARCH_INDEX_DROPPED = declare("search_index.dropped", "A store's full-text index was dropped.", object=STORE)
 TRANSCRIPTS_IMPORTED = declare(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,6 +26,45 @@ class Position:
         return cls((instant, int(number)))
 
 
+class SealState(StrEnum):
+    """How the seal of an encrypted item stands, as far as the keys of this console tell."""
+
+    SOUND = "sound"
+    """It was sealed with the key of its store, and not changed since."""
+    OTHER_KEY = "other_key"
+    """It was sealed with another key that is here. Agents that hold the store's do not see it."""
+    WRONG_KEY = "wrong_key"
+    """The store's key opens nothing in its session: the key, or the session id that it goes with, is another one."""
+    TAMPERED = "tampered"
+    """No seal of the key that opens its neighbours: changed since, or brought here from elsewhere."""
+    NO_KEY = "no_key"
+    UNCHECKED = "unchecked"
+    """Read in part, which nobody can check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What is known of the envelope that an item is, or was opened from."""
+
+    state: SealState
+    sealed_at: datetime | None
+    """Aware UTC, a whole second. Proven where the state is sound or other_key; else only what the envelope says."""
+    is_expired: bool = False
+    """Whether it is older than agents read; the row stays all the same."""
+    is_ahead: bool = False
+    """Whether its time is still to come, for more than a clock can be wrong; agents do not read it before that."""
+    key_name: str = ""
+    """The key that it was sealed with, where that is known."""
+    store_key: str = ""
+    """The key that its store is declared to use."""
+    is_open: bool = False
+    """Whether the item's text is what was inside, and no longer the envelope."""
+
+    @property
+    def is_proven(self) -> bool:
+        return self.state in (SealState.SOUND, SealState.OTHER_KEY)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredItem:
     """One entry as the store keeps it; `raw` is not decoded, and may be nonsense."""
@@ -41,6 +81,8 @@ class StoredItem:
     """The end of the stored text of a longer item; empty when `raw` is whole."""
     masked_count: int = 0
     """How many values in it are masked: then the text is not what is stored."""
+    seal: Seal | None = None
+    """Of an encrypted item that somebody looked at with the keys. `byte_count` is the envelope's, open or not."""
 
     @property
     def is_whole(self) -> bool:

@@ -133,6 +133,18 @@ class SessionStore(models.Model):
     fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
     # Under which the agents write; what others write to their tables is recorded. Empty: nobody has said so.
     agent_roles = ArrayField(models.CharField(max_length=63), default=list, db_default=models.Value("{}"), blank=True)
+    # The name of the key that agents seal sessions with, never the key; empty: nobody has said so.
+    encryption_key = models.CharField(max_length=40, default="", db_default="", blank=True)
+    encryption_ttl_seconds = models.PositiveIntegerField(
+        default=600, db_default=600, help_text="After how many seconds agents no longer read a sealed item."
+    )
+    encryption_ids = models.CharField(
+        max_length=300,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="How the wrapper's session id follows from the stored one; empty where it is the same.",
+    )
     # Writes to erased sessions that the fence discarded; FenceOutbox has those of the last seconds.
     dropped_writes = models.PositiveBigIntegerField(db_default=0, default=0, editable=False)
     # Counts the changes of this store's session-id patterns; a session notes which of them it was tried with.
@@ -158,6 +170,9 @@ class SessionStore(models.Model):
                 "fence_mode",
                 "agent_roles",
                 "attached_at",
+                "encryption_key",
+                "encryption_ttl_seconds",
+                "encryption_ids",
             ],
         )
 

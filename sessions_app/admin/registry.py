@@ -160,7 +160,7 @@ class SessionStoreAdmin(ShownRows, ShortList):
 
     inlines = (PatternInline,)
     list_display = ("name", "kind", "sessions_table", "messages_table", "fence_mode", "attached_at")
-    fields = (*list_display[:4], "writer_timezone", "fence_mode", "attached_at", "created_at")
+    fields = (*list_display[:4], "writer_timezone", "fence_mode", "encryption_key", "attached_at", "created_at")
 
     def view_on_site(self, store: SessionStore) -> str:  # type: ignore[override]  # Django takes a method too
         return reverse("sessions:store", args=[store.name])

@@ -12,6 +12,7 @@ from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import MAIN_STORE
 from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_rights, unusable
+from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
@@ -84,12 +85,12 @@ def health(store: SessionStore) -> Health:
                 return Health(problems=tuple(problems), fence="off", answered_in_ms=answered_in_ms)
             faults = [*leaks(tables), *_faults_of_fence(store, tables)]
             return Health(
-                problems=(*faults, *missing_rights(tables), *_slow_or_wrong(store, tables)),
+                problems=(*faults, *missing_rights(tables), *_slow_or_wrong(store, tables), *key_problems(store)),
                 sessions=_about(tables.sessions),
                 items=_about(tables.messages),
                 fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
                 answered_in_ms=answered_in_ms,
-                hints=tuple(_unsaid(store)),
+                hints=(*_unsaid(store), *key_hints(store)),
             )
     except StoreUnavailable as away:
         return Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from memadmin.counting import COUNT_CAP
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
+from sessions_app.encryption import keyring
 from sessions_app.forms import PatternForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
@@ -61,12 +63,22 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "store": shown,
         "health": registry.health(shown),
         "search_index": search_index_of(shown),
+        "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
+        "encryption_ttl": in_words(timedelta(seconds=shown.encryption_ttl_seconds)),
         "patterns": SessionIdPattern.objects.of(shown),
         "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
         "without_subject": records.without_subject().count_up_to(COUNT_CAP),
         "form": PatternForm(),
         "kinds": SubjectKind.choices,
     }
+
+
+def in_words(length: timedelta) -> str:
+    """In the largest unit that has no remainder: "10 minutes"."""
+    seconds = int(length.total_seconds())
+    units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next((size, unit) for size, unit in units if seconds % size == 0)
+    return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
 
 
 def search_index_of(shown: SessionStore) -> str:

@@ -1,0 +1,84 @@
+"""One key of the keyring, taken exactly as the SDK takes it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import NoReturn
+
+from cryptography.fernet import Fernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+KEY_BYTES = 32
+DERIVED_FOR = b"agents.session-store.hkdf.v1"
+
+_LIKE_BASE64 = re.compile(r"[A-Za-z0-9_+/-]{16,}={0,2}")
+
+
+class UnusableKey(ValueError):
+    """No agent could use this text as a key either; the message says why and does not repeat it."""
+
+
+class SessionKey:
+    """A master key, from which every session has a key of its own. Shows and copies itself nowhere."""
+
+    __slots__ = ("_master", "name")
+
+    def __init__(self, name: str, text: str) -> None:
+        """Raises UnusableKey."""
+        self.name = name
+        self._master = master_key(text)
+
+    def cipher(self, session_id: str) -> Fernet:
+        """What `EncryptedSession(session_id, ...)` seals and opens with. Takes about 10 microseconds."""
+        derive = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=session_id.encode(), info=DERIVED_FOR)
+        return Fernet(base64.urlsafe_b64encode(derive.derive(self._master)))
+
+    def is_same_as(self, other: SessionKey) -> bool:
+        return self._master == other._master
+
+    def __repr__(self) -> str:
+        return f"<session key {self.name}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A session key is not written down.")
+
+
+def master_key(text: str) -> bytes:
+    """The bytes that the SDK makes of a key: 32 in base64, or else the text itself. Raises UnusableKey."""
+    if not text:
+        raise UnusableKey("it is empty")
+    try:
+        decoded = base64.urlsafe_b64decode(text)
+    except ValueError:
+        decoded = b""
+    if len(decoded) == KEY_BYTES:
+        return decoded
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UnusableKey("it is not UTF-8") from None
+
+
+def doubt_about(text: str) -> str:
+    """What makes a usable key look like another one than was meant, as the end of a sentence; empty when nothing does.
+
+    Agents that hold the very same text agree with us all the same.
+    """
+    try:
+        decoded = base64.urlsafe_b64decode(text)
+    except ValueError:
+        decoded = b""
+    if len(decoded) == KEY_BYTES:
+        return ""
+    if _LIKE_BASE64.fullmatch(text):
+        bare = text.rstrip("=")
+        if len(bare) == 43:
+            return "looks like a Fernet key without the “=” at its end, and without it is a different key"
+        return (
+            f"looks like base64 of {len(bare) * 3 // 4} bytes, not of {KEY_BYTES}, and is used as the text that it is"
+        )
+    if len(text.encode("utf-8", "replace")) < KEY_BYTES:
+        return f"is a text of fewer than {KEY_BYTES} bytes; a key that people can remember, others can guess"
+    return ""

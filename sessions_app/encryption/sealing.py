@@ -1,0 +1,158 @@
+"""Looking at seals, and opening them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from sessions_app.encryption.keyring import Keyring, keyring
+from sessions_app.encryption.session_ids import WrapperIds
+from sessions_app.items import Seal, SealState, StoredItem
+from sessions_app.timeline.decode import decode
+from sessions_app.timeline.encryption import ENVELOPE_MEMBER, FERNET_VERSION, sealed_at
+from sessions_app.timeline.values import Fields, text_in
+
+if TYPE_CHECKING:
+    from sessions_app.models import SessionStore
+
+CLOCK_SKEW = timedelta(seconds=60)
+"""How far ahead of its reader's clock the SDK lets a token be."""
+
+LEAST_TOKEN_BYTES, BLOCK_BYTES = 73, 16
+"""Of a Fernet token with one block inside: version, time, 16 of the cipher's start, the block, and the seal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """How the agents of a store encrypt, and the keys that are here."""
+
+    key_name: str
+    """Empty where nobody has said which."""
+    ttl: timedelta
+    """How long agents read an item."""
+    wrapper_ids: WrapperIds
+    keys: Keyring
+
+    def of_session(self, session_id: str) -> SessionSeals:
+        return SessionSeals(self, self.wrapper_ids.of(session_id))
+
+
+def sealing_of(store: SessionStore) -> Sealing:
+    return Sealing(
+        store.encryption_key,
+        timedelta(seconds=store.encryption_ttl_seconds),
+        WrapperIds.parse(store.encryption_ids),
+        keyring(),
+    )
+
+
+@dataclass
+class SessionSeals:
+    """The seals of one session. Derives a key for it once, and each other key once it has to be tried."""
+
+    sealing: Sealing
+    wrapper_id: str
+    _ciphers: dict[str, Fernet] = field(default_factory=dict)
+
+    @property
+    def has_key(self) -> bool:
+        return self.sealing.keys.get(self.sealing.key_name) is not None
+
+    def examined(
+        self,
+        items: Sequence[StoredItem],
+        *,
+        at: datetime,
+        opens: bool = False,
+        is_key_proven: Callable[[], bool] = lambda: False,
+    ) -> list[StoredItem]:
+        """The items of the session, each envelope among them with its seal, and opened on demand as far as it can be.
+
+        A seal of an unknown key and a broken one look the same; what tells them apart is whether the store's key opens
+        anything else. Where it opens nothing among `items`, `is_key_proven` is asked, once.
+        """
+        seen = [self._examined(item, at=at, opens=opens) for item in items]
+        in_doubt = [number for number, item in enumerate(seen) if item.seal and item.seal.state == SealState.WRONG_KEY]
+        if in_doubt and (any(is_sound(item) for item in seen) or is_key_proven()):
+            for number in in_doubt:
+                item = seen[number]
+                assert item.seal
+                seen[number] = replace(item, seal=replace(item.seal, state=SealState.TAMPERED))
+        return seen
+
+    def looked_at(self, items: Sequence[StoredItem]) -> list[StoredItem]:
+        """`examined` of now, without opening any."""
+        return self.examined(items, at=datetime.now(UTC))
+
+    def proves_key(self, items: Sequence[StoredItem]) -> bool:
+        """Whether the store's key opens any of the items."""
+        return any(map(is_sound, self.looked_at(items)))
+
+    def _examined(self, item: StoredItem, *, at: datetime, opens: bool) -> StoredItem:
+        if ENVELOPE_MEMBER not in item.raw:
+            return item
+        entry = decode(item)
+        if not entry.is_envelope:
+            return item
+        moment = sealed_at(entry.fields)
+        seal = Seal(
+            self._state_without_key(item, entry.fields),
+            moment,
+            is_expired=moment is not None and moment + self.sealing.ttl < at,
+            is_ahead=moment is not None and moment > at + CLOCK_SKEW,
+            store_key=self.sealing.key_name,
+        )
+        if seal.state != SealState.WRONG_KEY:
+            return replace(item, seal=seal)
+        token = text_in(entry.fields, "payload").encode()
+        for name, cipher in self._all_ciphers():
+            try:
+                if opens:
+                    inside = cipher.decrypt(token).decode("utf-8", "replace")
+                else:
+                    cipher.extract_timestamp(token)
+            except InvalidToken:
+                continue
+            state = SealState.SOUND if name == self.sealing.key_name else SealState.OTHER_KEY
+            seal = replace(seal, state=state, key_name=name, is_open=opens)
+            return replace(item, raw=inside, seal=seal) if opens else replace(item, seal=seal)
+        return replace(item, seal=seal)
+
+    def _state_without_key(self, item: StoredItem, envelope: Fields) -> SealState:
+        """Wrong key for whatever the keys have yet to be tried on."""
+        if not item.is_whole:
+            return SealState.UNCHECKED
+        if not is_token(text_in(envelope, "payload")):
+            return SealState.TAMPERED
+        return SealState.WRONG_KEY if self.has_key else SealState.NO_KEY
+
+    def _all_ciphers(self) -> Iterator[tuple[str, Fernet]]:
+        """The store's key first."""
+        keys = self.sealing.keys.keys
+        for name in sorted(keys, key=lambda name: (name != self.sealing.key_name, name)):
+            if name not in self._ciphers:
+                self._ciphers[name] = keys[name].cipher(self.wrapper_id)
+            yield name, self._ciphers[name]
+
+
+def is_sound(item: StoredItem) -> bool:
+    return item.seal is not None and item.seal.state == SealState.SOUND
+
+
+def is_token(payload: str) -> bool:
+    """Whether this has the form of a Fernet token. One that was cut or garbled has not: no key is needed to tell."""
+    try:
+        token = base64.urlsafe_b64decode(payload)
+    except (binascii.Error, ValueError):
+        return False
+    return (
+        len(token) >= LEAST_TOKEN_BYTES
+        and token[0] == FERNET_VERSION
+        and (len(token) - LEAST_TOKEN_BYTES) % BLOCK_BYTES == 0
+    )

@@ -1,0 +1,48 @@
+"""What is wrong with the key of a store: not here, or not the one that its agents use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessions_app.encryption import sealing_of
+from sessions_app.items import SealState
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Problem
+
+SESSIONS_TRIED = 3
+ITEMS_TRIED = 10
+
+
+def key_problems(store: SessionStore) -> Iterator[Problem]:
+    """Tries the key on the last items of the newest sealed sessions: four queries. Raises StoreUnavailable."""
+    if not store.encryption_key:
+        return
+    sealing = sealing_of(store)
+    if sealing.keys.get(store.encryption_key) is None:
+        sentence = f"{sealing.keys.why_not(store.encryption_key)} What its agents sealed stays closed."
+        yield Problem("session-key-missing", sentence)
+        return
+    if doubt := sealing.keys.doubts.get(store.encryption_key):
+        yield Problem("session-key-doubtful", doubt)
+    tried = opened = 0
+    sealed = SessionRecord.objects.on_record().filter(store=store, is_encrypted=True).newest_first()
+    for session_id in sealed.values_list("session_id", flat=True)[:SESSIONS_TRIED]:
+        page = backend_for(store).last_page(session_id, ITEMS_TRIED)
+        states = [item.seal.state for item in sealing.of_session(session_id).looked_at(page.items) if item.seal]
+        tried += len(states)
+        opened += states.count(SealState.SOUND)
+    if tried and not opened:
+        yield Problem(
+            "session-key-wrong",
+            f"The key {store.encryption_key} opens none of the {tried} sealed items that were written last: agents use"
+            " another key, or another session id than the stored one.",
+        )
+
+
+def key_hints(store: SessionStore) -> Iterator[str]:
+    if not store.encryption_key and SessionRecord.objects.filter(store_id=store.pk, is_encrypted=True).exists():
+        yield (
+            "Some of its sessions are encrypted, and nobody has said with which key."
+            f" Put the key into the keyring and run store_key {store} --key with its name."
+        )
