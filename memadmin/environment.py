@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import environ
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 
 _environment = environ.FileAwareEnv().ENVIRON
 
@@ -116,6 +117,34 @@ def origins(name: str) -> list[str]:
     for value in values:
         if not value.startswith(("https://", "http://")):
             raise ImproperlyConfigured(f"{name} must list origins such as https://memadmin.example.org, not {value!r}.")
+    return values
+
+
+def mail_server(name: str) -> dict[str, Any]:
+    """Django's settings of mail, from a URL; empty when the variable is not set."""
+    url = text(name)
+    if not url:
+        return {}
+    try:
+        settings: dict[str, Any] = environ.Env.email_url_config(url)
+        is_right = bool(settings["EMAIL_HOST"] or settings["EMAIL_FILE_PATH"])
+    except (ImproperlyConfigured, ValueError):
+        is_right = False
+    if not is_right:
+        # The value is not repeated: it holds a password.
+        raise ImproperlyConfigured(
+            f"{name} must look like smtp+tls://name:password@host:587, smtp+ssl://… or filemail:////folder."
+        )
+    return {setting: value for setting, value in settings.items() if value is not None}
+
+
+def mail_addresses(name: str) -> list[str]:
+    values = words(name)
+    for value in values:
+        try:
+            validate_email(value)
+        except ValidationError:
+            raise ImproperlyConfigured(f"{name} must list e-mail addresses; {value!r} is none.") from None
     return values
 
 

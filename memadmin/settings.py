@@ -98,6 +98,17 @@ DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
 # Whether a second person opens a grant; without, it opens when it is asked for, and is only reviewed afterwards.
 GRANT_APPROVAL = not environment.yes_or_no("MEMADMIN_GRANTS_WITHOUT_APPROVAL")
 
+# Where mail goes out, under which name, and where people open the console: for the links in it. Off without a server.
+MAIL_SERVER = environment.mail_server("MEMADMIN_MAIL_URL")
+globals().update(MAIL_SERVER)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM") or "memadmin@localhost"
+CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_with(
+    "MEMADMIN_URL", "MEMADMIN_MAIL_URL"
+)
+# Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
+NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
+
 # Phone numbers without a country code are masked as they are dialled in these countries.
 PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 

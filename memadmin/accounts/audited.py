@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memadmin.accounts.models import ContentGrant
+from memadmin.accounts.models import ContentGrant, GrantNotice
 from memadmin.audit.types import declare
 
 GRANT = "accounts.contentgrant"
@@ -30,6 +30,13 @@ GRANT_ENDED = declare(
 )
 GRANT_REVIEWED = declare(
     "grant.reviewed", "Somebody looked at what was read under a grant; what they found is in the details.", object=GRANT
+)
+NOTICE_SENT = declare(
+    "grant.notice_sent",
+    "Those who decide on grants were told of one by e-mail; the reason says what of it.",
+    object=GRANT,
+    counters=("addresses",),
+    reasons=GrantNotice.Kind.values,
 )
 
 FACTORS = ("totp", "webauthn", "recovery_codes")

@@ -10,11 +10,13 @@ from http import HTTPStatus
 from typing import Any, NoReturn
 
 import requests
+from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect, render
 
@@ -30,6 +32,8 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
         if sociallogin.is_existing:
             if not sociallogin.user.is_active:
                 refuse(request, "not_invited", person=sociallogin.user)
+            if email := verified_email(sociallogin):
+                note_address(sociallogin.user, email)
             return
         email = verified_email(sociallogin)
         if not email:
@@ -40,6 +44,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
             refuse(request, "ambiguous")
         if people and people[0].is_active:
             sociallogin.connect(request, people[0])
+            note_address(people[0], email)
         elif people or not is_of_our_domain(email):
             refuse(request, "not_invited", person=people[0] if people else None)
 
@@ -62,6 +67,14 @@ def verified_email(sociallogin: SocialLogin) -> str:
         if address.verified is True:
             return str(address.email).lower()
     return ""
+
+
+@transaction.atomic
+def note_address(person: User, email: str) -> None:
+    """Notes the address that the provider vouches for now: notices may go there. It is nobody else's any more."""
+    EmailAddress.objects.filter(email=email).exclude(user=person).update(verified=False)
+    EmailAddress.objects.filter(user=person, primary=True).exclude(email=email).update(primary=False)
+    EmailAddress.objects.update_or_create(user=person, email=email, defaults={"verified": True, "primary": True})
 
 
 def is_of_our_domain(email: str) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "ContentGrant",
     "GovernedGroup",
     "GovernedUser",
+    "GrantNotice",
     "GrantedSession",
     "RolePermission",
     "UserPermission",
@@ -156,3 +157,24 @@ class GrantedSession(models.Model):
 
     def __str__(self) -> str:
         return f"session {self.record_id} of grant {self.grant_id}"
+
+
+class GrantNotice(models.Model):
+    """That those who decide were told of something about a grant, or how often it was tried."""
+
+    class Kind(models.TextChoices):
+        REQUESTED = "requested", "waits for a second person"
+        OPENED_ALONE = "opened_alone", "opened without a second person"
+        REVIEW = "review", "waits for review"
+
+    grant = models.ForeignKey(ContentGrant, on_delete=models.CASCADE, related_name="notices")
+    kind = models.CharField(max_length=16, choices=Kind)
+    tries = models.PositiveIntegerField(default=0)
+    try_at = models.DateTimeField(db_default=Now())
+    sent_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["grant", "kind"], name="notice_once_of_a_kind")]
+
+    def __str__(self) -> str:
+        return f"notice of {self.grant_id}: {self.kind}"

@@ -52,3 +52,16 @@ def machines_share_a_secret_key(**options: Any) -> list[CheckMessage]:
             id="memadmin.W001",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def grants_are_told_of(**options: Any) -> list[CheckMessage]:
+    if settings.MAIL_SERVER:
+        return []
+    return [
+        Warning(
+            "Those who decide on grants are told nothing by e-mail: they have to look by themselves.",
+            hint="Set MEMADMIN_MAIL_URL to your mail server, and MEMADMIN_URL to this console's own address.",
+            id="memadmin.W002",
+        )
+    ]

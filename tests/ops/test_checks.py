@@ -36,3 +36,9 @@ def test_machines_on_one_database_need_one_key(settings: Settings, monkeypatch: 
     assert "memadmin.W001" in ids()
     monkeypatch.setenv("MEMADMIN_SECRET_KEY", "x" * 50)
     assert "memadmin.W001" not in ids()
+
+
+def test_grants_are_to_be_told_of(settings: Settings) -> None:
+    assert "memadmin.W002" in ids()
+    settings.MAIL_SERVER = {"EMAIL_HOST": "mail.example.org"}
+    assert "memadmin.W002" not in ids()

@@ -40,6 +40,10 @@ STARTS = {
             {"MEMADMIN_OIDC_ISSUER": "https://login.example"},
             "MEMADMIN_OIDC_ISSUER is set, so MEMADMIN_OIDC_CLIENT_ID has to be, too.",
         ),
+        (
+            {"MEMADMIN_MAIL_URL": "smtp://mail.example"},
+            "MEMADMIN_MAIL_URL is set, so MEMADMIN_URL has to be, too.",
+        ),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
@@ -130,6 +134,11 @@ def test_values(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], 
         (lambda name: environment.table_name(name, "t"), "a.b.c"),
         (lambda name: environment.table_name(name, "t"), ".sessions"),
         (lambda name: environment.time_zone(name, "UTC"), "../etc/passwd"),
+        (environment.mail_server, "mail.example.org"),
+        (environment.mail_server, "imap://mail.example.org"),
+        (environment.mail_server, "smtp+tls://name:secret@mail.example.org:port"),
+        (environment.mail_server, "smtp://"),
+        (environment.mail_addresses, "privacy@example.org, nobody"),
     ],
 )
 def test_nonsense_is_refused_by_name(
@@ -138,3 +147,11 @@ def test_nonsense_is_refused_by_name(
     monkeypatch.setenv("SETTING", value)
     with pytest.raises(ImproperlyConfigured, match=r"^SETTING must .*\.$"):
         read("SETTING")
+
+
+def test_a_mail_server_comes_from_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMADMIN_MAIL_URL", "smtp+tls://name:p%40ss@mail.example.org:587")
+    server = environment.mail_server("MEMADMIN_MAIL_URL")
+    assert server["EMAIL_BACKEND"] == "django.core.mail.backends.smtp.EmailBackend"
+    assert (server["EMAIL_HOST"], server["EMAIL_PORT"], server["EMAIL_USE_TLS"]) == ("mail.example.org", 587, True)
+    assert (server["EMAIL_HOST_USER"], server["EMAIL_HOST_PASSWORD"]) == ("name", "p@ss")

@@ -46,3 +46,8 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
         """Grants that were used up and that nobody has looked at since, oldest first."""
         is_over = Q(expires_at__lte=at) | Q(ended_at__isnull=False)
         return self.filter(is_over, opened_at__isnull=False, reviewed_at__isnull=True).order_by("requested_at", "id")
+
+    def opened_alone(self) -> ContentGrantQuerySet:
+        """Grants that nobody but their requester decided on, and that nobody has looked at since, oldest first."""
+        alone = self.filter(opened_at__isnull=False, decided_by__isnull=True, reviewed_at__isnull=True)
+        return alone.order_by("requested_at", "id")

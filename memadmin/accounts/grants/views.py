@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.accounts.confirming import recently_authenticated
-from memadmin.accounts.grants import access
+from memadmin.accounts.grants import access, notices
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
@@ -38,7 +38,7 @@ def grant_list(request: OperatorRequest) -> HttpResponse:
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400
     if context["may_decide"]:
-        context |= waiting_for_somebody(now())
+        context |= waiting_for_somebody(now()) | {"why_nobody_is_told": notices.why_nobody_is_told()}
     return render(request, "accounts/grants.html", context, status=status)
 
 

@@ -1,0 +1,16 @@
+"""Background work on accounts. A job is only a wake-up: it looks for what is to do, so a lost one loses nothing."""
+
+from __future__ import annotations
+
+from procrastinate.contrib.django import app
+
+from memadmin.accounts.grants import notices
+from memadmin.web.ticks import is_stale
+
+
+@app.periodic(cron="* * * * * */15")
+@app.task(queueing_lock="send_grant_notices", lock="send_grant_notices")
+def send_grant_notices(timestamp: int) -> None:
+    """Tells those who decide on grants, by e-mail."""
+    if not is_stale(timestamp):
+        notices.send_notices()
