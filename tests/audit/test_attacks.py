@@ -348,10 +348,12 @@ def write_anew(attack: str) -> None:
         attack,
         "INSERT INTO audit_pending SELECT number FROM audit_event",
         "DELETE FROM audit_leaf; DELETE FROM audit_node",
-        "CREATE TEMP TABLE first ON COMMIT DROP AS SELECT * FROM audit_checkpoint ORDER BY size LIMIT 1",
         "DELETE FROM audit_checkpoint",
     )
-    Sequencer().finish()
+    with pytest.MonkeyPatch.context() as patching:
+        # Our own sequencer would ask the anchor, and wait; theirs does not.
+        patching.setattr(anchors, "configured", list)
+        assert Sequencer().finish(), "nothing was written anew"
 
 
 class TestALogThatWasWrittenAnew:

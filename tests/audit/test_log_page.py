@@ -154,9 +154,10 @@ class TestNames:
     def test_who_left_stays_readable_and_who_was_erased_does_not(self, auditor: Client) -> None:
         leaver = person("support")
         note(by=leaver)
-        leaver.delete()
+        leaver.is_active = False
+        leaver.save()
         assert "support" in next(text for text in texts(auditor.get(address())) if "note.taken" in text)
-        AuditActor.objects.filter(label="support").delete()
+        leaver.delete()
         row = next(text for text in texts(auditor.get(address())) if "note.taken" in text)
         assert "support" not in row
         assert "erased" in row

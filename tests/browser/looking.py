@@ -33,6 +33,8 @@ def each_view(page: Page, path: str) -> Iterator[View]:
     for view in VIEWS:
         page.set_viewport_size({"width": view.width, "height": view.height})
         page.emulate_media(color_scheme=view.theme)
+        # From elsewhere: an address with a #fragment would not be loaded again, only turn from light to dark.
+        page.goto("about:blank")
         page.goto(path)
         page.wait_for_load_state("networkidle")
         yield view

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.urls import include, path
 
 from memadmin import urls
+from memadmin.web import policy_reports
 from memadmin.web.fragments import render_page_or_fragment
 
 handler400, handler403, handler404, handler500 = urls.handler400, urls.handler403, urls.handler404, urls.handler500
@@ -74,4 +75,5 @@ urlpatterns = [
     path("away/", lose_the_database),
     path("accounts/", include("memadmin.accounts.urls")),
     path("admin/", admin.site.urls),
+    path("policy-report/", policy_reports.policy_report),
 ]
