@@ -7,9 +7,8 @@ and the person sends it once more. What was typed stays in the browser all the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Collection, Iterator
+from typing import Any, cast
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.forms import ReauthenticateForm
@@ -21,7 +20,6 @@ from allauth.mfa.webauthn.internal import auth as webauthn
 from django.contrib.auth.models import User
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
@@ -31,31 +29,15 @@ from django_htmx.http import HttpResponseClientRedirect
 from memadmin import audit
 from memadmin.accounts import audited
 from memadmin.accounts.proofs import is_confirmed_recently, note_confirmation
+from memadmin.web.fresh_proof import READING, asks_for_proof, recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
-READING = ("GET", "HEAD", "OPTIONS")
-
-View = TypeVar("View", bound=Callable[..., HttpResponseBase])
+__all__ = ["READING", "Question", "recently_authenticated"]
 
 
-def recently_authenticated(*, doing: str, reading: bool = False) -> Callable[[View], View]:
-    """Lets a view run only for somebody who showed who they are in the last 5 minutes, and asks everybody else.
-
-    `doing` says what for, as a verb and its object: "change roles". Only what changes something asks, unless `reading`.
-    A file cannot be kept for the second time.
-    """
-
-    def decorate(view: View) -> View:
-        @wraps(view)
-        def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            is_free = request.method in READING and not reading
-            if is_free or not request.user.is_authenticated or is_confirmed_recently(request):
-                return view(request, *args, **kwargs)
-            return ask(cast(OperatorRequest, request), doing=doing)
-
-        return cast(View, asking)
-
-    return decorate
+@asks_for_proof
+def ask_unless_recent(request: HttpRequest, doing: str) -> HttpResponse | None:
+    return None if is_confirmed_recently(request) else ask(cast(OperatorRequest, request), doing=doing)
 
 
 def ask(request: OperatorRequest, *, doing: str) -> HttpResponse:
