@@ -29,7 +29,7 @@ SUPPORT = [
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": READ,
-    "compliance": [*SUPPORT, *LOG, "accounts.decide_grant", "sessions_app.mark_sensitive"],
+    "compliance": [*SUPPORT, *LOG, "audit.erase_beside_log", "accounts.decide_grant", "sessions_app.mark_sensitive"],
     "auditor": LOG,
     "administrator": [
         "auth.add_user",

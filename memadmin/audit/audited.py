@@ -33,6 +33,20 @@ LOG_VERIFICATION_REQUESTED = declare("log.verification_requested", "Somebody had
 EVENT_VIEWED = declare(
     "event.viewed", "Somebody opened an event of the audit log, with its details.", object="audit.auditevent"
 )
+WHY_ERASED = ("subject_request", "not_needed", "mistake")
+DETAILS_ERASED = declare(
+    "details.erased",
+    "The details of an event, and of the rows that it changed, were erased; further records are the events.",
+    object="audit.auditevent",
+    counters=("events",),
+    reasons=WHY_ERASED,
+)
+NAME_ERASED = declare(
+    "name.erased",
+    "Who a person in the log was is erased, with the values before and after that tell of their account.",
+    object="audit.auditactor",
+    reasons=WHY_ERASED,
+)
 EVENT_PROOF_EXPORTED = declare(
     "event.proof_exported", "Somebody downloaded the proof of an event.", object="audit.auditevent"
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memadmin.audit import naming, types
+from memadmin.audit.erasing import Erasure, details_erasure
 from memadmin.audit.models import AuditDetail, AuditEvent
 from memadmin.audit.recording import commitment_to
 
@@ -37,6 +38,8 @@ class Details:
 
     commitment: str
     is_erased: bool = False
+    erased: Erasure | None = None
+    """When and why, where the log tells."""
     is_as_recorded: bool = False
     """Whether they still are what the event commits to."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -47,13 +50,13 @@ class Details:
 
 
 def details_of(event: AuditEvent, viewer: User) -> Details | None:
-    """What is known beside an event; None when there never was anything. One query."""
+    """What is known beside an event; None when there never was anything. One query, two where it was erased."""
     if event.commitment is None:
         return None
     commitment = bytes(event.commitment)
     kept = AuditDetail.objects.filter(event__id=event.id).first()
     if kept is None:
-        return Details(commitment.hex(), is_erased=True)
+        return Details(commitment.hex(), is_erased=True, erased=details_erasure(event))
     content = parsed(kept.details)
     rows = content.pop(ROWS) if isinstance(content.get(ROWS), list) else []
     may_see = naming.may_see_values(viewer, kind_of(event))

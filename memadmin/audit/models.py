@@ -123,6 +123,7 @@ class AuditEvent(models.Model):
             ("view_auditevent", "Can read the audit log"),
             ("export_log", "Can download the audit log"),
             ("verify_log", "Can have the audit log verified"),
+            ("erase_beside_log", "Can erase details of events, and who people in the log were"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(id__regex="^.{14}7"), name="audit_event_id_version"),

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memadmin.audit.views import event, exports, log
+from memadmin.audit.views import erasing, event, exports, log
 
 app_name = "audit"
 urlpatterns = [
@@ -13,5 +13,7 @@ urlpatterns = [
     path("export.jsonl", exports.export_jsonl, name="export-jsonl"),
     path("export.csv", exports.export_csv, name="export-csv"),
     path("<uuid:event_id>/", event.event, name="event"),
+    path("<uuid:event_id>/details/erase/", erasing.erase_details, name="erase-details"),
+    path("<uuid:event_id>/name/erase/", erasing.erase_name, name="erase-name"),
     path("<uuid:event_id>/proof.json", event.proof, name="proof"),
 ]

@@ -118,6 +118,8 @@ MATRIX: dict[str, Rule] = {
     "audit:about": verb(LOG_READERS),
     "audit:event": page(LOG_READERS),
     "audit:proof": page(LOG_READERS),
+    "audit:erase-details": verb(DECIDERS),
+    "audit:erase-name": verb(DECIDERS),
     "audit:export-jsonl": page(LOG_READERS),
     "audit:export-csv": page(LOG_READERS),
     "audit:export-log": page(LOG_READERS),

@@ -178,6 +178,20 @@ class TestWork:
             page.get_by_role("link", name="Proof file").click()
         assert begun.value.suggested_filename == f"event-{log[0].id}.json"
 
+    def test_compliance_erases_details_by_keyboard(
+        self, log: list[AuditEvent], page: Page, sign_in: SignIn, look: Look
+    ) -> None:
+        sign_in("compliance")
+        page.goto(log[0].get_absolute_url())
+        expect(page.get_by_text("refund not arrived")).to_be_visible()
+        page.locator("summary", has_text="Details of 1 event").press("Enter")
+        page.get_by_label("Reason").press("ArrowDown")
+        page.get_by_role("button", name="Erase details").press("Enter")
+        expect(page.get_by_text("Details of 1 event erased.")).to_be_visible()
+        expect(page.get_by_role("link", name="Erased ")).to_be_visible()
+        expect(page.get_by_text("refund not arrived")).to_have_count(0)
+        look(log[0].get_absolute_url())
+
     def test_hostile_names_stay_text(self, transactional_db: None, page: Page, sign_in: SignIn) -> None:
         hostile = "<img src=x onerror=alert(1)>\u202e<script>alert(2)</script>"
         audit.record_alone(

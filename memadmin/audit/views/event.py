@@ -15,8 +15,9 @@ from django.views.decorators.http import require_safe
 from memadmin.audit import access, checkpoints
 from memadmin.audit.audited import EVENT_PROOF_EXPORTED, EVENT_VIEWED
 from memadmin.audit.details import details_of
+from memadmin.audit.erasing import Reason, details_within, name_erasure, why_name_stays
 from memadmin.audit.listing import listed
-from memadmin.audit.models import AuditEvent
+from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 from memadmin.audit.naming import Names
 from memadmin.audit.proofs import EventProof, NotProvableYet, proof_of
 from memadmin.audit.recording import before_showing
@@ -31,8 +32,11 @@ SHOWN_ROWS = 50
 @never_cache
 @permission_required("audit.view_auditevent", raise_exception=True)
 def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
+    return event_page(request, access.event_for(request.user, event_id))
+
+
+def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = "", status: int = 200) -> HttpResponse:
     """Everything of one event. Its details may tell of people, so opening it is an event, too."""
-    shown = access.event_for(request.user, event_id)
     before, after = AuditEvent.objects.around(shown)
     before_showing(EVENT_VIEWED, by=request.user, target=shown, subject=shown.subject_ref)
     latest = checkpoints.latest()
@@ -51,7 +55,11 @@ def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
         "has_more_parts": len(parts) > SHOWN_ROWS,
         "before": before,
         "after": after,
+        "problem": problem,
+        "name_erased": name_erasure(shown.actor_ref) if row.who.is_erased else None,
     }
+    if request.user.has_perm("audit.erase_beside_log"):
+        context |= what_may_go(shown)
     try:
         proof = proof_of(shown)
     except (NotProvableYet, TreeDamaged) as problem:
@@ -64,7 +72,18 @@ def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
             "leaf": proof.leaf.hex(),
             "root": proof.checkpoint.root.hex(),
         }
-    return render(request, "audit/event.html", context)
+    return render(request, "audit/event.html", context, status=status)
+
+
+def what_may_go(shown: AuditEvent) -> dict[str, object]:
+    """What there is to erase beside an event. Three queries."""
+    actor = AuditActor.objects.filter(ref=shown.actor_ref, kind=ActorKind.PERSON).first()
+    return {
+        "erasable_details": details_within(shown).count(),
+        "erasable_name": actor,
+        "why_name_stays": why_name_stays(actor) if actor else "",
+        "erasure_reasons": Reason.choices,
+    }
 
 
 @require_safe
