@@ -34,6 +34,14 @@ def session_for(user: User, record_id: UUID) -> SessionRecord:
     return record
 
 
+def may_open(user: User, record: SessionRecord) -> bool:
+    """Whether what is sealed in a session may be opened for this operator now, which takes a grant.
+
+    No query for a store that names no key, and two for others.
+    """
+    return bool(record.store.encryption_key) and record.pk in granted_records(user)
+
+
 def record_for(user: User, record_id: UUID) -> SessionRecord:
     """The registry row of a session whose words this operator may not see yet: who, when, where. Raises Http404."""
     return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)

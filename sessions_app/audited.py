@@ -32,11 +32,17 @@ SESSION_REVEALED = declare(
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 SESSION_VIEWED = declare("session.viewed", "Somebody opened a part of a session.", object=SESSION, counters=("items",))
+SESSION_DECRYPTED = declare(
+    "session.decrypted", "Somebody saw what is sealed in a session, under a grant.", object=SESSION, counters=("items",)
+)
 SESSION_FOLLOWED = declare(
     "session.followed", "A session open on somebody's screen showed something new.", object=SESSION, counters=("items",)
 )
 SESSION_DOWNLOADED = declare(
-    "session.downloaded", "Somebody took a whole session away as a file.", object=SESSION, reasons=("jsonl", "markdown")
+    "session.downloaded",
+    "Somebody took a whole session away as a file.",
+    object=SESSION,
+    reasons=("jsonl", "markdown", "jsonl_opened", "markdown_opened"),
 )
 ITEM_VIEWED = declare("item.viewed", "Somebody opened one item of a session as it is stored.", object=SESSION)
 ITEM_DOWNLOADED = declare("item.downloaded", "Somebody took one item of a session away as a file.", object=SESSION)

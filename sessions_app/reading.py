@@ -13,13 +13,17 @@ from datetime import datetime
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionStore
-from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend
+from sessions_app.stores.sealed import sealed_backend_for
 
 
-def reader_for(store: SessionStore) -> Reader:
-    """What one page, or one file, reads from a store."""
-    return Reader(backend_for(store))
+def reader_for(store: SessionStore, *, opens: bool = False) -> Reader:
+    """What one page, or one file, reads from a store.
+
+    `opens` for who may see what is sealed in the session that they read (`access.may_open`): its items come opened, as
+    far as the keys here go, and are masked like any others.
+    """
+    return Reader(sealed_backend_for(store, opens=opens), opens=opens)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Reader:
 
     backend: Backend
     masker: Masker = field(default_factory=Masker)
+    opens: bool = False
 
     def first_page(self, session_id: str, limit: int) -> ItemPage:
         return self._masked(self.backend.first_page(session_id, limit))

@@ -126,7 +126,7 @@ def matching_sessions(
         notes.append(wording.note)
     sessions = sessions.filter(store__in=stores)
     if sessions.filter(is_encrypted=True).exists():
-        notes.append("Encrypted sessions cannot be searched.")
+        notes.append("Encrypted sessions are not searched here. What a grant opens is searched on its own page.")
         sessions = sessions.filter(is_encrypted=False)
     slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked)
     reading = Reading(size, slices, {store.pk: store for store in stores})

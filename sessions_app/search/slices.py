@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.base import Backend, StoreTooSlow
 from sessions_app.stores.searching import Look, Order
 
 FIRST_SLICE_ITEMS = 50
@@ -38,6 +38,7 @@ class SliceReader:
     is_masked: bool
     """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
+    backend_of: Callable[[SessionStore], Backend] = backend_for
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
     items_passed_over: int = 0
@@ -62,7 +63,7 @@ class SliceReader:
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
         """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
-        search, seconds = backend_for(store).search, self.seconds_for_one()
+        search, seconds = self.backend_of(store).search, self.seconds_for_one()
         looks = search.look(self.wording, starts, limit=limit, order=self.order, seconds=seconds)
         if not self.is_masked:
             return looks
@@ -89,7 +90,7 @@ class SliceReader:
                     continue
                 if self.has_got_on:
                     return None
-                passed = backend_for(store).search.next_position(session_id, start, order=self.order)
+                passed = self.backend_of(store).search.next_position(session_id, start, order=self.order)
                 look = Look(None, passed, 0)
                 self.items_passed_over += 1
             self.has_got_on = True

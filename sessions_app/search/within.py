@@ -11,6 +11,7 @@ from sessions_app.search.slices import SliceReader
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
 from sessions_app.stores.searching import Hit, Order
 
 
@@ -37,11 +38,14 @@ def find_in_session(
     after: Position | None = None,
     before: Position | None = None,
     is_masked: bool,
+    opens: bool = False,
 ) -> Find:
     """The first item after a place that says so, or the last one before another; of the whole session without either.
 
     For a person who reads masked text (`is_masked`) what is masked is not said; Unsearchable is raised where leaving
     out words would tell it. An index does not help then.
+
+    `opens` for who may see what is sealed in the session: then that is opened, searched, and in no index.
 
     Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
     """
@@ -50,6 +54,9 @@ def find_in_session(
     place = before or after
     reader = SliceReader(wording, order, is_masked)
     index = backend_for(store).word_index
+    sealed = sealed_backend_for(store, opens=True) if opens else None
+    if sealed:
+        reader.backend_of, index = (lambda store: sealed), None
     if is_masked:
         wording.refuse_exclusions()
     elif index and is_rare(store, wording):
@@ -61,5 +68,13 @@ def find_in_session(
     while look := reader.next_slice(store, session_id, place):
         place = look.looked_to
         if place is None:
-            return Find(look.hit, note=reader.note)
-    return Find(searched_to=place, note=reader.note)
+            return Find(look.hit, note=note_of(reader, sealed))
+    return Find(searched_to=place, note=note_of(reader, sealed))
+
+
+def note_of(reader: SliceReader, sealed: SealedBackend | None) -> str:
+    closed = len(sealed.kept_closed) if sealed else 0
+    if not closed:
+        return reader.note
+    count = "One sealed item could" if closed == 1 else f"{closed:,} sealed items could"
+    return f"{reader.note} {count} not be opened, and nothing was searched there.".strip()

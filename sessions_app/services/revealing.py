@@ -9,18 +9,21 @@ from sessions_app.audited import SESSION_REVEALED, RevealReason
 from sessions_app.items import StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord
-from sessions_app.stores import backend_for
+from sessions_app.stores.sealed import sealed_backend_for
 
 REVEAL = "sessions_app.reveal_personal_data"
 
 
-def reveal_item(record: SessionRecord, item_id: str, *, by: User, reason: RevealReason) -> StoredItem:
+def reveal_item(
+    record: SessionRecord, item_id: str, *, by: User, reason: RevealReason, opens: bool = False
+) -> StoredItem:
     """One item as it is stored, with `masked_count` values in it that others see masked.
 
+    `opens` for who may see what is sealed in the session: then it is what the envelope holds.
     The event is committed before this returns. Raises UnknownItem, StoreUnavailable, and audit.Unavailable when the
     log cannot be written: then nothing may be shown.
     """
-    stored = backend_for(record.store).item(record.session_id, item_id)
+    stored = sealed_backend_for(record.store, opens=opens).item(record.session_id, item_id)
     masked = Masker(ITEM_SECONDS).file_item(stored)
     audit.before_showing(
         SESSION_REVEALED,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sessions_app.items import StoredItem
 from sessions_app.timeline import notes, sayings
 from sessions_app.timeline.decode import Entry, decode
-from sessions_app.timeline.events import Event, Handoff, Timeline, ToolCall, ToolState
+from sessions_app.timeline.events import Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
 from sessions_app.timeline.findings import Finding, FindingCode, Inspector
 from sessions_app.timeline.function_tools import is_called_by_program
 from sessions_app.timeline.handoffs import agent_handed_to, is_handoff_call, is_ignored_handoff, named_agent
@@ -17,6 +17,7 @@ from sessions_app.timeline.media import without_pictures
 from sessions_app.timeline.pairing import CALLS, OpenCalls, call_key, output_key
 from sessions_app.timeline.readings import Asked, Output
 from sessions_app.timeline.runs import group_into_runs
+from sessions_app.timeline.seals import PLAINTEXT, badges_of
 from sessions_app.timeline.tools import ASKED, ONE_ITEM_TOOLS, OUTPUT
 from sessions_app.timeline.values import fields_in, one_line, text_in
 
@@ -69,7 +70,7 @@ class _Teller:
         for index, entry in enumerate(self.entries):
             if entry.is_envelope:
                 envelopes.append(entry)
-                if index + 1 == len(self.entries) or not self.entries[index + 1].is_envelope:
+                if index + 1 == len(self.entries) or not are_alike(entry, self.entries[index + 1]):
                     told.append(self._finished(notes.encrypted(envelopes)))
                     envelopes = []
                 continue
@@ -215,10 +216,35 @@ class _Teller:
             event = replace(event, body=without_pictures(event.body))
         if isinstance(event, ToolCall) and not event.items[-1].is_whole:
             event = replace(event, output=without_pictures(event.output))
+        if not isinstance(event, Encrypted):
+            event = _with_badges_of_seals(event)
         found = tuple(one for item_id in event.item_ids for one in self.findings.get(item_id, ()))
         if not found:
             return event
+        if any(one.code == FindingCode.PLAINTEXT_AMONG_ENCRYPTED for one in found):
+            event = replace(event, badges=(*event.badges, PLAINTEXT))
         return replace(event, findings=found, icon="alert-triangle" if isinstance(event, ToolCall) else event.icon)
+
+
+def are_alike(envelope: Entry, following: Entry) -> bool:
+    """Whether the two are one event: both closed, and of both the same is known."""
+    if not following.is_envelope:
+        return False
+    one, other = envelope.stored.seal, following.stored.seal
+    if one is None or other is None:
+        return one is other
+    return (one.state, one.key_name, one.is_expired, one.is_ahead) == (
+        other.state,
+        other.key_name,
+        other.is_expired,
+        other.is_ahead,
+    )
+
+
+def _with_badges_of_seals(event: Event) -> Event:
+    """What was opened says what is the matter with the envelope that it was in."""
+    shown = dict.fromkeys(badge for item in event.items if item.seal for badge in badges_of(item.seal))
+    return replace(event, badges=(*event.badges, *shown)) if shown else event
 
 
 def _pairs(entries: list[Entry]) -> tuple[dict[int, int], dict[int, int]]:

@@ -8,20 +8,12 @@ from datetime import datetime
 from enum import Enum
 from typing import ClassVar, Literal, TypeAlias
 
-from sessions_app.items import StoredItem
+from sessions_app.items import Seal, StoredItem
+from sessions_app.timeline.badges import Badge as Badge
 from sessions_app.timeline.blocks import Block, Text
 from sessions_app.timeline.findings import Finding
 
 Tone: TypeAlias = Literal["", "user", "warn", "bad"]
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A state: a tone of the interface, an icon and one or a few words."""
-
-    tone: str
-    icon: str
-    word: str
 
 
 class ToolState(Enum):
@@ -190,13 +182,25 @@ class Compaction(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encrypted(Event):
-    """Neighbouring encrypted items, of which only times and sizes can be told."""
+    """Neighbouring sealed items that are alike, of which only times and sizes can be told."""
 
     kind: ClassVar = "encrypted"
     is_across: ClassVar = True
     icon: str = "lock"
     first_at: datetime | None
     last_at: datetime | None
+    sentences: tuple[str, ...] = ()
+    """What is the matter with them, as far as somebody has looked."""
+
+    @property
+    def seal(self) -> Seal | None:
+        """One for all of them; None where nobody has looked at it."""
+        return self.item.seal
+
+    @property
+    def can_be_opened(self) -> bool:
+        """Whether it only takes a grant."""
+        return self.seal is not None and self.seal.is_proven
 
     @property
     def byte_count(self) -> int:

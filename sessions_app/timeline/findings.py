@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sessions_app.items import Position, StoredItem
+from sessions_app.items import Position, Seal, SealState, StoredItem
 from sessions_app.timeline.decode import Entry, decode
 from sessions_app.timeline.handoffs import agent_handed_to, is_handoff_call
 from sessions_app.timeline.pairing import OpenCalls, call_family, output_key
@@ -33,6 +33,11 @@ class FindingCode(StrEnum):
     UNDECODABLE = "undecodable"
     PLAINTEXT_AMONG_ENCRYPTED = "plaintext_among_encrypted"
     PLAINTEXT_BEFORE_ENCRYPTED = "plaintext_before_encrypted"
+    NO_KEY = "no_key"
+    WRONG_KEY = "wrong_key"
+    OTHER_KEY = "other_key"
+    TAMPERED = "tampered"
+    EXPIRED_FOR_AGENTS = "expired_for_agents"
     COMPACTION = "compaction"
     OUT_OF_ORDER = "out_of_order"
 
@@ -45,6 +50,11 @@ TITLES = {
     FindingCode.UNDECODABLE: "not readable as JSON",
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: "plain text among encrypted items",
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: "plain text before the encrypted items",
+    FindingCode.NO_KEY: "sealed, and no key here",
+    FindingCode.WRONG_KEY: "sealed with a wrong key",
+    FindingCode.OTHER_KEY: "sealed with another key than the store's",
+    FindingCode.TAMPERED: "a seal that was tampered with",
+    FindingCode.EXPIRED_FOR_AGENTS: "expired for agents, still stored",
     FindingCode.COMPACTION: "compaction may hold erased text",
     FindingCode.OUT_OF_ORDER: "written out of order",
 }
@@ -77,6 +87,20 @@ SENTENCES = {
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: (
         "Encrypted from here on; earlier items are stored in plain text. An agent that holds the key does not see them."
     ),
+    FindingCode.NO_KEY: "From here on nothing sealed can be read by this console: it does not hold the key.",
+    FindingCode.WRONG_KEY: (
+        "From here on the key of the store opens nothing: agents that hold it do not see these items either."
+    ),
+    FindingCode.OTHER_KEY: (
+        "From here on items were sealed with another key of the keyring. Agents that hold the store's do not see them."
+    ),
+    FindingCode.TAMPERED: (
+        "The key of the session does not open this: it was changed, moved here, or sealed by somebody else. Agents skip"
+        " it."
+    ),
+    FindingCode.EXPIRED_FOR_AGENTS: (
+        "From here on items are older than agents read. They stay in the store until somebody purges them."
+    ),
     FindingCode.COMPACTION: (
         "Text from before this point may live on inside the block, where nobody can read it or erase it alone."
     ),
@@ -84,6 +108,14 @@ SENTENCES = {
         "Its row is older than the row before it, its time is later: a writer in another time zone, or two runs at "
         "once. The agent reads the session in this order too."
     ),
+}
+
+
+OF_SEALS = {
+    SealState.NO_KEY: FindingCode.NO_KEY,
+    SealState.WRONG_KEY: FindingCode.WRONG_KEY,
+    SealState.OTHER_KEY: FindingCode.OTHER_KEY,
+    SealState.TAMPERED: FindingCode.TAMPERED,
 }
 
 
@@ -158,6 +190,7 @@ class Inspector:
         self._is_encrypted = False
         self._has_plaintext = False
         self._follows_envelope = False
+        self._seal_before: Seal | None = None
 
     def feed(self, items: Iterable[StoredItem]) -> None:
         """The next items, in the agent's order, in batches of any size."""
@@ -196,17 +229,31 @@ class Inspector:
 
     def _encryption(self, entry: Entry) -> list[Finding]:
         """One finding for each stretch of plain text, not one for each of its rows."""
-        if entry.problem:
+        if entry.problem and entry.stored.seal is None:
             return []
-        found = []
-        if entry.is_envelope:
+        found = self._seal(entry.stored)
+        is_sealed = entry.is_envelope or entry.stored.seal is not None
+        if is_sealed:
             if self._starts_session and self._has_plaintext and not self._is_encrypted:
                 found.append(finding(FindingCode.PLAINTEXT_BEFORE_ENCRYPTED, entry.stored))
             self._is_encrypted = True
         elif self._follows_envelope:
             found.append(finding(FindingCode.PLAINTEXT_AMONG_ENCRYPTED, entry.stored))
-        self._has_plaintext |= not entry.is_envelope
-        self._follows_envelope = entry.is_envelope
+        self._has_plaintext |= not is_sealed
+        self._follows_envelope = is_sealed
+        return found
+
+    def _seal(self, item: StoredItem) -> list[Finding]:
+        """One finding where a stretch begins of which the same is the matter."""
+        before, seal = self._seal_before, item.seal
+        self._seal_before = seal
+        if seal is None:
+            return []
+        found = []
+        if seal.state in OF_SEALS and (before is None or before.state != seal.state):
+            found.append(finding(OF_SEALS[seal.state], item))
+        if seal.is_expired and not (before and before.is_expired):
+            found.append(finding(FindingCode.EXPIRED_FOR_AGENTS, item))
         return found
 
     def _conversation(self, entry: Entry) -> list[Finding]:

@@ -58,6 +58,8 @@ def _event(event: Event, level: int = 3) -> Iterator[str]:
         yield f"*{event.sealed_byte_count:,} bytes that only the provider can read.*"
     if isinstance(event, Encrypted):
         yield f"*{event.byte_count:,} bytes, {_moment(event.first_at)} to {_moment(event.last_at)}.*"
+        for sentence in event.sentences:
+            yield f"*{_escaped(sentence)}*"
     if isinstance(event, Unreadable):
         yield f"*{_escaped(event.problem)}*"
         yield _fenced(event.raw.full)

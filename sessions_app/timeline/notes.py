@@ -8,6 +8,7 @@ from sessions_app.timeline.encryption import sealed_at
 from sessions_app.timeline.events import Badge, Compaction, Encrypted, Note, ToolState, Unreadable
 from sessions_app.timeline.function_tools import tool_lines
 from sessions_app.timeline.parts import payload_blocks
+from sessions_app.timeline.seals import badges_of, sentences_of
 from sessions_app.timeline.values import as_fields, fields_in, list_in, one_line, text_in
 
 
@@ -103,10 +104,12 @@ def unreadable(entry: Entry) -> Unreadable:
 def encrypted(entries: list[Entry]) -> Encrypted:
     """Neighbouring envelopes as one event. Their times are the tokens' own; the store's where a token has none."""
     times = [moment for entry in entries if (moment := sealed_at(entry.fields) or entry.stored.written_at)]
-    count = len(entries)
+    count, seal = len(entries), entries[0].stored.seal
     return Encrypted(
         items=tuple(entry.stored for entry in entries),
         title="1 encrypted item" if count == 1 else f"{count} encrypted items",
         first_at=min(times, default=None),
         last_at=max(times, default=None),
+        badges=badges_of(seal) if seal else (),
+        sentences=tuple(sentences_of(seal)) if seal else (),
     )

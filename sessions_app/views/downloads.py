@@ -28,17 +28,20 @@ MARKDOWN_BATCH = 1_000
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
 def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """Every item as stored, one a line, oldest first.
+    """Every item as stored, one a line, oldest first; with `?decrypted` what is sealed comes opened.
 
     The bytes are the store's own. Only a line break, which JSON allows between its parts and one of a kind of
     hand-written row has, becomes a space, so that a line stays an item.
     """
     record = access.session_for(request.user, record_id)
+    opens = "decrypted" in request.GET
+    if opens and not access.may_open(request.user, record):
+        raise access.NeedsGrant(record)
     try:
-        items = begun(reader_for(record.store).every_item(record.session_id))
+        items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.download(record, "jsonl")
+    showing.download(record, "jsonl_opened" if opens else "jsonl")
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
     return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
@@ -47,13 +50,14 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
 def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """Every item as a person reads it."""
+    """Every item as this person reads it: what is sealed comes opened under a grant."""
     record = access.session_for(request.user, record_id)
+    opens = access.may_open(request.user, record)
     try:
-        items = begun(reader_for(record.store).every_item(record.session_id))
+        items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.download(record, "markdown")
+    showing.download(record, "markdown_opened" if opens else "markdown")
     return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 
 

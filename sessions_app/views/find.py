@@ -68,6 +68,7 @@ def step(
         before=cursor.position if cursor and direction == "before" else None,
         after=cursor.position if cursor and direction != "before" else None,
         is_masked=not request.user.has_perm(REVEAL),
+        opens=access.may_open(request.user, record),
     )
     query = {"find": str(search.pk)}
     if result.note:
@@ -82,7 +83,7 @@ def step(
         messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item says this.")
         query["at"] = Cursor("at", cursor.position).sign(record)
     elif record.is_encrypted:
-        messages.info(request, "No readable item of this session says this. Encrypted ones cannot be searched.")
+        messages.info(request, "No readable item of this session says this. What is sealed is searched with a grant.")
     else:
         messages.info(request, "No item of this session says this.")
     return redirect(f"{record.get_absolute_url()}?{urlencode(query)}")

@@ -10,22 +10,34 @@ from uuid import UUID
 
 from memadmin import audit
 from sessions_app import audited
+from sessions_app.items import StoredItem
 from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 
-def session(record: SessionRecord, *, items: int) -> None:
-    audit.before_showing(audited.SESSION_VIEWED, target=record, subject=record.subject, counters={"items": items})
+def session(record: SessionRecord, items: Sequence[StoredItem]) -> None:
+    audit.before_showing(audited.SESSION_VIEWED, target=record, subject=record.subject, counters={"items": len(items)})
+    decrypted(record, items)
 
 
-def news(record: SessionRecord, *, items: int) -> None:
+def news(record: SessionRecord, items: Sequence[StoredItem]) -> None:
     """An open page that shows something new; one that finds nothing new shows nothing."""
-    audit.before_showing(audited.SESSION_FOLLOWED, target=record, subject=record.subject, counters={"items": items})
+    counters = {"items": len(items)}
+    audit.before_showing(audited.SESSION_FOLLOWED, target=record, subject=record.subject, counters=counters)
+    decrypted(record, items)
 
 
-def item(record: SessionRecord, *, as_file: bool) -> None:
+def item(record: SessionRecord, stored: StoredItem, *, as_file: bool) -> None:
     event_type = audited.ITEM_DOWNLOADED if as_file else audited.ITEM_VIEWED
     audit.before_showing(event_type, target=record, subject=record.subject)
+    decrypted(record, [stored])
+
+
+def decrypted(record: SessionRecord, items: Sequence[StoredItem]) -> None:
+    """Beside what was looked at, that some of it was sealed and was opened for who looked."""
+    if count := sum(item.seal is not None and item.seal.is_open for item in items):
+        counters = {"items": count}
+        audit.before_showing(audited.SESSION_DECRYPTED, target=record, subject=record.subject, counters=counters)
 
 
 def download(record: SessionRecord, form: str) -> None:

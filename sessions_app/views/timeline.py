@@ -47,7 +47,7 @@ MARKDOWN = "markdown"
 @permission_required("sessions_app.read_content", raise_exception=True)
 def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     record = access.session_for(request.user, record_id)
-    reader = reader_for(record.store)
+    reader = reader_for(record.store, opens=access.may_open(request.user, record))
     try:
         window = choose_window(reader, record, request.GET)
         item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
@@ -66,11 +66,12 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "other_form": form_link(request.GET),
         "item_count": item_count,
         "findings": findings,
+        "may_open": reader.opens,
         "next_finding": next_finding(findings, window.target),
         "problem": window.problem,
         "has_raw_edits": record.store.name == MAIN_STORE,
     }
-    showing.session(record, items=len(window.page.items))
+    showing.session(record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=window.status)
 
 
@@ -84,7 +85,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     others that were already visible. 204 tells htmx to leave the page alone.
     """
     record = access.session_for(request.user, record_id)
-    reader = reader_for(record.store)
+    reader = reader_for(record.store, opens=access.may_open(request.user, record))
     cursor = Cursor.read(record, request.GET.get("from", ""))
     try:
         page = (
@@ -101,7 +102,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = search_shown(request.GET, record, window)
     except SearchGone:
         found = None
-    showing.news(record, items=len(page.items))
+    showing.news(record, page.items)
     context = window_context(record, window, found, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 
@@ -110,17 +111,21 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """One item as stored, its values masked: on a page, or with `?download` as a file."""
+    """One item, its values masked: on a page, or with `?download` as a file, which is as stored unless `decrypted`."""
     record = access.session_for(request.user, record_id)
+    as_file = "download" in request.GET
+    opens = access.may_open(request.user, record) and not (as_file and "decrypted" not in request.GET)
+    if as_file and "decrypted" in request.GET and not opens:
+        raise access.NeedsGrant(record)
     try:
-        stored = reader_for(record.store).item(record.session_id, item_id)
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(record, as_file="download" in request.GET)
-    if "download" in request.GET:
-        return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    showing.item(record, stored, as_file=as_file)
+    if as_file:
+        return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
     return item_page(request, record, stored, RevealForm())
 
 
@@ -134,16 +139,20 @@ def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespo
     """
     record = access.session_for(request.user, record_id)
     form = RevealForm(request.POST)
+    opens = access.may_open(request.user, record)
     try:
         if not form.is_valid():
-            return item_page(request, record, reader_for(record.store).item(record.session_id, item_id), form)
-        stored = reveal_item(record, item_id, by=request.user, reason=RevealReason(form.cleaned_data["reason"]))
+            stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+            return item_page(request, record, stored, form)
+        reason = RevealReason(form.cleaned_data["reason"])
+        stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.decrypted(record, [stored])
     if "download" in request.POST:
-        return as_file(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+        return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
     return item_page(request, record, stored, None)
 
 
@@ -151,9 +160,13 @@ def item_page(
     request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
 ) -> HttpResponse:
     """Masked, with the form to reveal it; without a form revealed."""
+    envelope = ""
+    if stored.seal and stored.seal.is_open:
+        envelope = reader_for(record.store).item(record.session_id, stored.id).raw
     context = {
         "record": record,
         "item": stored,
+        "envelope": envelope[:RAW_CHARACTERS],
         "raw": stored.raw[:RAW_CHARACTERS],
         "is_cut": len(stored.raw) > RAW_CHARACTERS,
         "timeline": build_timeline([stored], starts_session=False, ends_session=False),
@@ -180,6 +193,7 @@ def form_link(query: QueryDict) -> str:
 def window_context(record: SessionRecord, window: Window, found: Found | None, *, form: str = "") -> dict[str, Any]:
     """What the timeline partial needs, on the first paint and on every refresh."""
     page = window.page
+    opened = [item.seal for item in page.items if item.seal and item.seal.is_open]
     first, last = (page.items[0].position, page.items[-1].position) if page.items else (None, None)
     address = reverse("sessions:timeline", args=[record.pk])
     live_query = QueryDict(mutable=True)
@@ -196,6 +210,8 @@ def window_context(record: SessionRecord, window: Window, found: Found | None, *
     return {
         "record": record,
         "page": page,
+        "opened": opened,
+        "opened_with": ", ".join(sorted({seal.key_name for seal in opened})),
         "target": window.target,
         "find": found,
         "highlight": found and found.highlight,
@@ -231,7 +247,7 @@ def next_finding(findings: list[FindingLink], target: str) -> FindingLink | None
     return findings[(places.index(target) + 1) % len(findings)] if target in places else findings[0]
 
 
-def as_file(text: str, name: str, content_type: str) -> HttpResponse:
+def file_of(text: str, name: str, content_type: str) -> HttpResponse:
     response = HttpResponse(text.encode(errors="surrogatepass"), content_type=f"{content_type}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

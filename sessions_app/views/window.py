@@ -89,8 +89,9 @@ def is_whole(page: ItemPage) -> bool:
 
 
 def fingerprint(items: Iterable[StoredItem]) -> str:
-    """Changes when an item of the window comes, goes, moves, or is rewritten to another length."""
+    """Changes when an item of the window comes, goes, moves, is rewritten to another length, or is open no longer."""
     digest = hashlib.blake2b(digest_size=9)
     for stored in items:
-        digest.update(f"{stored.id}:{stored.position}:{stored.byte_count}\n".encode())
+        is_open = stored.seal is not None and stored.seal.is_open
+        digest.update(f"{stored.id}:{stored.position}:{stored.byte_count}:{is_open}\n".encode())
     return digest.hexdigest()

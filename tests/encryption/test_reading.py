@@ -1,0 +1,360 @@
+"""Reading sealed sessions: times and sizes for everybody, words under a grant, and the honest state of each item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from cryptography.fernet import Fernet
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+import sessions_app
+from memadmin.accounts.grants import verbs
+from memadmin.accounts.models import ContentGrant
+from memadmin.audit.models import AuditEvent
+from sessions_app import access, reading
+from sessions_app.models import SessionFinding, SessionRecord, SessionStore
+from sessions_app.services.encryption import declare_encryption
+from sessions_app.services.inspection import inspect_session
+from sessions_app.stores.base import Backend
+from tests.agents import add_items, attach_main_store, run_sql
+from tests.people import person
+from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, secrets
+from tests.sealed import keys as keys
+
+pytestmark = pytest.mark.usefixtures("keys")
+
+SECRET = "The cardiologist has time on Monday"
+
+
+@pytest.fixture
+def store(agent_tables: None) -> SessionStore:
+    return declare_encryption(attach_main_store(), key="old")
+
+
+@pytest.fixture
+def support(store: SessionStore) -> User:
+    return person("support")
+
+
+@pytest.fixture
+def reader(support: User) -> Client:
+    client = Client()
+    client.force_login(support)
+    return client
+
+
+@pytest.fixture
+def grant(support: User) -> Callable[[SessionRecord], ContentGrant]:
+    def give(record: SessionRecord) -> ContentGrant:
+        asked = verbs.request_grant(by=support, record_ids=[record.pk], reason="support_case", ticket="T-1")
+        return verbs.approve_grant(asked, by=person("compliance"))
+
+    return give
+
+
+Grant = Callable[[SessionRecord], ContentGrant]
+
+
+def record_of(session_id: str = "s") -> SessionRecord:
+    return SessionRecord.objects.get(session_id=session_id)
+
+
+def page(client: Client, session_id: str = "s", query: str = "") -> str:
+    answer = client.get(record_of(session_id).get_absolute_url() + query)
+    assert answer.status_code == 200
+    return " ".join(answer.text.split())
+
+
+def events(event_type: str) -> list[dict[str, int]]:
+    return list(AuditEvent.objects.filter(type=event_type).order_by("number").values_list("counters", flat=True))
+
+
+def codes(session_id: str = "s") -> list[tuple[str, str]]:
+    inspect_session(record_of(session_id))
+    return list(SessionFinding.objects.filter(session_id=session_id).order_by("pk").values_list("kind", "item_id"))
+
+
+def rewrite(item: int, **members: Any) -> None:
+    """Somebody with access to the database changes an envelope, the n-th of all items."""
+    for name, value in members.items():
+        run_sql(
+            "UPDATE agent_messages"
+            f" SET message_data = jsonb_set(message_data::jsonb, '{{{name}}}', '{json.dumps(value)}')"
+            f" WHERE id = (SELECT id FROM agent_messages ORDER BY id OFFSET {item - 1} LIMIT 1)"
+        )
+
+
+class TestWithoutAGrant:
+    def test_times_and_sizes_and_the_way_to_ask(self, reader: Client) -> None:
+        add_sealed("s", SECRET, "ok", key=OLD_KEY)
+        shown = page(reader)
+        assert "2 encrypted items" in shown
+        assert "Key “old” is here · 2 seals intact" in shown
+        assert reverse("sessions:ask", args=[record_of().pk]) in shown
+        assert SECRET not in shown
+        assert not events("session.decrypted")
+        ask = reader.get(reverse("sessions:ask", args=[record_of().pk]))
+        assert ask.status_code in (200, 302)
+
+    @pytest.mark.parametrize("name", ["timeline", "live", "export-jsonl", "export-markdown"])
+    def test_no_way_out(self, name: str, reader: Client) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        answer = reader.get(reverse(f"sessions:{name}", args=[record_of().pk]))
+        assert answer.status_code == 200
+        assert SECRET not in str(answer.getvalue().decode())
+
+    def test_not_by_item_list_overview_or_search(self, reader: Client) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        SessionRecord.objects.update(is_encrypted=True)
+        item_id = json.loads(
+            json.dumps([i.id for i in reading.reader_for(record_of().store).first_page("s", 5).items])
+        )[0]
+        for address in (
+            reverse("sessions:item", args=[record_of().pk, item_id]),
+            reverse("sessions:item", args=[record_of().pk, item_id]) + "?download",
+            reverse("sessions:list"),
+            reverse("sessions:overview"),
+        ):
+            assert SECRET not in reader.get(address).text
+        for address in (reverse("sessions:search"), reverse("sessions:find", args=[record_of().pk])):
+            found = reader.post(address, {"q": "cardiologist"}, follow=True).text
+            assert SECRET not in found
+            assert "<mark>" not in found
+
+    @pytest.mark.parametrize("way", ["export-jsonl", "item"])
+    def test_asking_for_it_decrypted_asks_for_a_grant(self, way: str, reader: Client) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        arguments = [record_of().pk, reading.reader_for(record_of().store).first_page("s", 5).items[0].id]
+        address = reverse(f"sessions:{way}", args=arguments if way == "item" else arguments[:1])
+        answer = reader.get(f"{address}?download&decrypted")
+        assert answer.status_code == 403
+        assert "Encrypted session" in answer.text
+        assert SECRET not in answer.text
+
+    def test_somebody_elses_grant_opens_nothing(self, store: SessionStore, reader: Client) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        reviewer = person("reviewer")
+        asked = verbs.request_grant(by=reviewer, record_ids=[record_of().pk], reason="legal", ticket="T")
+        verbs.approve_grant(asked, by=person("compliance"))
+        assert SECRET not in page(reader)
+
+    def test_a_reader_that_opened_without_asking_would_show_it(
+        self, reader: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the tests above are worth: with every grant taken for given, the words are on the page."""
+        add_sealed("s", SECRET, key=OLD_KEY)
+        monkeypatch.setattr(access, "may_open", lambda user, record: True)
+        assert SECRET in page(reader)
+
+
+class TestUnderAGrant:
+    def test_words_are_read_masked_and_recorded(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, "My card is 4111 1111 1111 1111", key=OLD_KEY)
+        grant(record_of())
+        shown = page(reader)
+        assert SECRET in shown
+        assert "4111 1111" not in shown, "what is sealed is masked like anything else"
+        assert "1 masked" in shown
+        assert "2 items here were sealed with the key “old” and are opened for you." in shown
+        assert events("session.decrypted") == [{"items": 2}]
+        assert AuditEvent.objects.get(type="session.decrypted").object_ref == record_of().pk
+
+    def test_it_ends_with_the_grant_also_on_an_open_page(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        given = grant(record_of())
+        opened = reader.get(record_of().get_absolute_url())
+        live = opened.context["live_url"]
+        assert reader.get(live).status_code == 204
+        verbs.end_grant(given, by=given.requested_by)
+        refreshed = reader.get(live)
+        assert refreshed.status_code == 200
+        assert "1 encrypted item" in refreshed.text
+        assert SECRET not in refreshed.text
+        assert SECRET not in page(reader)
+
+    def test_a_call_and_its_output_are_paired(self, reader: Client, grant: Grant) -> None:
+        add_sealed(
+            "s",
+            "How is the weather?",
+            {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "18 degrees"},
+            key=OLD_KEY,
+        )
+        grant(record_of())
+        shown = page(reader)
+        assert "get_weather" in shown
+        assert "18 degrees" in shown
+        assert "no output" not in shown
+
+    def test_downloads_are_as_stored_unless_asked_for_decrypted(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        grant(record_of())
+        address = reverse("sessions:export-jsonl", args=[record_of().pk])
+        assert "?decrypted" in page(reader)
+        stored = reader.get(address).getvalue().decode()
+        assert json.loads(stored)["__enc__"] == 1
+        opened = reader.get(f"{address}?decrypted").getvalue().decode()
+        assert json.loads(opened) == {"content": SECRET, "role": "user"}
+        assert SECRET in reader.get(reverse("sessions:export-markdown", args=[record_of().pk])).getvalue().decode()
+        reasons = AuditEvent.objects.filter(type="session.downloaded").order_by("number")
+        assert list(reasons.values_list("reason_code", flat=True)) == ["jsonl", "jsonl_opened", "markdown_opened"]
+
+    def test_one_item_is_shown_decrypted_and_as_it_is_stored(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        grant(record_of())
+        item = reading.reader_for(record_of().store).first_page("s", 5).items[0]
+        address = reverse("sessions:item", args=[record_of().pk, item.id])
+        shown = reader.get(address)
+        assert SECRET in shown.text
+        assert "hkdf-v1" in shown.text
+        assert reader.get(f"{address}?download").content.decode() == item.raw
+        assert json.loads(reader.get(f"{address}?download&decrypted").content) == {"content": SECRET, "role": "user"}
+
+    def test_a_masked_value_in_it_is_revealed_for_a_reason(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", "My card is 4111 1111 1111 1111", key=OLD_KEY)
+        item = reading.reader_for(record_of().store).first_page("s", 5).items[0]
+        address = reverse("sessions:reveal", args=[record_of().pk, item.id])
+        assert "4111" not in reader.post(address, {"reason": "payment"}).text
+        grant(record_of())
+        assert "4111 1111 1111 1111" in reader.post(address, {"reason": "payment"}).text
+        assert events("session.revealed") == [{"items": 1, "values": 0}, {"items": 1, "values": 1}]
+
+    def test_its_own_search_finds_and_says_what_it_could_not_read(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        add_sealed("s", "cardiologist again", key=STRANGE_KEY)
+        grant(record_of())
+        find = reverse("sessions:find", args=[record_of().pk])
+        found = reader.post(find, {"q": "cardiologist"}, follow=True)
+        assert "The <mark>cardiologist</mark> has time on Monday" in " ".join(found.text.split())
+        nothing = reader.post(find, {"q": "dentist"}, follow=True)
+        assert "One sealed item could not be opened, and nothing was searched there." in nothing.text
+
+    def test_only_the_items_of_the_page_are_decrypted(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", *[f"item {number}" for number in range(250)], key=OLD_KEY)
+        grant(record_of())
+        with patch.object(Fernet, "decrypt", autospec=True, side_effect=Fernet.decrypt) as decrypt:
+            page(reader)
+        assert decrypt.call_count == 100
+
+    def test_a_locked_session_needs_one_grant_for_both(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        SessionRecord.objects.update(is_sensitive=True)
+        assert reader.get(record_of().get_absolute_url()).status_code == 403
+        grant(record_of())
+        assert SECRET in page(reader)
+
+
+class TestStates:
+    def test_no_key_is_named(self, store: SessionStore, reader: Client, grant: Grant) -> None:
+        declare_encryption(store, key="")
+        add_sealed("s", SECRET, key=OLD_KEY)
+        grant(record_of())
+        shown = page(reader)
+        assert "no key here" in shown
+        assert "No key is named for this store" in shown
+        assert "Ask for access" not in shown
+        assert [code for code, _ in codes()] == ["no_key"]
+
+    def test_the_key_is_gone(self, keys: Any, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        grant(record_of())
+        keys.SESSION_KEYS = secrets(new=NEW_KEY)
+        assert "The key “old” is not in the keyring of this console." in page(reader)
+
+    def test_wrong_key(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=STRANGE_KEY)
+        grant(record_of())
+        shown = page(reader)
+        assert "wrong key" in shown
+        assert "An agent that holds “old” sees an empty history here." in shown
+        assert [code for code, _ in codes()] == ["wrong_key"]
+        assert not events("session.decrypted")
+
+    def test_another_key_of_the_ring_is_read_and_named(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=NEW_KEY)
+        grant(record_of())
+        shown = page(reader)
+        assert SECRET in shown
+        assert "other key" in shown
+        assert [code for code, _ in codes()] == ["other_key"]
+
+    def test_tampered_beside_items_that_open(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", "one", "two", "three", key=OLD_KEY)
+        items = reading.reader_for(record_of().store).first_page("s", 5).items
+        payload = json.loads(items[1].raw)["payload"]
+        rewrite(2, payload=payload[:60] + ("A" if payload[60] != "A" else "B") + payload[61:])
+        grant(record_of())
+        shown = page(reader)
+        assert "tampered" in shown
+        assert "two" not in shown.replace("two runs", "")
+        assert codes() == [("tampered", items[1].id)]
+
+    def test_tampering_shows_on_the_items_own_page_too(self, reader: Client, grant: Grant) -> None:
+        """There it stands alone, and nothing beside it proves the key: the ends of the session do."""
+        add_sealed("s", "one", "two", key=OLD_KEY)
+        item = reading.reader_for(record_of().store).first_page("s", 5).items[1]
+        payload = json.loads(item.raw)["payload"]
+        rewrite(2, payload=payload[:60] + ("A" if payload[60] != "A" else "B") + payload[61:])
+        assert "tampered" in reader.get(reverse("sessions:item", args=[record_of().pk, item.id])).text
+
+    def test_expired_for_agents_but_still_there(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", "long ago", key=OLD_KEY, age=timedelta(days=3))
+        add_sealed("s", SECRET, key=OLD_KEY)
+        assert "Agents no longer read it; the row is still stored." in page(reader)
+        grant(record_of())
+        shown = page(reader)
+        assert "long ago" in shown
+        assert shown.count("hourglass-off") == 1
+        assert [code for code, _ in codes()] == ["expired_for_agents"]
+
+    def test_the_stores_ttl_decides(self, store: SessionStore, reader: Client) -> None:
+        declare_encryption(store, ttl=timedelta(days=30))
+        add_sealed("s", "long ago", key=OLD_KEY, age=timedelta(days=3))
+        assert "expired" not in page(reader)
+
+    def test_plaintext_among_encrypted(self, reader: Client, grant: Grant) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        add_items("s", "in the clear")
+        grant(record_of())
+        shown = page(reader)
+        assert "in the clear" in shown
+        assert "plain text" in shown
+        assert [code for code, _ in codes()] == ["plaintext_among_encrypted"]
+
+    def test_unlike_neighbours_are_events_of_their_own(self, reader: Client) -> None:
+        add_sealed("s", "a", "b", key=OLD_KEY, age=timedelta(days=1))
+        add_sealed("s", "c", key=OLD_KEY)
+        add_sealed("s", "d", "e", "f", key=NEW_KEY)
+        shown = page(reader)
+        for title in ("2 encrypted items", "1 encrypted item,", "3 encrypted items"):
+            assert title in shown
+
+    def test_the_time_of_a_token_is_unproven_without_a_key(self, keys: Any, reader: Client) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        assert "unproven" not in page(reader)
+        keys.SESSION_KEYS = ()
+        assert "unproven" in page(reader)
+
+
+def test_a_store_without_encryption_asks_for_no_grants(
+    store: SessionStore, reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare_encryption(store, key="")
+    add_items("s", "Hi")
+    monkeypatch.setattr(access, "granted_records", lambda user: pytest.fail("nobody has to ask"))
+    page(reader)
+
+
+def test_nothing_here_ever_pops() -> None:
+    """On most stores `pop_item` through a wrong key destroys what it cannot read."""
+    assert not hasattr(Backend, "pop_item")
+    for module in Path(sessions_app.__file__).parent.rglob("*.py"):
+        assert ".pop_item(" not in module.read_text(), module
