@@ -86,6 +86,8 @@ ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS", 365
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")
 AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")
 AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
+# Kinds of stores that are not built in, as dotted paths; docs/stores.md tells how to write one.
+STORE_KINDS = environment.words("MEMADMIN_STORE_KINDS")
 
 # What agents seal their sessions with, by the names that stores call the keys: for each NAME in MEMADMIN_KEYRING the
 # key in MEMADMIN_SESSION_KEY_NAME, exactly as the agents' EncryptedSession is given it.

@@ -96,6 +96,12 @@ ENCRYPTION_DECLARED = declare(
     "Somebody said with which key, by its name, agents seal a store's sessions.",
     object=STORE,
 )
+STORE_DISCOVERED = declare(
+    "store.discovered",
+    "Sessions of a store without triggers were found and registered.",
+    object=STORE,
+    counters=("sessions",),
+)
 SEARCH_INDEX_BUILT = declare("search_index.built", "A store's full-text index was built.", object=STORE)
 SEARCH_INDEX_DROPPED = declare("search_index.dropped", "A store's full-text index was dropped.", object=STORE)
 TRANSCRIPTS_IMPORTED = declare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,20 +11,32 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where an item stands in the order in which the agent reads its session. Comparable within one session only."""
+    """Where an item stands in the order in which the agent reads its session. Comparable within one session only.
 
-    key: tuple[str, int]
+    Each kind of store has its own keys: an instant and a row's id, an id alone, a place in a list. The last part of a
+    key is a whole number.
+    """
+
+    key: tuple[str | int, ...]
 
     def __str__(self) -> str:
-        return f"{self.key[0]}~{self.key[1]}"
+        return json.dumps(self.key, separators=(",", ":"))
 
     @classmethod
     def parse(cls, text: str) -> Position:
         """The inverse of `str()`; raises ValueError. Only ever fed from a signed cursor or our own rows."""
-        instant, _, number = text.rpartition("~")
-        if not instant:
+        key = json.loads(text)
+        # A bool would be an int to isinstance.
+        if not isinstance(key, list) or not key or any(type(part) not in (str, int) for part in key):
             raise ValueError("not a position")
-        return cls((instant, int(number)))
+        if not isinstance(key[-1], int):
+            raise ValueError("not a position")
+        return cls(tuple(key))
+
+    def next(self) -> Position:
+        """The place right behind this one, whether anything stands there or not."""
+        *before, number = self.key
+        return Position((*before, int(number) + 1))
 
 
 class SealState(StrEnum):
@@ -70,7 +83,7 @@ class StoredItem:
     """One entry as the store keeps it; `raw` is not decoded, and may be nonsense."""
 
     id: str
-    """The store's own id of the row, unique within the session."""
+    """The store's own id of the item, unique within the session; a kind that has none counts them from 0."""
     position: Position
     raw: str
     """The stored text; of a very long item only its beginning."""

@@ -109,10 +109,6 @@ class SubjectAlias(models.Model):
         return f"alias {self.pk}"
 
 
-class StoreKind(models.TextChoices):
-    SQLALCHEMY = "sqlalchemy", "SQLAlchemy tables"
-
-
 class SessionStore(models.Model):
     """A connected place where agents keep sessions."""
 
@@ -121,9 +117,12 @@ class SessionStore(models.Model):
         DROP = "drop", "drop: the run completes, the write is discarded and counted"
 
     name = models.SlugField(max_length=64, unique=True)
-    kind = models.CharField(max_length=32, choices=StoreKind, default=StoreKind.SQLALCHEMY)
+    kind = models.CharField(max_length=32, default="sqlalchemy", help_text="what stores.kinds knows by this name")
     sessions_table = models.CharField(max_length=127, default="agent_sessions", help_text="table, or schema.table")
     messages_table = models.CharField(max_length=127, default="agent_messages", help_text="table, or schema.table")
+    # What `attach_store` was told of the place, in the words of the kind's form. Never a secret: the name of the
+    # environment variable that holds it.
+    options = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     writer_timezone = models.CharField(
         max_length=64, default="UTC", help_text="The zone in which the agents' CURRENT_TIMESTAMP is written."
     )
@@ -150,6 +149,11 @@ class SessionStore(models.Model):
     # Counts the changes of this store's session-id patterns; a session notes which of them it was tried with.
     patterns_version = models.PositiveIntegerField(default=0, editable=False)
     attached_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # When all sessions of a store that has no triggers were last looked for, and how many turned up in what way.
+    discovered_at = models.DateTimeField(null=True, blank=True, editable=False)
+    discovery = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), blank=True, editable=False
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -165,6 +169,7 @@ class SessionStore(models.Model):
                 "kind",
                 "sessions_table",
                 "messages_table",
+                "options",
                 "writer_timezone",
                 "is_sensitive",
                 "fence_mode",
@@ -226,6 +231,9 @@ class SessionRecord(models.Model):
     activity_count = models.BigIntegerField(db_default=0, editable=False)
     inspected_count = models.BigIntegerField(db_default=-1, editable=False)
     patterns_tried = models.PositiveIntegerField(db_default=0, editable=False)
+    # Of a store without triggers: what discovery last saw of the session, and since when it has not seen it at all.
+    change_mark = models.CharField(max_length=64, db_default="", editable=False)
+    missing_since = models.DateTimeField(null=True, editable=False)
     erased_at = models.DateTimeField(null=True, editable=False)
 
     objects = querysets.SessionRecordQuerySet.as_manager()

@@ -13,7 +13,7 @@ from datetime import datetime
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import Backend
+from sessions_app.stores.base import Readable
 from sessions_app.stores.sealed import sealed_backend_for
 
 
@@ -28,9 +28,9 @@ def reader_for(store: SessionStore, *, opens: bool = False) -> Reader:
 
 @dataclass(frozen=True)
 class Reader:
-    """The reading half of a `Backend`. What it masks for one page has to be done within `masking.PAGE_SECONDS`."""
+    """A `Readable`, masked. What it masks for one page has to be done within `masking.PAGE_SECONDS`."""
 
-    backend: Backend
+    backend: Readable
     masker: Masker = field(default_factory=Masker)
     opens: bool = False
 

@@ -35,8 +35,8 @@ from sessions_app.admin.listing import ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from sessions_app.services import raw_edits
 from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
+from sessions_app.stores.paged import whole_number
 from sessions_app.stores.postgres import LIMIT_WAITING, in_plain_words
-from sessions_app.stores.sqlalchemy import row_id
 
 CHANGED_MEANWHILE = (
     "Somebody, or the agent, changed this since you opened it. Nothing was saved; this is what it is now."
@@ -196,7 +196,7 @@ class AgentMessageAdmin(AgentRows):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> AgentMessage | None:
         """On the way to a change the row is locked, its session first."""
         try:
-            message_id = row_id(object_id)
+            message_id = whole_number(object_id)
         except UnknownItem:
             return None
         may_lock = request.method == "POST" and self.has_view_permission(request)

@@ -1,11 +1,13 @@
 """Registry and fence on the agents' own tables: what is put there, checked there and taken away again.
 
 `declare_store` names the tables, `attach` puts triggers on them and registers their sessions, `remove` undoes it,
-`health` and `check` say what is wrong. The `plan_...` functions give the statements without running them.
+`health` and `check` say what is wrong. Of a store that can have no triggers `discover` looks for the
+sessions. The `plan_...` functions give the statements without running them.
 """
 
 from sessions_app.registry.checking import check, health
 from sessions_app.registry.declaring import (
+    MAIN_KIND,
     MAIN_STORE,
     AttachRefused,
     StoreStillNeeded,
@@ -16,14 +18,18 @@ from sessions_app.registry.declaring import (
     known_store,
     known_stores,
 )
+from sessions_app.registry.discovering import Discovery, discover, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
+from sessions_app.stores.kinds import kind_of, limits_of
 
 __all__ = [
     "ERASED",
+    "MAIN_KIND",
     "MAIN_STORE",
     "WRITE_DROPPED",
     "AttachRefused",
+    "Discovery",
     "Step",
     "StoreStillNeeded",
     "UnknownStore",
@@ -32,9 +38,13 @@ __all__ = [
     "check_unneeded",
     "declare_store",
     "delete_store",
+    "discover",
+    "has_fence",
     "health",
+    "kind_of",
     "known_store",
     "known_stores",
+    "limits_of",
     "plan_attachment",
     "plan_declaration",
     "plan_removal",

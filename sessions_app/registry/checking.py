@@ -6,15 +6,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+from django.template.defaultfilters import pluralize
 from psycopg import sql
 
 from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import MAIN_STORE
+from sessions_app.registry.discovering import has_fence
 from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_rights, unusable
 from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
 from sessions_app.stores.postgres import fetch, in_plain_words
 
@@ -75,6 +78,10 @@ WHERE oid = %(table)s OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::
 
 def health(store: SessionStore) -> Health:
     """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises."""
+    return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store)
+
+
+def _health_of_fenced(store: SessionStore) -> Health:
     began = time.perf_counter()
     try:
         tables = look_at(store)
@@ -98,6 +105,8 @@ def health(store: SessionStore) -> Health:
 
 def check(store: SessionStore) -> Health:
     """Like `health`, and compares the registry with all sessions of the store. Never raises."""
+    if not has_fence(store):
+        return _health_of_discovered(store, thorough=True)
     found = health(store)
     if found.state == "down" or store.attached_at is None:
         return found
@@ -111,6 +120,26 @@ def check(store: SessionStore) -> Health:
     count = f"More than {COUNTED_EXACTLY:,}" if missing > COUNTED_EXACTLY else f"{missing:,}"
     sentence = f"{count} of its sessions are not in the registry, and so in no list. {_attach(store)}"
     return replace(found, problems=(*found.problems, Problem("unregistered", sentence)))
+
+
+def _health_of_discovered(store: SessionStore, *, thorough: bool = False) -> Health:
+    """What the store says of itself, and what discovery came upon."""
+    try:
+        found = backend_for(store).health(thorough=thorough)
+    except StoreUnavailable as away:  # of a kind that nobody brings
+        return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+    problems = list(found.problems)
+    if store.attached_at is None:
+        problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
+    if returned := store.discovery.get("returned", 0):
+        problems.append(
+            Problem(
+                "returned",
+                f"{returned:,} erased session{pluralize(returned, ' has,s have')} come back: an agent that was still"
+                " running wrote to it again. Erase it again once the agent has ended.",
+            )
+        )
+    return replace(found, problems=tuple(problems))
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:

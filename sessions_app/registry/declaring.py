@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -14,10 +15,13 @@ from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.kinds import kind_of, kinds
 from sessions_app.stores.postgres import in_plain_words
 
 MAIN_STORE = "main"
 """The store whose tables and zone the environment names."""
+
+MAIN_KIND = "sqlalchemy"
 
 
 class AttachRefused(Exception):
@@ -65,6 +69,8 @@ def known_store(name: str) -> SessionStore:
 def declare_store(
     name: str,
     *,
+    kind: str = "",
+    options: Mapping[str, str] | None = None,
     sessions_table: str = "",
     messages_table: str = "",
     timezone: str = "",
@@ -73,10 +79,11 @@ def declare_store(
 ) -> SessionStore:
     """The saved row of a store; what is not given stays as it is. The main store's comes from the settings.
 
-    Raises AttachRefused when a value makes no sense, or would move an attached store to other tables.
+    `options` are what the form of the kind asks for. Raises AttachRefused when a value makes no sense, or would move an
+    attached store to another place.
     """
     if name == MAIN_STORE:
-        if sessions_table or messages_table or timezone:
+        if sessions_table or messages_table or timezone or options or kind not in ("", MAIN_KIND):
             raise AttachRefused(
                 "The tables and the zone of main come from the environment: AGENT_SESSIONS_TABLE, AGENT_MESSAGES_TABLE"
                 " and AGENT_TIMEZONE."
@@ -85,28 +92,57 @@ def declare_store(
         timezone = settings.AGENT_TIMEZONE
     store = SessionStore.objects.filter(name=name).first()
     if store is None:
-        if not (sessions_table and messages_table):
+        if kind in ("", MAIN_KIND) and not ((sessions_table and messages_table) or options):
             raise AttachRefused(
                 f"There is no store {name} yet: name its tables with --sessions-table and --messages-table."
             )
-        store = SessionStore(name=name)
-    before = (store.sessions_table, store.messages_table)
+        store = SessionStore(name=name, kind=kind or MAIN_KIND)
+    elif kind and kind != store.kind:
+        raise AttachRefused(f"{name} is a store of the kind {store.kind}; give another name to one of kind {kind}.")
+    before = (store.sessions_table, store.messages_table, store.options)
+    store.options = _checked_options(store, options or {})
     store.sessions_table = sessions_table or store.sessions_table
     store.messages_table = messages_table or store.messages_table
     store.writer_timezone = timezone or store.writer_timezone
     store.fence_mode = mode or store.fence_mode
     store.agent_roles = list(agent_roles) or store.agent_roles
-    if store.attached_at and before != (store.sessions_table, store.messages_table):
+    if store.attached_at and before != (store.sessions_table, store.messages_table, store.options):
+        place = " and ".join(map(str, before[2].values() or before[:2]))
         raise AttachRefused(
-            f"The store {name} is attached to {' and '.join(before)}. Run attach_store {name} --remove before it moves"
-            " to other tables."
+            f"The store {name} is attached to {place}. Run attach_store {name} --remove before it moves to another"
+            " place."
         )
     _refuse_nonsense(store)
+    _refuse_place_of_another(store)
     with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
         event.is_void = not _is_changed(store)
         store.save()
         event.target = store
     return store
+
+
+def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str, Any]:
+    """What the kind's form makes of them. Raises AttachRefused with what the form says."""
+    if store.kind not in kinds():
+        raise AttachRefused(f"There is no kind of store {store.kind!r}; there are {', '.join(sorted(kinds()))}.")
+    kind = kind_of(store)
+    if unknown := sorted(set(given) - set(kind.setting_names)):
+        wanted = f"it takes {', '.join(kind.setting_names)}" if kind.setting_names else "it takes none"
+        raise AttachRefused(f"A store of the kind {kind.name} has no setting {unknown[0]}; {wanted}.")
+    form = kind.form({**store.options, **given})
+    if not form.is_valid():
+        sentences = [f"{name}: {' '.join(map(str, problems))}" for name, problems in form.errors.items()]
+        raise AttachRefused(" ".join(sentences).replace("__all__: ", ""))
+    return dict(form.cleaned_data)
+
+
+def _refuse_place_of_another(store: SessionStore) -> None:
+    """Two stores in one place would list each session twice, and erase it in one of them only."""
+    others = SessionStore.objects.exclude(name=store.name).filter(options=store.options) if store.options else []
+    for other in others:
+        tables = (other.sessions_table, other.messages_table)
+        if not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table):
+            raise AttachRefused(f"The store {other} is in this place already.")
 
 
 def _is_changed(store: SessionStore) -> bool:

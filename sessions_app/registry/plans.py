@@ -10,14 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import Error, connection, transaction
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import AttachRefused
+from sessions_app.registry.discovering import discover, has_fence
 from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
 from sessions_app.registry.standing import (
@@ -29,6 +32,7 @@ from sessions_app.registry.standing import (
     unregistered_sessions,
 )
 from sessions_app.registry.tables import StoreTables, Table, find_table, look_at
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import Problem
 from sessions_app.stores.postgres import BUSY, in_plain_words
 
@@ -58,6 +62,7 @@ class Step:
 def attach(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
     """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
 
+    A store without triggers is looked through for its sessions, now and from now on by a job.
     Runs outside transactions. Raises AttachRefused, or StoreUnavailable when the tables are not there.
     """
     steps = plan_attachment(store)
@@ -65,6 +70,8 @@ def attach(store: SessionStore, *, report: Callable[[str], None] = lambda purpos
     if steps:
         audit.record_alone(audited.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
     store.refresh_from_db(fields=["attached_at"])
+    if not has_fence(store):
+        discover(store)
     return steps
 
 
@@ -81,6 +88,9 @@ def remove(store: SessionStore, *, report: Callable[[str], None] = lambda purpos
 
 def plan_attachment(store: SessionStore) -> list[Step]:
     """What is missing, in order; nothing when all stands. Raises AttachRefused."""
+    if not has_fence(store):
+        _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
+        return [] if store.attached_at else [_note(store, sql.SQL("now()"), "Notes that the store is attached")]
     tables = look_at(store)
     with in_plain_words(store):
         _refuse(unusable(tables))
@@ -97,14 +107,19 @@ def plan_attachment(store: SessionStore) -> list[Step]:
 def plan_declaration(store: SessionStore) -> Step:
     """The row of a store as a statement, for a script that somebody else runs; we save it."""
     fields = [field for field in SessionStore._meta.concrete_fields if field.name not in ("attached_at", "created_at")]
-    declared = ("sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
+    declared = ("kind", "options", "sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
     insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
         sql.Identifier(SessionStore._meta.db_table),
         sql.SQL(", ").join(sql.Identifier(field.attname) for field in fields),
-        sql.SQL(", ").join(sql.Literal(getattr(store, field.attname)) for field in fields),
+        sql.SQL(", ").join(sql.Literal(_value(store, field.attname)) for field in fields),
         sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in declared),
     )
     return Step("Names the tables of the store", (insert,))
+
+
+def _value(store: SessionStore, name: str) -> Any:
+    value = getattr(store, name)
+    return Jsonb(value) if isinstance(value, dict) else value
 
 
 def plan_removal(store: SessionStore) -> list[Step]:

@@ -13,7 +13,7 @@ from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Backend, StoreTooSlow
+from sessions_app.stores.base import Readable, StoreTooSlow
 from sessions_app.stores.searching import Look, Order
 
 FIRST_SLICE_ITEMS = 50
@@ -38,7 +38,7 @@ class SliceReader:
     is_masked: bool
     """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
-    backend_of: Callable[[SessionStore], Backend] = backend_for
+    backend_of: Callable[[SessionStore], Readable] = backend_for
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
     items_passed_over: int = 0

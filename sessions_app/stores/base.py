@@ -1,7 +1,7 @@
 """What every kind of store can be asked, and what it answers.
 
 All methods are synchronous, open no transaction of their own unless they say so, and raise `StoreUnavailable` when the
-store does not answer in time.
+store does not answer in time. `docs/stores.md` tells how to add a kind; `stores.paged` has what most of them share.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from memadmin.counting import COUNT_CAP
@@ -54,6 +55,78 @@ class UnknownItem(Exception):
     """No item with this id in this session."""
 
 
+class ItemChanged(Exception):
+    """The item is not any more what it was when it was read; nothing was changed. The caller reads it again."""
+
+
+class NotPossible(Exception):
+    """A kind of store cannot do this, as its capabilities say; asking all the same is a mistake of the caller's."""
+
+
+class Capability(StrEnum):
+    """What a store can do. The sentence is for an operator, where it cannot."""
+
+    lack: str
+
+    def __new__(cls, value: str, lack: str = "") -> Capability:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.lack = lack
+        return member
+
+    ENUMERATE = "enumerate", "It cannot list its sessions: only those are known that agents or operators register."
+    ITEM_TIMES = "item times", "It keeps no time for an item, so nothing in it expires by age except whole sessions."
+    ITEM_IDS = "item ids", "Its items have no ids: when one goes, those after it move up."
+    ERASE_SESSIONS = "erase sessions", "Nothing can be erased in it."
+    ERASE_ITEMS = "erase items", "Single items cannot be taken out of a session."
+    REPLACE_ITEMS = "replace items", "The text of an item cannot be replaced."
+    FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
+    WORD_INDEX = "word index", "It has no search index: a search reads its sessions from the newest on."
+    # Nobody misses these where a store has none.
+    BRANCHES = "branches"
+    USAGE = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    """A session as a store lists it. Times are aware UTC, or None where the store keeps none."""
+
+    session_id: str
+    created_at: datetime | None = None
+    last_activity_at: datetime | None = None
+    mark: str = ""
+    """Changes whenever the session is written to: who saw it with this mark need not look again. At most 64 letters;
+    empty where nothing tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    sessions: Sequence[FoundSession]
+    next_cursor: str = ""
+    """Where to go on, in the kind's own words; empty at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One of several courses that a session took from some point on."""
+
+    id: str
+    item_count: int
+    turn_count: int
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUsage:
+    """What the model calls of one user turn took, as the agents' process reported it."""
+
+    turn: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """What a list shows of one session. `item_count` is capped at COUNT_CAP + 1; None: the session is not there."""
@@ -93,8 +166,8 @@ class Health:
         return "degraded" if self.problems else "ok"
 
 
-class Backend(Protocol):
-    """One connected store, ready to be asked."""
+class Readable(Protocol):
+    """What is said in the sessions of a store; also of one that is read through something, as sealed ones are."""
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         """One entry for each id asked. One query however many ids, and its cost does not grow with long sessions."""
@@ -125,12 +198,6 @@ class Backend(Protocol):
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         """Number of items, at most cap + 1."""
 
-    def erase_session(self, session_id: str) -> int:
-        """Erases the session for good and marks its registry row, in the transaction of the caller.
-
-        Locks in the order in which the SDK locks. Returns the number of items that went.
-        """
-
     @property
     def search(self) -> ItemSearch:
         """Looks for words in its items; `SearchByReading(self)` where it has nothing better."""
@@ -138,3 +205,65 @@ class Backend(Protocol):
     @property
     def word_index(self) -> WordIndex | None:
         """The index of words that it may have; None for a kind that cannot have one."""
+
+
+class Backend(Readable, Protocol):
+    """One connected store, ready to be asked."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this store can do. A method whose capability is missing raises NotPossible."""
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        """How the store is, at a cost that does not grow with it; `thorough` may read all of it. Never raises."""
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        """About `limit` sessions beyond a cursor, in an order of the store's own.
+
+        Every session that stands from the first page to the last is in one of them; one may be in two. Items without a
+        row of their session count as a session, too. Needs ENUMERATE.
+        """
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+    #
+    # All of these take part in the way in which the SDK locks, wait for an agent for a few seconds, and raise
+    # SessionBusy when that was not enough. They are safe to repeat, and their text is then not in files, logs or orphan
+    # rows of the store either. Registry and store are two systems for most kinds: then the registry follows the
+    # transaction of the caller, and the store has changed when the method returns.
+
+    def erase_session(self, session_id: str) -> int:
+        """Erases the session for good and marks its registry row, in the transaction of the caller.
+
+        Returns the number of items that went. Needs ERASE_SESSIONS.
+        """
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        """Puts a text in the place of the stored one; place, id and time of the item stay.
+
+        Raises UnknownItem, and ItemChanged when what is stored is not `expected`. Needs REPLACE_ITEMS.
+        """
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        """Takes items out of a session, all or none; returns how many. Those that are gone already count as done.
+
+        The items are whole, as read. Raises ItemChanged when one of them is not any more what it was. What would stay
+        without its other half, as an output without its call, is the caller's to think of. Needs ERASE_ITEMS.
+        """
+
+
+class Branching(Backend, Protocol):
+    """A store that keeps several courses of one session, of which the agent goes on with one. Has BRANCHES."""
+
+    def branches(self, session_id: str) -> Sequence[Branch]:
+        """In the order in which they began."""
+
+    def on_branch(self, branch_id: str) -> Backend:
+        """The same store with nothing in each session but what this branch has. The other methods answer for all."""
+
+    def branches_of(self, session_id: str, item_id: str) -> Sequence[str]:
+        """The ids of the branches that an item is in; several, where they share it."""
+
+    def usage(self, session_id: str, branch_id: str) -> Sequence[TurnUsage]:
+        """By turn, as far as the agents noted it. Needs USAGE."""

@@ -27,7 +27,7 @@ def sealed_backend_for(store: SessionStore, *, opens: bool) -> SealedBackend:
 
 
 class SealedBackend:
-    """Implements `Backend` on another one: items come with their seals, and opened on demand.
+    """Implements `Readable` on a backend: items come with their seals, and opened on demand.
 
     Only the items that were asked for are opened. Previews never are.
     """

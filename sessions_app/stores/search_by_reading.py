@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from sessions_app.items import Position, StoredItem
-from sessions_app.stores.base import Backend, StoreTooSlow, UnknownItem
+from sessions_app.stores.base import Readable, StoreTooSlow, UnknownItem
 from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class SearchByReading:
     The time is looked at between items: nobody can stop a store in the middle of one.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Readable) -> None:
         self.backend = backend
 
     def raise_if_away(self) -> None:

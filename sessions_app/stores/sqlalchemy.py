@@ -6,30 +6,43 @@ Items are read in the order in which the agent reads them, `(created_at, id)`, a
 
 from __future__ import annotations
 
+import json
 import zoneinfo
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from time import monotonic, sleep
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
 from django.db import OperationalError, connection, transaction
-from django.db.models.functions import Now
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores.base import ITEM_HEAD_BYTES, ITEM_TAIL_BYTES, WHOLE_ITEM_BYTES, Preview, UnknownItem
+from sessions_app.stores.base import (
+    ITEM_HEAD_BYTES,
+    ITEM_TAIL_BYTES,
+    WHOLE_ITEM_BYTES,
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionPage,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.kinds import Kind
+from sessions_app.stores.paged import PagedBackend, mark_erased, whole_number
 from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.search_by_sql import SearchBySql
 from sessions_app.stores.sql_word_index import SqlWordIndex
 
-BATCH_ITEMS = 100
-"""How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
+T = TypeVar("T")
 
 ERASE_TURN = "300ms"
 """How long an erasure stands in line for one lock, before it lets go of all it has and begins again.
@@ -45,12 +58,17 @@ ERASE_PATIENCE = timedelta(seconds=5)
 
 EMPTY = sql.SQL("")
 
-# One expression for columns with and without a time zone. An instant that Python cannot hold is left out.
-WRITTEN_AT = sql.SQL("""
-    CASE WHEN NOT created_at BETWEEN '0002-01-01' AND '9998-12-31' THEN NULL
-         WHEN pg_typeof(created_at) = 'timestamptz'::regtype THEN created_at::timestamptz
-         ELSE created_at::timestamp AT TIME ZONE %(zone)s END
-""")
+
+def instant_in(column: LiteralString) -> sql.SQL:
+    """One expression for columns with and without a time zone. An instant that Python cannot hold is left out."""
+    return sql.SQL(
+        f"""
+    CASE WHEN NOT {column} BETWEEN '0002-01-01' AND '9998-12-31' THEN NULL
+         WHEN pg_typeof({column}) = 'timestamptz'::regtype THEN {column}::timestamptz
+         ELSE {column}::timestamp AT TIME ZONE %(zone)s END
+"""
+    )
+
 
 SIDE = sql.SQL("""
 (SELECT id, created_at, message_data::text AS raw, {is_later} AS is_later
@@ -101,16 +119,30 @@ COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM {messages} WHERE session_id =
 POSITION_OF_ITEM = sql.SQL("SELECT {instant}, id FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 HAS_ZONE = sql.SQL("SELECT pg_typeof(created_at) = 'timestamptz'::regtype FROM {messages} LIMIT 1")
 
+ENUMERATE = sql.SQL("""
+SELECT session_id, {written_at}, {updated_at}, left(updated_at::text, 64)
+FROM {sessions}
+WHERE session_id > %(after)s OR %(after)s IS NULL
+ORDER BY session_id
+LIMIT %(limit)s
+""")
+
 LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
 DELETE_MESSAGES = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s")
+LOCK_ITEM = sql.SQL(
+    "SELECT message_data::text FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s FOR UPDATE"
+)
+REPLACE_ITEM = sql.SQL(
+    "UPDATE {messages} SET message_data = %(text)s WHERE session_id = %(session_id)s AND id = %(id)s"
+)
+DELETE_ITEM = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s")
 DELETE_SESSION = sql.SQL("DELETE FROM {sessions} WHERE session_id = %(session_id)s")
 
 
-class SQLAlchemyBackend:
-    """Implements `Backend`. Times without a zone are taken to be in the store's `writer_timezone`."""
+class SQLAlchemyBackend(PagedBackend):
+    """Times without a zone are taken to be in the store's `writer_timezone`."""
 
-    def __init__(self, store: SessionStore) -> None:
-        self.store = store
+    capabilities = frozenset(Capability) - {Capability.BRANCHES, Capability.USAGE}
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         rows = self._ask(
@@ -126,67 +158,97 @@ class SQLAlchemyBackend:
             for session_id, is_there, item_count, heads in rows
         }
 
-    def first_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._window(session_id, None, earlier=0, later=limit)
-
-    def last_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._window(session_id, None, earlier=limit, later=0)
-
-    def page_after(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        instant, number = position.key
-        return self.page_at(session_id, Position((instant, number + 1)), limit)
-
-    def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._window(session_id, position, earlier=limit, later=0)
-
-    def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._window(session_id, position, earlier=0, later=limit)
-
-    def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
-        rows = self._ask(POSITION_OF_ITEM, session_id=session_id, id=row_id(item_id))
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        rows = self._ask(POSITION_OF_ITEM, session_id=session_id, id=whole_number(item_id))
         if not rows:
             raise UnknownItem(item_id)
         place, number = rows[0]
-        return self._window(session_id, Position((place, number)), earlier=limit // 2, later=limit - limit // 2)
+        return Position((place, number))
 
-    def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
+    def position_from(self, session_id: str, instant: datetime) -> Position:
         zone = UTC if self._times_have_a_zone else zoneinfo.ZoneInfo(self.store.writer_timezone)
         with suppress(OverflowError):  # on the first and the last day that Python knows
             instant = instant.astimezone(zone)
         # Below all ids: whatever was written at this very instant comes after it.
-        place = Position((instant.replace(tzinfo=None).isoformat(" "), -(2**63)))
-        page = self.page_at(session_id, place, limit)
-        return page if page.items else self.last_page(session_id, limit)
+        return Position((instant.replace(tzinfo=None).isoformat(" "), -(2**63)))
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
-        rows = self._ask(ITEM, session_id=session_id, id=row_id(item_id))
+        rows = self._ask(ITEM, session_id=session_id, id=whole_number(item_id))
         if not rows:
             raise UnknownItem(item_id)
         return stored_item(*rows[0])
 
-    def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        page = self.first_page(session_id, BATCH_ITEMS)
-        while page.items:
-            for stored in page.items:
-                try:
-                    yield stored if stored.is_whole else self.item(session_id, stored.id)
-                except UnknownItem:
-                    continue  # The agent took it back between the two queries.
-            if not page.has_later:
-                return
-            page = self.page_after(session_id, page.items[-1].position, BATCH_ITEMS)
-
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
+    def health(self, *, thorough: bool = False) -> Health:
+        """Whether it answers; `registry.health` knows of tables, fence and zone."""
+        try:
+            self.count("")
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        return Health()
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        after = json.loads(cursor) if cursor else None
+        rows = self._ask(ENUMERATE, after=after, limit=limit)
+        return SessionPage(
+            [FoundSession(*row) for row in rows], next_cursor=json.dumps(rows[-1][0]) if len(rows) == limit else ""
+        )
+
     def erase_session(self, session_id: str) -> int:
         """Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE."""
+        return self._in_turn(lambda: self._erase_now(session_id))
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        number = whole_number(item_id)
+
+        def replace() -> None:
+            with connection.cursor() as cursor:
+                self._lock_item(cursor, session_id, number, expected)
+                cursor.execute(self._compose(REPLACE_ITEM), {"id": number, "session_id": session_id, "text": text})
+                cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+
+        self._in_turn(replace)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        def delete() -> int:
+            gone = 0
+            with connection.cursor() as cursor:
+                for stored in items:
+                    with suppress(UnknownItem):
+                        self._lock_item(cursor, session_id, whole_number(stored.id), stored.raw)
+                        cursor.execute(
+                            self._compose(DELETE_ITEM), {"id": whole_number(stored.id), "session_id": session_id}
+                        )
+                        gone += 1
+                cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+            return gone
+
+        return self._in_turn(delete)
+
+    def _lock_item(self, cursor: Any, session_id: str, number: int, expected: str) -> None:
+        """The session first, as the SDK does: the other order deadlocks with its pop_item."""
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
+        cursor.execute(self._compose(LOCK_SESSION), {"session_id": session_id})
+        cursor.execute(self._compose(LOCK_ITEM), {"id": number, "session_id": session_id})
+        row = cursor.fetchone()
+        if row is None:
+            raise UnknownItem(str(number))
+        if row[0] != expected:
+            raise ItemChanged(str(number))
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        """What the work returns, in a transaction of its own that gives way to agents and begins again.
+
+        Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE.
+        """
         give_up_at = monotonic() + ERASE_PATIENCE.total_seconds()
         with in_plain_words(self.store):
             while True:
                 try:
                     with transaction.atomic():
-                        return self._erase_now(session_id)
+                        return work()
                 except OperationalError as problem:
                     if not isinstance(problem.__cause__, LockNotAvailable) or monotonic() > give_up_at:
                         raise
@@ -200,11 +262,7 @@ class SQLAlchemyBackend:
             # A writer holds the session row, then the registry row; so do we. Where the session is born meanwhile, or
             # somebody stands between us in line, we still come to wait for each other: then ERASE_TURN ends it.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
-            record = SessionRecord(store=self.store, session_id=session_id)
-            SessionRecord.objects.bulk_create([record], ignore_conflicts=True)
-            SessionRecord.objects.filter(store=self.store, session_id=session_id, erased_at=None).update(
-                erased_at=Now()
-            )
+            mark_erased(self.store, session_id)
             # From here on no writer passes the fence. One that had passed it has committed, perhaps a new session row.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
             cursor.execute(self._compose(DELETE_MESSAGES), wanted)
@@ -221,11 +279,7 @@ class SQLAlchemyBackend:
     def word_index(self) -> SqlWordIndex:
         return SqlWordIndex(self.store)
 
-    def _window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
-        """Up to `earlier` items before the pivot and `later` items from it on, and whether there are more.
-
-        Without a pivot the earlier side counts from the end, the later side from the start.
-        """
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
         instant, number = pivot.key if pivot else (None, None)
         sides = []
         if later or pivot:
@@ -278,20 +332,10 @@ class SQLAlchemyBackend:
             sessions=with_parameters(self.store.sessions_table),
             messages=with_parameters(self.store.messages_table),
             instant=INSTANT,
-            written_at=WRITTEN_AT,
+            written_at=instant_in("created_at"),
+            updated_at=instant_in("updated_at"),
             **parts,
         )
-
-
-def row_id(item_id: str) -> int:
-    """Raises UnknownItem for what cannot be the id of a row."""
-    try:
-        number = int(item_id)
-    except ValueError:
-        raise UnknownItem(item_id) from None
-    if str(number) != item_id or not -(2**63) <= number < 2**63:
-        raise UnknownItem(item_id)
-    return number
 
 
 def stored_item(
@@ -305,3 +349,6 @@ def stored_item(
         written_at=written_at,
         raw_tail=raw_tail,
     )
+
+
+KIND = Kind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True)

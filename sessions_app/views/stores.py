@@ -62,6 +62,9 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
     return {
         "store": shown,
         "health": registry.health(shown),
+        "kind": registry.kind_of(shown),
+        "place": registry.kind_of(shown).settings_of(shown),
+        "limits": registry.limits_of(shown),
         "search_index": search_index_of(shown),
         "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
         "encryption_ttl": in_words(timedelta(seconds=shown.encryption_ttl_seconds)),

@@ -9,24 +9,31 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
+from django.forms import Field
 from django.template.defaultfilters import pluralize
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.kinds import kinds
 
 
 class Command(BaseCommand):
     help = (
         "Registers every session of a store, follows its activity, and fences erased sessions off, by triggers on the"
-        " agents' tables. Safe to repeat: it says so when nothing is missing, and repairs what is. The store `main` is"
-        " the one that AGENT_SESSIONS_TABLE, AGENT_MESSAGES_TABLE and AGENT_TIMEZONE name."
+        " agents' tables; a store that can have none is looked through from time to time. Safe to repeat: it says so"
+        " when nothing is missing, and repairs what is. The store `main` is the one that AGENT_SESSIONS_TABLE,"
+        " AGENT_MESSAGES_TABLE and AGENT_TIMEZONE name."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="the store, for example main")
         parser.add_argument("--dry-run", action="store_true", help="print every statement, as a script for psql")
         parser.add_argument("--remove", action="store_true", help="take everything off again; registry rows stay")
+        parser.add_argument("--kind", default="", choices=list(kinds()), help="of a new store; sqlalchemy if not given")
+        for setting, (field, names) in settings_of_kinds().items():
+            flag = f"--{setting.replace('_', '-')}"
+            parser.add_argument(flag, dest=f"option_{setting}", help=f"{field.help_text} ({', '.join(names)})")
         parser.add_argument("--sessions-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")
@@ -49,7 +56,13 @@ class Command(BaseCommand):
             else:
                 registry.known_stores()  # fails with a sentence when the database is away or not migrated
                 declared = {
-                    key: options[key] for key in ("sessions_table", "messages_table", "timezone", "mode", "agent_roles")
+                    key: options[key]
+                    for key in ("kind", "sessions_table", "messages_table", "timezone", "mode", "agent_roles")
+                }
+                declared["options"] = {
+                    setting: options[f"option_{setting}"]
+                    for setting in settings_of_kinds()
+                    if options.get(f"option_{setting}") is not None
                 }
                 self.attach(name, dry_run, declared)
         except (registry.AttachRefused, registry.UnknownStore, StoreUnavailable) as refusal:
@@ -105,6 +118,15 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary(store, steps, is_dry_run=is_dry_run), indent=2))
         else:
             self.stdout.write(sentence)
+
+
+def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
+    """What any kind asks for, by name, with the names of the kinds that do."""
+    found: dict[str, tuple[Field, list[str]]] = {}
+    for kind in kinds().values():
+        for name, field in kind.form.base_fields.items():
+            found.setdefault(name, (field, []))[1].append(kind.name)
+    return found
 
 
 def sessions_of(store: SessionStore) -> int:

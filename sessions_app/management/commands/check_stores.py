@@ -9,7 +9,6 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from sessions_app import registry
-from sessions_app.models import StoreKind
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
 
 
@@ -25,7 +24,7 @@ class Command(BaseCommand):
         except StoreUnavailable as away:
             # The main store is in the same database, so this much is known of it.
             health = Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
-            found = [(registry.MAIN_STORE, StoreKind.SQLALCHEMY.value, health)]
+            found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
         if as_json:
             self.stdout.write(json.dumps({"stores": [summary(*each) for each in found]}, indent=2))
             return

@@ -1,0 +1,144 @@
+"""The sessions of a store that can have no triggers: looked for from time to time, and noted in the registry.
+
+A session is known by its mark: where that is the same as last time, nothing was written and no row is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils.timezone import now
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, FoundSession
+
+SESSIONS_AT_ONCE = 500
+
+
+@dataclass
+class Discovery:
+    """What looking through a store came upon, in numbers of sessions."""
+
+    sessions: int = 0
+    """All that are in it."""
+    new: int = 0
+    written: int = 0
+    """Known before, and written to since."""
+    missing: int = 0
+    """On record, not erased, and not in the store any more: somebody or something else removed them."""
+    returned: int = 0
+    """Erased, and there again."""
+
+
+def has_fence(store: SessionStore) -> bool:
+    """Whether triggers register its sessions and keep erased ones erased."""
+    return Capability.FENCE in backend_for(store).capabilities
+
+
+def discover(store: SessionStore) -> Discovery:
+    """Looks through a store for sessions, and notes the new, the written and the missing ones. Safe to repeat.
+
+    Costs a walk over the store's list of sessions. Raises StoreUnavailable; what was noted until then stays.
+    """
+    backend = backend_for(store)
+    found = Discovery()
+    if Capability.ENUMERATE not in backend.capabilities:
+        return found
+    seen, cursor, is_begun = 0, "", False
+    while cursor or not is_begun:
+        page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
+        seen += _note(store, {session.session_id: session for session in page.sessions}, found)
+        cursor, is_begun = page.next_cursor, True
+    standing = _records(store).on_record().filter(missing_since=None)
+    # A session that is listed twice makes the sum too large, so nobody is missing by mistake; the next walk tells.
+    if standing.count() > seen:
+        _note_missing(store)
+    found.missing = _records(store).on_record().exclude(missing_since=None).count()
+    SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=asdict(found))
+    store.refresh_from_db(fields=["discovered_at", "discovery"])
+    return found
+
+
+def _note(store: SessionStore, sessions: dict[str, FoundSession], found: Discovery) -> int:
+    """Notes one page of sessions; returns how many of them are now on record and were not missing before."""
+    if not sessions:
+        return 0
+    known = {record.session_id: record for record in _records(store).filter(session_id__in=list(sessions))}
+    new = [session for session_id, session in sessions.items() if session_id not in known]
+    written, returned, standing = [], 0, 0
+    for session_id, record in known.items():
+        if record.erased_at:
+            returned += 1
+            continue
+        standing += record.missing_since is None
+        if record.change_mark != sessions[session_id].mark or record.missing_since:
+            written.append(record)
+    found.sessions += len(sessions)
+    found.new += len(new)
+    found.written += len(written)
+    found.returned += returned
+    if new or written:
+        _save(store, new, written, sessions)
+    return standing + len(new)
+
+
+def _save(
+    store: SessionStore,
+    new: Sequence[FoundSession],
+    written: Collection[SessionRecord],
+    sessions: dict[str, FoundSession],
+) -> None:
+    instant = now()
+    with transaction.atomic(), audit.recording(audited.STORE_DISCOVERED) as event:
+        event.target, event.is_void = store, not new
+        event.counters = {"sessions": len(new)}
+        SessionRecord.objects.bulk_create(
+            [
+                SessionRecord(
+                    store=store,
+                    session_id=session.session_id,
+                    registered_at=session.created_at or instant,
+                    last_activity_at=session.last_activity_at or instant,
+                    change_mark=session.mark,
+                )
+                for session in new
+            ],
+            ignore_conflicts=True,
+        )
+        # In the order of their ids, as all who lock several.
+        for record in sorted(written, key=lambda record: record.session_id):
+            session = sessions[record.session_id]
+            _records(store).on_record().filter(session_id=record.session_id).update(
+                last_activity_at=session.last_activity_at or instant,
+                activity_count=F("activity_count") + 1,
+                change_mark=session.mark,
+                missing_since=None,
+            )
+
+
+def _note_missing(store: SessionStore) -> None:
+    """Asks the store for each session on record whether it is there."""
+    backend, after = backend_for(store), ""
+    standing = _records(store).on_record().filter(missing_since=None).order_by("session_id")
+    is_begun = False
+    while ids := list(
+        standing.filter(Q(session_id__gt=after) if is_begun else Q()).values_list("session_id", flat=True)[
+            :SESSIONS_AT_ONCE
+        ]
+    ):
+        previews = backend.previews(ids)
+        gone = [session_id for session_id in ids if previews[session_id].item_count is None]
+        if gone:
+            _records(store).filter(session_id__in=gone).update(missing_since=now())
+        after, is_begun = ids[-1], True
+
+
+def _records(store: SessionStore) -> SessionRecordQuerySet:
+    return SessionRecord.objects.filter(store=store)

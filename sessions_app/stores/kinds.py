@@ -1,0 +1,160 @@
+"""Which kinds of stores there are: each is one file with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
+
+`docs/stores.md` tells what such a file contains.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from sessions_app.stores.base import Backend, Capability, StoreUnavailable
+
+if TYPE_CHECKING:
+    from sessions_app.models import SessionStore
+
+BUILT_IN = ("sessions_app.stores.sqlalchemy.KIND", "sessions_app.stores.sqlite.KIND")
+
+
+class NoSettings(forms.Form):
+    """Of a kind that takes none."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way of keeping sessions, and what is to be known of it before a store of it is opened."""
+
+    name: str
+    """As it is written in the database and on the command line."""
+    label: str
+    icon: str
+    """The name of a symbol in static/icons.svg."""
+    open: Callable[[SessionStore], Backend]
+    """Connects nothing yet: the first question does. The drivers are imported here, not at the top of the file."""
+    form: type[forms.Form] = NoSettings
+    """The settings of a store of this kind. What it makes of them is kept as JSON in `SessionStore.options`."""
+    has_tables: bool = False
+    """Whether sessions_table and messages_table name something in it."""
+    limits: Sequence[str] = ()
+    """Sentences about what it cannot do, besides its missing capabilities."""
+    setting_names: Sequence[str] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "setting_names", tuple(self.form.base_fields))
+
+    def settings_of(self, store: SessionStore) -> list[tuple[str, str]]:
+        """What a store was told, as label and value, for a person to read."""
+        fields = self.form.base_fields
+        return [
+            (str(fields[name].label or name.replace("_", " ").capitalize()), str(value))
+            for name, value in store.options.items()
+            if name in fields and value not in (None, "")
+        ]
+
+
+class Missing:
+    """The backend of a store whose kind nobody brings: whatever it is asked, it is away."""
+
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StoreUnavailable(
+            f"Nothing here knows stores of the kind {self.store.kind}. MEMADMIN_STORE_KINDS names the files of kinds"
+            " that are not built in."
+        )
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """By name, those built in first. Raises ImproperlyConfigured for a setting that names none."""
+    found: dict[str, Kind] = {}
+    for path in (*BUILT_IN, *settings.STORE_KINDS):
+        try:
+            kind = import_string(path)
+        except ImportError as problem:
+            raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} cannot be imported: {problem}.") from problem
+        if not isinstance(kind, Kind):
+            raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is not a Kind.")
+        if kind.name in found:
+            raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is a second kind called {kind.name}.")
+        found[kind.name] = kind
+    return found
+
+
+def kind_of(store: SessionStore) -> Kind:
+    """A stand-in, whose stores are away, for one that nobody brings."""
+    unknown = Kind(store.kind, f"unknown kind {store.kind}", "plug-connected-x", open=missing_backend)
+    return kinds().get(store.kind, unknown)
+
+
+def missing_backend(store: SessionStore) -> Backend:
+    backend: Any = Missing(store)
+    return backend  # type: ignore[no-any-return]
+
+
+def backend_for(store: SessionStore) -> Backend:
+    """The store, ready to be asked. Opens nothing: the first question does."""
+    return kind_of(store).open(store)
+
+
+def limits_of(store: SessionStore) -> list[str]:
+    """What a store cannot do, as sentences."""
+    missing = [each for each in Capability if each.lack and each not in backend_for(store).capabilities]
+    return [*kind_of(store).limits, *(each.lack for each in missing)]
+
+
+# --- fields for the forms of kinds ------------------------------------------------------------------------------------
+
+
+class PathField(forms.CharField):
+    """A file or a folder as the console reaches it. Whether it is there is the store's health."""
+
+    def clean(self, value: Any) -> str:
+        text = str(super().clean(value))
+        if text and not Path(text).is_absolute():
+            raise forms.ValidationError(f"{text} is not a whole path; begin it with /.")
+        return str(Path(text).resolve()) if text else ""
+
+
+class EnvironmentField(forms.CharField):
+    """The name of an environment variable that holds a secret, or that with _FILE names the file with it.
+
+    The secret itself is never stored; `secret_named` reads it whenever a store is connected.
+    """
+
+    def clean(self, value: Any) -> str:
+        name = str(super().clean(value))
+        if name and not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            raise forms.ValidationError(
+                "Give the name of an environment variable, such as SUPPORT_REDIS_URL; the secret in it is not stored."
+            )
+        return name
+
+
+def secret_named(store: SessionStore, option: str) -> str:
+    """The value of the environment variable that an option names, or of the file that NAME_FILE names.
+
+    Raises StoreUnavailable, with the variable's name and never its value.
+    """
+    name = str(store.options.get(option, ""))
+    if value := os.environ.get(name, ""):
+        return value
+    if path := os.environ.get(f"{name}_FILE", ""):
+        try:
+            return Path(path).read_text().strip()
+        except (OSError, ValueError) as problem:
+            raise StoreUnavailable(f"The file that {name}_FILE names cannot be read.") from problem
+    raise StoreUnavailable(f"The environment variable {name}, which says how to reach {store}, is not set.")

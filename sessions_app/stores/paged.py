@@ -1,0 +1,187 @@
+"""What most kinds of stores share: all pages of a session from one question, and what a store without more can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import (
+    ITEM_HEAD_BYTES,
+    ITEM_TAIL_BYTES,
+    WHOLE_ITEM_BYTES,
+    Capability,
+    Health,
+    NotPossible,
+    Preview,
+    SessionPage,
+    UnknownItem,
+)
+from sessions_app.stores.search_by_reading import SearchByReading
+from sessions_app.stores.searching import ItemSearch, WordIndex
+
+if TYPE_CHECKING:
+    from sessions_app.models import SessionStore
+
+BATCH_ITEMS = 100
+"""How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
+
+
+class PagedBackend(ABC):
+    """Implements most of `Backend`; a kind brings `window`, `position_of`, `item`, `count`, `previews` and `health`."""
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+
+    @abstractmethod
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        """Up to `earlier` items before a place and `later` items from it on, and whether there are more.
+
+        Without a place the earlier ones are counted from the end, the later ones from the start; only one of the two
+        is asked for then. Of an item longer than WHOLE_ITEM_BYTES only both ends are in it (`both_ends`).
+        """
+
+    @abstractmethod
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        """Raises UnknownItem, also for what cannot be an id."""
+
+    @abstractmethod
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        """One item, whole, however large. Raises UnknownItem."""
+
+    @abstractmethod
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        """Number of items, at most cap + 1."""
+
+    @abstractmethod
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        """One entry for each id asked; `previews.preview_from` makes it of the beginnings of the first items."""
+
+    @abstractmethod
+    def health(self, *, thorough: bool = False) -> Health:
+        """Never raises."""
+
+    def position_from(self, session_id: str, instant: datetime) -> Position | None:
+        """Where the items begin that were written at an instant or later; None: nothing was, or nobody knows."""
+        return None
+
+    def first_page(self, session_id: str, limit: int) -> ItemPage:
+        return self.window(session_id, None, earlier=0, later=limit)
+
+    def last_page(self, session_id: str, limit: int) -> ItemPage:
+        return self.window(session_id, None, earlier=limit, later=0)
+
+    def page_after(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self.page_at(session_id, position.next(), limit)
+
+    def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self.window(session_id, position, earlier=limit, later=0)
+
+    def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
+        return self.window(session_id, position, earlier=0, later=limit)
+
+    def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
+        place = self.position_of(session_id, item_id)
+        return self.window(session_id, place, earlier=limit // 2, later=limit - limit // 2)
+
+    def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
+        place = self.position_from(session_id, instant)
+        page = self.page_at(session_id, place, limit) if place else None
+        return page if page and page.items else self.last_page(session_id, limit)
+
+    def every_item(self, session_id: str) -> Iterator[StoredItem]:
+        page = self.first_page(session_id, BATCH_ITEMS)
+        while page.items:
+            for stored in page.items:
+                try:
+                    yield stored if stored.is_whole else self.item(session_id, stored.id)
+                except UnknownItem:
+                    continue  # The agent took it back between the two queries.
+            if not page.has_later:
+                return
+            page = self.page_after(session_id, page.items[-1].position, BATCH_ITEMS)
+
+    @property
+    def search(self) -> ItemSearch:
+        return SearchByReading(self)
+
+    @property
+    def word_index(self) -> WordIndex | None:
+        return None
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        raise NotPossible(Capability.ENUMERATE.lack)
+
+    def erase_session(self, session_id: str) -> int:
+        raise NotPossible(Capability.ERASE_SESSIONS.lack)
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        raise NotPossible(Capability.REPLACE_ITEMS.lack)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        raise NotPossible(Capability.ERASE_ITEMS.lack)
+
+
+def page_of_list(texts: Sequence[str], pivot: Position | None, *, earlier: int, later: int, first: int = 0) -> ItemPage:
+    """`window` for a place that keeps a session as one list: ids and positions are places in it, from 0.
+
+    `first` is the place of the first text, where only a part of the list was read; it then reaches one item beyond the
+    page on either side.
+    """
+    end = first + len(texts)
+    place = min(max(int(pivot.key[-1]), first), end) if pivot else (end if earlier else first)
+    start, stop = max(place - earlier, first), min(place + later, end)
+    items = [listed_item(number, texts[number - first]) for number in range(start, stop)]
+    return ItemPage(items, has_earlier=start > first, has_later=stop < end)
+
+
+def listed_item(number: int, text: str) -> StoredItem:
+    """An item at a place in a list, as a page shows it."""
+    raw, tail = both_ends(text)
+    byte_count = len(text.encode(errors="surrogatepass"))
+    return StoredItem(str(number), Position((number,)), raw, byte_count, None, raw_tail=tail)
+
+
+def both_ends(text: str) -> tuple[str, str]:
+    """Beginning and end of a stored text as a page shows them; of one that is not too long all of it, and nothing."""
+    if len(text) <= WHOLE_ITEM_BYTES and len(text.encode(errors="surrogatepass")) <= WHOLE_ITEM_BYTES:
+        return text, ""
+    return text[:ITEM_HEAD_BYTES], text[-ITEM_TAIL_BYTES:]
+
+
+def whole_number(item_id: str) -> int:
+    """The id of an item that is a number, in one spelling only. Raises UnknownItem."""
+    try:
+        number = int(item_id)
+    except ValueError:
+        raise UnknownItem(item_id) from None
+    if str(number) != item_id or not -(2**63) <= number < 2**63:
+        raise UnknownItem(item_id)
+    return number
+
+
+def mark_erased(store: SessionStore, session_id: str) -> None:
+    """Notes in the registry that a session is erased; one that was never seen gets a row for it. Its first instant
+    stays."""
+    record = SessionRecord(store=store, session_id=session_id)
+    SessionRecord.objects.bulk_create([record], ignore_conflicts=True)
+    SessionRecord.objects.filter(store=store, session_id=session_id, erased_at=None).update(erased_at=Now())
+
+
+@contextmanager
+def erasing(store: SessionStore, session_id: str) -> Iterator[None]:
+    """Around what erases a session in its store: it is marked first, so that discovery does not take what is left of
+    it for a new session, and where the store fails the mark goes again."""
+    with transaction.atomic():
+        mark_erased(store, session_id)
+        yield

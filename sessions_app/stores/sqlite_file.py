@@ -1,0 +1,124 @@
+"""Opening a file of SQLite beside the agents that write to it, and what SQLite refuses in plain words.
+
+Readers open it read-only. Writers hold it for one short transaction, because an agent that waits longer than five
+seconds fails; afterwards nothing of what went is in the file or in its write-ahead log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from urllib.parse import quote
+
+from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+
+READ_SECONDS = 5
+"""What a question may take, waiting for a lock included."""
+
+WRITE_PATIENCE_SECONDS = 5
+"""How long a change waits for agents that write."""
+
+SECURE_DELETE = "PRAGMA secure_delete = ON"
+"""Overwrites what is deleted; without it the text stays in free pages until something else is written there."""
+
+CHECKPOINT_TURN_MS = 100
+"""How long a checkpoint stands in line: while it does, it keeps agents from writing."""
+
+CHECK_EVERY = 20_000
+"""After so many steps of SQLite's machine the time is looked at; well below a millisecond."""
+
+TABLES_WRONG = ("no such table", "no such column", "has no column")
+
+
+@contextmanager
+def reading(path: str, *, seconds: float = READ_SECONDS) -> Iterator[sqlite3.Connection]:
+    """One moment of the file: agents may write meanwhile. Raises StoreUnavailable with a sentence."""
+    with plain_words(path), closing(_open(path, "ro")) as connection:
+        deadline = monotonic() + seconds
+        connection.set_progress_handler(lambda: monotonic() > deadline, CHECK_EVERY)
+        connection.execute("BEGIN")
+        yield connection
+
+
+@contextmanager
+def writing(path: str) -> Iterator[sqlite3.Connection]:
+    """A transaction; after it what was deleted or replaced is nowhere in the file or in its log.
+
+    Raises StoreUnavailable, and SessionBusy when somebody stood in the way: before the transaction nothing was changed,
+    after it only the log still has the old text, and the same change again removes it.
+    """
+    with plain_words(path), closing(_open(path, "rw")) as connection:
+        connection.execute(SECURE_DELETE)
+        connection.execute(f"PRAGMA busy_timeout = {int(WRITE_PATIENCE_SECONDS * 1000)}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        empty_log(connection, path)
+
+
+def _open(path: str, mode: str) -> sqlite3.Connection:
+    if not Path(path).exists():
+        raise StoreUnavailable(f"There is no file {path}.")
+    # mode=rw and not rwc: a file that was deleted meanwhile must not come back empty.
+    connection = sqlite3.connect(
+        f"file:{quote(path)}?mode={mode}",
+        uri=True,
+        timeout=READ_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    # What is no UTF-8 is shown all the same, and written back as the bytes that it was.
+    connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
+    return connection
+
+
+def empty_log(connection: sqlite3.Connection, path: str) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_TURN_MS}")
+    give_up_at = monotonic() + WRITE_PATIENCE_SECONDS
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if monotonic() > give_up_at:
+            raise SessionBusy(
+                f"The change is made, but another program has been reading {path} all the time, so that the old text is"
+                " still in its write-ahead log. Do it again: that empties the log."
+            )
+        sleep(CHECKPOINT_TURN_MS / 1000)
+
+
+@contextmanager
+def plain_words(path: str) -> Iterator[None]:
+    """Turns what SQLite raises into StoreUnavailable with a sentence; mistakes of ours pass."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_INTERRUPT:
+            raise StoreTooSlow(f"The file {path} was not read in time.") from problem
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise SessionBusy(
+                f"Another program has locked the file {path}; nothing was changed. Try again."
+            ) from problem
+        if code == sqlite3.SQLITE_NOTADB:
+            sentence = f"{path} is not an SQLite file, or it is encrypted as a whole."
+        elif code == sqlite3.SQLITE_CORRUPT:
+            sentence = f"The file {path} is damaged; restore it, or try SQLite's own .recover on a copy."
+        elif code == sqlite3.SQLITE_READONLY:
+            sentence = f"This console may not write to {path} or to its folder; nothing was changed."
+        elif code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+            sentence = f"The file {path} cannot be opened; this console may lack a right to it or to its folder."
+        elif code == sqlite3.SQLITE_FULL:
+            sentence = f"The disk with {path} is full; nothing was changed."
+        elif code == sqlite3.SQLITE_IOERR:
+            sentence = f"The disk with {path} does not answer as it should."
+        elif any(words in str(problem) for words in TABLES_WRONG):
+            sentence = f"The file {path} does not have the tables that the agents' SDK uses."
+        else:
+            raise
+        raise StoreUnavailable(sentence) from problem

@@ -1,0 +1,536 @@
+"""What every kind of store has to do, as one class of tests: a kind brings an `Agent` and inherits from it.
+
+    class TestSqlite(StoreContract):
+        @pytest.fixture
+        def agent(self, transactional_db: None, tmp_path: Path) -> Agent:
+            return SqliteAgent(tmp_path)
+
+All that is in the store is written through the SDK's own class, and what should be gone from it is looked for in its
+files, keys and tables by the agent's own means, not by ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from memadmin.counting import COUNT_CAP
+from sessions_app import registry
+from sessions_app.items import Position, StoredItem
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.search.wording import Wording
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import (
+    WHOLE_ITEM_BYTES,
+    Backend,
+    Capability,
+    ItemChanged,
+    NotPossible,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.expiring import expire_before
+from sessions_app.stores.kinds import kind_of, limits_of
+from sessions_app.stores.searching import Order
+from tests.agents import assistant, user
+
+T = TypeVar("T")
+
+SECRET = "Zugspitze-4711"
+"""What must not be found any more after it was erased; stored as it is by whatever writes JSON."""
+
+CALL = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": '{"order": 7}'}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sent"}
+
+Item = dict[str, Any]
+Trouble = Callable[[], AbstractContextManager[str]]
+
+
+def in_agent(work: Coroutine[Any, Any, T]) -> T:
+    """Runs what the SDK offers as async code; in a thread, because the test may run inside of an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+class Agent(ABC):
+    """An agent with a store of its own, declared and attached, that nothing else uses."""
+
+    store: SessionStore
+
+    @abstractmethod
+    def add(self, session_id: str, *items: Item) -> None:
+        """One call of `add_items` of the SDK's class."""
+
+    @abstractmethod
+    def read(self, session_id: str) -> list[Item]:
+        """What `get_items` of the SDK's class gives."""
+
+    @abstractmethod
+    def pop(self, session_id: str) -> None: ...
+
+    @abstractmethod
+    def forget(self, session_id: str) -> None:
+        """`clear_session` of the SDK's class."""
+
+    @abstractmethod
+    def stored(self, session_id: str) -> list[str]:
+        """The texts of the items exactly as they are kept, read without memadmin."""
+
+    @abstractmethod
+    def leftovers(self, words: str) -> list[str]:
+        """Where the words are still found: files, logs, keys, tables, each by name. Read without memadmin."""
+
+    def age(self, session_id: str, by: timedelta) -> None:
+        """Makes all that was written in a session so far look older. Only for a kind that has item times."""
+        raise NotImplementedError
+
+    def can_name(self, session_id: str) -> bool:
+        """Whether the SDK's class itself can have a session of this name."""
+        return True
+
+    def troubles(self) -> dict[str, Trouble]:
+        """Ways in which the place can be away or broken, by name: a context in which it is so, and mended afterwards.
+
+        The context gives a pattern that the sentence for the operator has to match.
+        """
+        return {}
+
+
+def said(number: int) -> Item:
+    return user(f"item {number}")
+
+
+def contents(items: Sequence[StoredItem]) -> list[Any]:
+    return [json.loads(item.raw).get("content") for item in items]
+
+
+class StoreContract:
+    """Inherited by one class per kind. A test that a kind cannot pass is left out by its declared capabilities only."""
+
+    @pytest.fixture
+    def agent(self) -> Agent:
+        raise NotImplementedError("a kind brings its own agent")
+
+    @pytest.fixture
+    def backend(self, agent: Agent) -> Backend:
+        return backend_for(agent.store)
+
+    def needs(self, backend: Backend, *capabilities: Capability) -> bool:
+        """Whether the store can do it. Where it cannot, the test checks that it says so instead, and ends."""
+        return set(capabilities) <= backend.capabilities
+
+    # --- its kind -----------------------------------------------------------------------------------------------------
+
+    def test_its_kind_has_a_label_an_icon_and_limits_in_sentences(self, agent: Agent) -> None:
+        kind = kind_of(agent.store)
+        assert kind.name == agent.store.kind
+        assert kind.label
+        assert kind.icon
+        assert all(limit.endswith(".") for limit in limits_of(agent.store))
+
+    def test_it_is_healthy_and_its_sessions_are_on_record(self, agent: Agent, backend: Backend) -> None:
+        agent.add("one", said(1))
+        assert registry.health(agent.store).state != "down", registry.health(agent.store)
+        if self.needs(backend, Capability.ENUMERATE):
+            registry.attach(agent.store)
+            assert SessionRecord.objects.filter(store=agent.store, session_id="one").exists()
+            assert "unavailable" not in {problem.code for problem in registry.check(agent.store).problems}
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def test_what_the_sdk_reads_is_what_a_page_shows(self, agent: Agent, backend: Backend) -> None:
+        agent.add("talk", user("one"), assistant("two"))
+        agent.add("talk", user("three"))
+        agent.add("talk", user("four é 😀 \x01 \\ud800"), CALL, OUTPUT)
+        agent.pop("talk")
+        agent.add("talk", OUTPUT, user("five"))
+        agent.add("other", user("somebody else"))
+
+        page = backend.first_page("talk", 20)
+        assert [json.loads(item.raw) for item in page.items] == agent.read("talk")
+        assert [item.raw for item in page.items] == agent.stored("talk")
+        assert not page.has_earlier
+        assert not page.has_later
+        assert len({item.id for item in page.items}) == len(page.items)
+        for item in page.items:
+            assert item.byte_count == len(item.raw.encode(errors="surrogatepass"))
+            assert item.is_whole
+
+    def test_times_are_those_of_the_writing_or_none(self, agent: Agent, backend: Backend) -> None:
+        before = datetime.now(UTC).replace(microsecond=0)
+        agent.add("talk", user("one"), assistant("two"))
+        times = {item.written_at for item in backend.first_page("talk", 20).items}
+        if self.needs(backend, Capability.ITEM_TIMES):
+            (time,) = times
+            assert time
+            assert before <= time <= datetime.now(UTC)
+        else:
+            assert times == {None}
+
+    def test_a_long_session_is_read_page_by_page_in_both_directions(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", *(said(number) for number in range(10)))
+        whole = list(backend.first_page("long", 10).items)
+        assert contents(whole) == [f"item {number}" for number in range(10)]
+
+        first = backend.first_page("long", 4)
+        assert first.items == whole[:4]
+        assert (first.has_earlier, first.has_later) == (False, True)
+        second = backend.page_after("long", first.items[-1].position, 4)
+        assert second.items == whole[4:8]
+        assert (second.has_earlier, second.has_later) == (True, True)
+        last = backend.last_page("long", 4)
+        assert last.items == whole[6:]
+        assert (last.has_earlier, last.has_later) == (True, False)
+        assert backend.page_before("long", second.items[0].position, 4) == first
+        beyond = backend.page_after("long", whole[-1].position, 4)
+        assert (list(beyond.items), beyond.has_earlier, beyond.has_later) == ([], True, False)
+
+        assert backend.page_at("long", whole[3].position, 2).items == whole[3:5]
+        around = backend.page_around("long", whole[5].id, 4)
+        assert around.items == whole[3:7]
+        assert (around.has_earlier, around.has_later) == (True, True)
+        assert backend.page_around("long", whole[0].id, 4).items == whole[0:2]
+
+    def test_positions_sort_like_the_items_and_survive_a_cursor(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", *(said(number) for number in range(12)))
+        positions = [item.position for item in backend.first_page("long", 12).items]
+        assert sorted(positions) == positions
+        assert len(set(positions)) == 12
+        for position in positions:
+            assert Position.parse(str(position)) == position
+
+    def test_a_page_at_what_the_agent_took_back_shows_what_is_left(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", *(said(number) for number in range(4)))
+        items = backend.first_page("long", 4).items
+        agent.pop("long")
+        assert list(backend.page_at("long", items[3].position, 4).items) == []
+        assert contents(backend.page_before("long", items[3].position, 2).items) == ["item 1", "item 2"]
+        with pytest.raises(UnknownItem):
+            backend.item("long", items[3].id)
+
+    def test_a_page_can_begin_at_an_instant(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", *(said(number) for number in range(4)))
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        assert contents(backend.page_from("long", tomorrow, 2).items) == ["item 2", "item 3"]
+        assert contents(backend.page_from("long", datetime(9999, 12, 31, 23, 59, 59, 9, UTC), 1).items) == ["item 3"]
+        if self.needs(backend, Capability.ITEM_TIMES):
+            agent.age("long", timedelta(days=2))
+            agent.add("long", said(4), said(5))
+            assert contents(backend.page_from("long", datetime(1, 1, 1, tzinfo=UTC), 1).items) == ["item 0"]
+            page = backend.page_from("long", tomorrow - timedelta(days=2), 5)
+            assert contents(page.items) == ["item 4", "item 5"]
+            assert page.has_earlier
+
+    def test_what_is_not_there_is_empty_or_unknown(self, agent: Agent, backend: Backend) -> None:
+        agent.add("theirs", said(1))
+        (foreign,) = backend.first_page("theirs", 1).items
+        page = backend.first_page("nobody", 10)
+        assert (list(page.items), page.has_earlier, page.has_later) == ([], False, False)
+        assert list(backend.every_item("nobody")) == []
+        assert backend.count("nobody") == 0
+        assert backend.previews(["nobody"])["nobody"].item_count is None
+        assert backend.previews([]) == {}
+        for item_id in ("", "x", "01", " 1", "-1", "9" * 30, "1; DROP TABLE agent_messages", "٣", "1\0", foreign.id):
+            with pytest.raises(UnknownItem):
+                backend.item("nobody", item_id)
+            with pytest.raises(UnknownItem):
+                backend.page_around("nobody", item_id, 10)
+
+    def test_a_giant_item_is_read_at_both_ends_on_a_page_and_whole_by_itself(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        agent.add("giant", user("x" * WHOLE_ITEM_BYTES + "the end"), said(1))
+        raw, _ = agent.stored("giant")
+
+        giant, ordinary = backend.first_page("giant", 2).items
+        assert not giant.is_whole
+        assert raw.startswith(giant.raw)
+        assert raw.endswith(giant.raw_tail)
+        assert "the end" in giant.raw_tail
+        assert len(giant.raw) < WHOLE_ITEM_BYTES
+        assert giant.byte_count == len(raw.encode())
+        assert ordinary.is_whole
+        assert backend.item("giant", giant.id).raw == raw
+        assert [item.raw for item in backend.every_item("giant")] == agent.stored("giant")
+
+    def test_counts_and_previews_tell_what_is_in_a_session(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", assistant("Hello"), *(said(number) for number in range(6)))
+        agent.add("emptied", said(0))
+        agent.pop("emptied")
+        assert (backend.count("long"), backend.count("long", cap=7), backend.count("long", cap=3)) == (7, 7, 4)
+        previews = backend.previews(["long", "emptied", "long", "nobody"])
+        assert previews["long"].item_count == 7
+        assert previews["long"].first_user_text == "item 0"
+        assert not previews["emptied"].item_count
+        agent.add("endless", *(said(0) for _ in range(COUNT_CAP + 20)))
+        assert backend.previews(["endless"])["endless"].item_count == COUNT_CAP + 1
+
+    @pytest.mark.parametrize("session_id", ["a/b:c", "100%", "'; --", "%s", "😀 ü", "Case", " ", "x" * 500, "[a]*?"])
+    def test_any_session_id_is_one_session(self, agent: Agent, backend: Backend, session_id: str) -> None:
+        if not agent.can_name(session_id):
+            return
+        agent.add(session_id, said(0))
+        agent.add(session_id.swapcase() + "!", said(1))
+        assert contents(backend.first_page(session_id, 5).items) == ["item 0"]
+        assert backend.previews([session_id])[session_id].item_count == 1
+        if self.needs(backend, Capability.ENUMERATE):
+            assert {session.session_id for session in enumerated(backend)} == {
+                session_id,
+                session_id.swapcase() + "!",
+            }
+        if self.needs(backend, Capability.ERASE_SESSIONS):
+            assert backend.erase_session(session_id) == 1
+            assert backend.count(session_id.swapcase() + "!") == 1
+
+    def test_a_whole_session_is_taken_away_byte_for_byte(self, agent: Agent, backend: Backend) -> None:
+        for start in range(0, 250, 50):
+            agent.add("long", *(user(f'item {number} ü\n\t"\\') for number in range(start, start + 50)))
+        assert [item.raw for item in backend.every_item("long")] == agent.stored("long")
+
+    def test_reading_a_whole_session_goes_on_while_the_agent_takes_items_back(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        agent.add("long", *(said(number) for number in range(150)))
+        items = backend.every_item("long")
+        head = [next(items) for _ in range(100)]
+        agent.pop("long")
+        assert contents([*head, *items])[:149] == [f"item {number}" for number in range(149)]
+
+    def test_words_are_found_by_reading(self, agent: Agent, backend: Backend) -> None:
+        agent.add("long", *(said(number) for number in range(120)), user(f"My code is {SECRET}."))
+        agent.add("other", said(1))
+        backend.search.raise_if_away()
+        looks = backend.search.look(
+            Wording.parse(SECRET), {"long": None, "other": None}, limit=500, order=Order.NEWEST_FIRST, seconds=30
+        )
+        assert looks["other"].hit is None
+        hit = looks["long"].hit
+        assert hit
+        assert SECRET in backend.item("long", hit.item_id).raw
+        assert SECRET in backend.search.beginnings([("long", hit.item_id)])["long", hit.item_id]
+        oldest_first = backend.search.look(
+            Wording.parse(SECRET), {"long": None}, limit=500, order=Order.OLDEST_FIRST, seconds=30
+        )
+        assert oldest_first["long"].hit == hit
+
+    # --- enumerating --------------------------------------------------------------------------------------------------
+
+    def test_every_session_is_listed_page_by_page(self, agent: Agent, backend: Backend) -> None:
+        names = [f"session {number:02}" for number in range(11)]
+        for name in names:
+            agent.add(name, said(0))
+        if not self.needs(backend, Capability.ENUMERATE):
+            with pytest.raises(NotPossible):
+                backend.enumerate_sessions(limit=4)
+            return
+        for limit in (1, 4, 11, 100):
+            assert {session.session_id for session in enumerated(backend, limit)} == set(names)
+
+    def test_a_mark_changes_with_each_write_and_only_then(self, agent: Agent, backend: Backend) -> None:
+        if not self.needs(backend, Capability.ENUMERATE):
+            return
+        agent.add("a", said(0))
+        agent.add("b", said(0))
+
+        def marks() -> dict[str, str]:
+            return {session.session_id: session.mark for session in enumerated(backend)}
+
+        before = marks()
+        assert before == marks()
+        assert all(len(mark) <= 64 for mark in before.values())
+        agent.add("a", said(1))
+        after = marks()
+        assert after["a"] != before["a"]
+        assert after["b"] == before["b"]
+
+    def test_discovery_notes_new_written_vanished_and_returned_sessions(self, agent: Agent, backend: Backend) -> None:
+        store = agent.store
+        if not self.needs(backend, Capability.ENUMERATE) or registry.has_fence(store):
+            return
+        agent.add("a", said(0))
+        agent.add("b", said(0))
+        first = registry.discover(store)
+        assert (first.sessions, first.new) == (2, 2)
+        record = SessionRecord.objects.get(store=store, session_id="a")
+        again = registry.discover(store)
+        assert (again.new, again.written) == (0, 0)
+
+        agent.add("a", said(1))
+        assert registry.discover(store).written == 1
+        assert SessionRecord.objects.get(pk=record.pk).activity_count == record.activity_count + 1
+
+        agent.forget("b")
+        assert registry.discover(store).missing == 1
+        assert SessionRecord.objects.get(store=store, session_id="b").missing_since
+        agent.add("b", said(2))
+        assert registry.discover(store).missing == 0
+        assert SessionRecord.objects.get(store=store, session_id="b").missing_since is None
+
+        backend.erase_session("a")
+        agent.add("a", said(3))
+        assert registry.discover(store).returned == 1
+        assert SessionRecord.objects.get(pk=record.pk).erased_at
+        assert "returned" in {problem.code for problem in registry.health(store).problems}
+
+    # --- changing -----------------------------------------------------------------------------------------------------
+
+    def test_a_replaced_text_is_gone_and_the_agent_reads_the_new_one(self, agent: Agent, backend: Backend) -> None:
+        agent.add("leak", said(0), user(f"My key is {SECRET}"), CALL, OUTPUT)
+        before = backend.first_page("leak", 10).items
+        text = json.dumps(user("My key is [redacted]"))
+        if not self.needs(backend, Capability.REPLACE_ITEMS):
+            with pytest.raises(NotPossible):
+                backend.replace_item("leak", before[1].id, text, expected=before[1].raw)
+            return
+        backend.replace_item("leak", before[1].id, text, expected=before[1].raw)
+
+        after = backend.first_page("leak", 10).items
+        assert [item.id for item in after] == [item.id for item in before]
+        assert [item.written_at for item in after] == [item.written_at for item in before]
+        assert agent.read("leak") == [said(0), user("My key is [redacted]"), CALL, OUTPUT]
+        assert agent.leftovers(SECRET) == []
+
+        with pytest.raises(ItemChanged):
+            backend.replace_item("leak", before[1].id, text, expected=before[1].raw)
+        with pytest.raises(UnknownItem):
+            backend.replace_item("nobody", before[1].id, text, expected=after[1].raw)
+        assert backend.first_page("leak", 10).items == after
+
+    def test_items_go_all_or_none(self, agent: Agent, backend: Backend) -> None:
+        agent.add("talk", said(0), user(SECRET), CALL, OUTPUT, said(4))
+        items = list(backend.every_item("talk"))
+        if not self.needs(backend, Capability.ERASE_ITEMS):
+            with pytest.raises(NotPossible):
+                backend.delete_items("talk", items[1:4])
+            return
+        changed = StoredItem(items[4].id, items[4].position, "{}", 2, None)
+        with pytest.raises(ItemChanged):
+            backend.delete_items("talk", [items[1], changed])
+        assert agent.read("talk") == [said(0), user(SECRET), CALL, OUTPUT, said(4)]
+
+        assert backend.delete_items("talk", items[1:4]) == 3
+        assert agent.read("talk") == [said(0), said(4)]
+        assert agent.leftovers(SECRET) == []
+        agent.add("talk", said(5))
+        assert agent.read("talk") == [said(0), said(4), said(5)]
+
+    def test_an_erased_session_leaves_nothing_but_its_registry_row(self, agent: Agent, backend: Backend) -> None:
+        for number in range(30):
+            agent.add("gone", user(f"{SECRET} {number} " + "long " * 500), assistant(f"About {SECRET}"))
+        agent.add("kept", said(2))
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            with pytest.raises(NotPossible):
+                backend.erase_session("gone")
+            return
+        assert agent.leftovers(SECRET), "the search for leftovers does not even find what is there"
+        assert backend.erase_session("gone") == 60
+
+        assert agent.leftovers(SECRET) == []
+        assert agent.leftovers("gone") == []
+        assert backend.previews(["gone"])["gone"].item_count is None
+        assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
+        assert agent.read("gone") == []
+        assert agent.read("kept") == [said(2)]
+        first = SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
+        assert backend.erase_session("gone") == 0
+        assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at == first
+
+    def test_agents_that_write_meanwhile_lose_nothing_and_never_fail(self, agent: Agent, backend: Backend) -> None:
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            return
+        agent.add("kept", said(0))
+        stop, written, problems = threading.Event(), [0], []
+
+        def go_on() -> None:
+            while not stop.is_set():
+                try:
+                    written[0] += 1
+                    agent.add("kept", said(written[0]))
+                except Exception as problem:
+                    problems.append(problem)
+                    return
+
+        writer = threading.Thread(target=go_on)
+        writer.start()
+        try:
+            for number in range(15):
+                agent.add(f"gone {number}", user(f"{SECRET} {number}"), CALL, OUTPUT)
+                assert backend.erase_session(f"gone {number}") == 3
+        finally:
+            stop.set()
+            writer.join()
+        assert problems == []
+        assert agent.read("kept") == [said(number) for number in range(written[0] + 1)]
+        assert agent.leftovers(SECRET) == []
+
+    def test_what_is_older_than_an_instant_expires_in_whole_runs(self, agent: Agent, backend: Backend) -> None:
+        if not self.needs(backend, Capability.ITEM_TIMES, Capability.ERASE_ITEMS):
+            return
+        agent.add("talk", user(SECRET), CALL, OUTPUT)
+        agent.add("talk", assistant("Done"))
+        agent.age("talk", timedelta(days=40))
+        agent.add("talk", user("and now"), {**CALL, "call_id": "call_2"})
+        agent.age("talk", timedelta(days=40))
+        agent.add("talk", {**OUTPUT, "call_id": "call_2"}, assistant("Done too"))
+        agent.add("talk", user("last"))
+        now = datetime.now(UTC)
+
+        assert expire_before(backend, "talk", now - timedelta(days=100)) == 0
+        assert expire_before(backend, "talk", now - timedelta(days=1)) == 4
+        assert agent.read("talk") == [
+            user("and now"),
+            {**CALL, "call_id": "call_2"},
+            {**OUTPUT, "call_id": "call_2"},
+            assistant("Done too"),
+            user("last"),
+        ]
+        assert agent.leftovers(SECRET) == []
+
+    # --- troubles -----------------------------------------------------------------------------------------------------
+
+    def test_whatever_is_wrong_with_the_place_is_a_sentence_and_changes_nothing(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        agent.add("talk", said(0), user("two"))
+        (item, _) = backend.first_page("talk", 2).items
+        for name, trouble in agent.troubles().items():
+            with trouble() as sentence:
+                health = registry.health(agent.store)
+                assert health.state == "down", name
+                assert any(re.search(sentence, problem.sentence) for problem in health.problems), (name, health)
+                asked: list[Callable[[], object]] = [
+                    lambda: backend.first_page("talk", 5),
+                    lambda: backend.previews(["talk"]),
+                    lambda: list(backend.every_item("talk")),
+                    lambda: backend.item("talk", item.id),
+                    backend.search.raise_if_away,
+                ]
+                if Capability.ERASE_SESSIONS in backend.capabilities:
+                    asked.append(lambda: backend.erase_session("talk"))
+                if Capability.REPLACE_ITEMS in backend.capabilities:
+                    asked.append(lambda: backend.replace_item("talk", item.id, "{}", expected=item.raw))
+                if Capability.ENUMERATE in backend.capabilities:
+                    asked.append(lambda: backend.enumerate_sessions(limit=5))
+                for ask in asked:
+                    with pytest.raises(StoreUnavailable, match=sentence):
+                        ask()
+                assert not SessionRecord.objects.filter(store=agent.store, session_id="talk", erased_at__isnull=False)
+            assert agent.read("talk") == [said(0), user("two")], name
+
+
+def enumerated(backend: Backend, limit: int = 100) -> Iterator[Any]:
+    page = backend.enumerate_sessions(limit=limit)
+    yield from page.sessions
+    while page.next_cursor:
+        page = backend.enumerate_sessions(page.next_cursor, limit=limit)
+        yield from page.sessions

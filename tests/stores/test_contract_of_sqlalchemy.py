@@ -1,0 +1,73 @@
+"""The contract of all stores, on the main database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.agents import add_items, attach_main_store, in_sdk, run_sql
+from tests.stores.contract import Agent, Item, StoreContract, Trouble
+
+
+class MainAgent(Agent):
+    def __init__(self) -> None:
+        self.store = attach_main_store()
+
+    def add(self, session_id: str, *items: Item) -> None:
+        add_items(session_id, *items)
+
+    def read(self, session_id: str) -> list[Item]:
+        found: Any = in_sdk(lambda tables: tables.session(session_id).get_items())
+        return list(found)
+
+    def pop(self, session_id: str) -> None:
+        in_sdk(lambda tables: tables.session(session_id).pop_item())
+
+    def forget(self, session_id: str) -> None:
+        in_sdk(lambda tables: tables.session(session_id).clear_session())
+
+    def stored(self, session_id: str) -> list[str]:
+        query = "SELECT message_data FROM agent_messages WHERE session_id = %s ORDER BY created_at, id"
+        with connection.cursor() as cursor:
+            cursor.execute(query, [session_id])
+            return [text for (text,) in cursor.fetchall()]
+
+    def leftovers(self, words: str) -> list[str]:
+        found = []
+        with connection.cursor() as cursor:
+            for table, columns in (("agent_messages", "session_id, message_data"), ("agent_sessions", "session_id")):
+                cursor.execute(f"SELECT count(*) FROM {table} WHERE concat_ws(' ', {columns}) LIKE %s", [f"%{words}%"])
+                if cursor.fetchone() != (0,):
+                    found.append(table)
+        return found
+
+    def age(self, session_id: str, by: timedelta) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE agent_messages SET created_at = created_at - %s * interval '1 second' WHERE session_id = %s",
+                [by.total_seconds(), session_id],
+            )
+
+    @contextmanager
+    def renamed(self) -> Iterator[str]:
+        for table in ("agent_messages", "agent_sessions"):
+            run_sql(f"ALTER TABLE {table} RENAME TO {table}_of_before")
+        try:
+            yield "(no|The) tables? agent_(sessions|messages)"
+        finally:
+            for table in ("agent_messages", "agent_sessions"):
+                run_sql(f"ALTER TABLE {table}_of_before RENAME TO {table}")
+
+    def troubles(self) -> dict[str, Trouble]:
+        return {"tables renamed": self.renamed}
+
+
+class TestMainStore(StoreContract):
+    @pytest.fixture
+    def agent(self, agent_tables: None) -> MainAgent:
+        return MainAgent()
