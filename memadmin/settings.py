@@ -50,7 +50,13 @@ def with_our_options(database: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-EMBEDDED_DATABASE = {"ENGINE": "memadmin.embedded", "NAME": "memadmin", "DATA_DIR": str(DATA_DIR)}
+EMBEDDED_DATABASE = {
+    "ENGINE": "memadmin.embedded",
+    "NAME": "memadmin",
+    "DATA_DIR": str(DATA_DIR),
+    # Under which to connect, once `db_roles` made it; without, as the administrator.
+    "ROLE": environment.text("MEMADMIN_DATABASE_ROLE"),
+}
 # The registry and the agents' tables.
 DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or EMBEDDED_DATABASE)}
 # What the web server adds to it (wsgi.py).
@@ -124,6 +130,7 @@ INSTALLED_APPS = [
     "memadmin.accounts",
     "sessions_app",
     "memories_app",
+    "memadmin.deploy",
     "memadmin.demo",
     "memadmin.accounts.apps.RawEditsConfig",
     "django.contrib.auth",

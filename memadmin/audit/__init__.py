@@ -3,7 +3,7 @@
 Upper rooms use the names of this module; `models` holds the tables, and `types` the register of event types.
 """
 
-from memadmin.audit.actors import NOBODY, Actor, acting, current_actor, person
+from memadmin.audit.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
 from memadmin.audit.governing import govern
 from memadmin.audit.recording import (
     NotInTransaction,
@@ -29,6 +29,7 @@ __all__ = [
     "current_actor",
     "declare",
     "govern",
+    "name_for_triggers",
     "person",
     "record",
     "record_alone",

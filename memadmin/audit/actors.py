@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from django.apps import apps
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from memadmin.audit import governing
@@ -108,6 +108,16 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
 def tell(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns, local])
+
+
+def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
+    """Who acts, as the setting `memadmin.actor` of a connection that is not Django's; empty when nobody does."""
+    actor = current_actor()
+    if actor is None:
+        return ""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT %s || ':' || memadmin_actor(%s, %s, %s)", [actor.kind, *actor.columns])
+        return str(cursor.fetchone()[0])
 
 
 _with_log: set[tuple[str, str]] = set()

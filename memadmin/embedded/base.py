@@ -28,6 +28,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 server.ensure_database(name)
         except cluster.CannotStart as problem:
             raise OperationalError(str(problem)) from problem
-        self.settings_dict.update(HOST=running.socket_dir, PORT=str(cluster.PORT), USER=cluster.SUPERUSER)
+        self.settings_dict.update(
+            HOST=running.socket_dir, PORT=str(cluster.PORT), USER=self.settings_dict.get("ROLE") or cluster.SUPERUSER
+        )
         params: dict[str, Any] = super().get_connection_params()
         return params

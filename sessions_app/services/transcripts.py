@@ -80,7 +80,12 @@ def import_transcripts(
     """
     report = ImportReport()
     with in_plain_words(store), _alone_with(store), asyncio.Runner() as runner:
-        tables = open_agent_tables(store.sessions_table, store.messages_table, timezone=store.writer_timezone)
+        tables = open_agent_tables(
+            store.sessions_table,
+            store.messages_table,
+            timezone=store.writer_timezone,
+            acting_as=audit.name_for_triggers(),
+        )
         try:
             for conversation in read_conversations(file):
                 if isinstance(conversation, Unreadable):

@@ -52,11 +52,14 @@ def open_agent_tables(
     messages_table: str = settings.AGENT_MESSAGES_TABLE,
     *,
     timezone: str = settings.AGENT_TIMEZONE,
+    role: str = "",
+    acting_as: str = "",
 ) -> AgentTables:
     """The main store's tables; use it as `async with aclosing(open_agent_tables()) as tables`.
 
     Names are `table` or `schema.table`, both in one schema. `timezone` is the zone in which the agents write: the
-    SDK stores CURRENT_TIMESTAMP without one.
+    SDK stores CURRENT_TIMESTAMP without one. `role` is whom to connect as, where the server does not ask for a
+    password; `acting_as` is what `audit.name_for_triggers` gives, so that the log knows who writes here.
     """
     schema, sessions = _schema_and_table(sessions_table)
     messages_schema, messages = _schema_and_table(messages_table)
@@ -64,7 +67,11 @@ def open_agent_tables(
         raise ImproperlyConfigured(f"{sessions_table} and {messages_table} must be in one schema for the agents' SDK.")
     engine = create_async_engine(
         "postgresql+asyncpg://",
-        connect_args={**asyncpg_arguments(), "server_settings": {"timezone": timezone}},
+        connect_args={
+            **asyncpg_arguments(),
+            **({"user": role} if role else {}),
+            "server_settings": {"timezone": timezone, **({"memadmin.actor": acting_as} if acting_as else {})},
+        },
         # The SDK has no argument for a schema; a table named "schema.table" would be one with a dot in its name.
         execution_options={"schema_translate_map": {None: schema}} if schema else {},
     )

@@ -1,0 +1,1 @@
+"""Putting memadmin into operation: the database's roles, and what an operator forgot."""

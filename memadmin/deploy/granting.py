@@ -1,0 +1,190 @@
+"""Who may what with our tables, their numbers, our functions and the agents' tables: the grants that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from psycopg import sql
+
+from memadmin.deploy.roles import (
+    AGENTS_TABLES,
+    APPLICATION,
+    EVENT_COLUMNS,
+    KINDS,
+    RAW_EDITS,
+    Roles,
+    our_tables,
+    rights_of,
+)
+from memadmin.deploy.steps import Step, fetch
+from sessions_app import registry
+from sessions_app.registry.tables import Table, find_table
+
+GRANTED = [kind for kind in KINDS if kind != "migrator"]
+
+# Ours is what somebody made who is trusted already. A function that a stranger gave one of our names must not come to
+# run with the migrator's rights.
+BY_US = """{owner} IN (
+    SELECT relowner FROM pg_class WHERE oid = to_regclass('django_migrations')
+    UNION SELECT oid FROM pg_roles WHERE rolsuper OR rolname = current_user OR rolname = %(migrator)s
+)"""
+
+OUR_FUNCTIONS = r"""(
+    proname LIKE 'memadmin\_%%' OR proname LIKE 'pgtrigger\_%%' OR proname = '_pgtrigger_should_ignore'
+    OR proname LIKE 'procrastinate\_%%'
+)"""
+
+RIGHTS = """
+SELECT c.relname, r.name, array_agg(p.name)
+FROM pg_class AS c
+CROSS JOIN unnest(%(roles)s::text[]) AS r(name)
+CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS p(name)
+WHERE c.relname = ANY (%(tables)s) AND c.relnamespace = current_schema()::regnamespace
+  AND CASE WHEN p.name IN ('DELETE', 'TRUNCATE', 'TRIGGER') THEN has_table_privilege(r.name, c.oid, p.name)
+           ELSE has_any_column_privilege(r.name, c.oid, p.name) END
+GROUP BY 1, 2
+"""
+
+COLUMNS = """
+SELECT r.name, array_agg(a.attname::text) FROM pg_attribute AS a CROSS JOIN unnest(%s::text[]) AS r(name)
+WHERE a.attrelid = 'audit_event'::regclass AND a.attnum > 0 AND NOT a.attisdropped
+  AND has_column_privilege(r.name, a.attrelid, a.attnum, 'INSERT')
+GROUP BY 1
+"""
+
+SEQUENCES = """
+SELECT seq.oid::regclass::text, ARRAY(
+    SELECT name FROM unnest(%(roles)s::text[]) AS name WHERE has_sequence_privilege(name, seq.oid, 'USAGE')
+)
+FROM pg_class AS seq
+JOIN pg_depend AS d ON d.objid = seq.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+WHERE seq.relkind = 'S' AND d.refobjid = ANY (%(tables)s::regclass[]) ORDER BY 1
+"""
+
+FUNCTIONS = f"""
+SELECT oid::regprocedure::text, prosecdef, ARRAY(
+    SELECT name FROM unnest(%(roles)s::text[]) AS name WHERE has_function_privilege(name, p.oid, 'EXECUTE')
+)
+FROM pg_proc AS p
+WHERE pronamespace = current_schema()::regnamespace AND prokind = 'f'
+  AND (prosecdef OR prorettype <> 'trigger'::regtype)
+  AND {OUR_FUNCTIONS} AND {BY_US.format(owner="proowner")}
+ORDER BY 1
+"""
+
+FOR_THE_APPLICATION = ("memadmin_actor(", "memadmin_erase_details(", "memadmin_erase_name(")
+"""The functions with their owner's rights that the application calls itself."""
+
+IN_SCHEMA = "SELECT has_schema_privilege(%s, %s, 'USAGE')"
+
+MAY = """
+SELECT name FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS name
+WHERE has_table_privilege(%s, %s, name)
+"""
+
+
+def grant_tables(roles: Roles, there: set[str]) -> Iterator[Step]:
+    tables, names = our_tables(), _names(roles, there)
+    now = {(table, role): set(rights) for table, role, rights in fetch(RIGHTS, {"tables": tables, "roles": names})}
+    columns_now = {role: set(columns) for role, columns in fetch(COLUMNS, [names])}
+    for table in tables:
+        wanted = {"public": set[str](), **{roles[kind]: set(rights_of(kind, table)) for kind in GRANTED}}
+        columns = {role: set[str]() for role in wanted}
+        if table == "audit_event":
+            columns |= {roles[kind]: set(EVENT_COLUMNS) for kind in APPLICATION}
+            for kind in APPLICATION:
+                wanted[roles[kind]].add("INSERT")
+        is_right = set(GRANTED) <= there and all(
+            now.get((table, role), set()) == rights
+            and (table != "audit_event" or columns_now.get(role, set()) == columns[role])
+            for role, rights in wanted.items()
+        )
+        yield Step(f"Who may what with {table}", () if is_right else _grant_anew(table, roles))
+
+
+def _grant_anew(table: str, roles: Roles) -> tuple[sql.Composable, ...]:
+    name = sql.Identifier(table)
+    # Takes what is granted on columns, too.
+    revoke = sql.SQL("REVOKE ALL ON TABLE {} FROM PUBLIC, {}").format(name, listed(roles, GRANTED))
+    grants = [
+        sql.SQL("GRANT {} ON TABLE {} TO {}").format(sql.SQL(", ".join(rights)), name, roles.identifier(kind))
+        for kind in GRANTED
+        if (rights := rights_of(kind, table))
+    ]
+    if table == "audit_event":
+        columns = sql.SQL(", ").join(map(sql.Identifier, EVENT_COLUMNS))
+        grant = sql.SQL("GRANT INSERT ({}) ON TABLE {} TO {}")
+        grants.append(grant.format(columns, name, listed(roles, APPLICATION)))
+    return revoke, *grants
+
+
+def grant_sequences(roles: Roles, there: set[str]) -> Step:
+    tables = [sql.Identifier(table) for table in our_tables()]
+    lacking = _sequences_without(tables, [roles[kind] for kind in APPLICATION], _names(roles, there))
+    grant = sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}")
+    return Step("Numbers for new rows", (grant.format(lacking, listed(roles, APPLICATION)),) if lacking else ())
+
+
+def grant_functions(roles: Roles, there: set[str]) -> Step:
+    names = _names(roles, there)
+    too_open, closed = [], []
+    for function, has_owners_rights, by in fetch(FUNCTIONS, {"roles": names, "migrator": roles["migrator"]}):
+        is_for_us = not has_owners_rights or function.startswith(FOR_THE_APPLICATION)
+        users = {roles[kind] for kind in APPLICATION if is_for_us}
+        if has_owners_rights and set(by) - users:
+            too_open.append(sql.SQL(function))
+        if users - set(by) or (is_for_us and has_owners_rights and set(by) - users):
+            closed.append(sql.SQL(function))
+    everybody = sql.SQL("PUBLIC, {}").format(listed(roles, GRANTED))
+    revoke = sql.SQL("REVOKE ALL ON FUNCTION {} FROM {}").format(sql.SQL(", ").join(too_open), everybody)
+    grant = sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(", ").join(closed), listed(roles, APPLICATION))
+    return Step(
+        "What runs with the owner's rights is not for everybody",
+        tuple([revoke] * bool(too_open) + [grant] * bool(closed)),
+    )
+
+
+def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[Step]:
+    names = {name for store in registry.known_stores() for name in (store.sessions_table, store.messages_table)}
+    for table in map(find_table, sorted(names)):
+        if table:
+            yield _grant_agents_table(table, roles, there, raw_edits=raw_edits)
+
+
+def _grant_agents_table(table: Table, roles: Roles, there: set[str], *, raw_edits: bool) -> Step:
+    statements: list[sql.Composable] = []
+    for kind, rights in {**AGENTS_TABLES, **({"web": RAW_EDITS} if raw_edits else {})}.items():
+        role, may = roles.identifier(kind), set[str]()
+        if kind in there:
+            may = {right for (right,) in fetch(MAY, [roles[kind], table.identifier.as_string(None)])}
+        if kind not in there or not fetch(IN_SCHEMA, [roles[kind], table.schema])[0][0]:
+            statements.append(sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(table.schema), role))
+        if kind == "web" and may - set(rights):
+            statements.append(sql.SQL("REVOKE ALL ON TABLE {} FROM {}").format(table.identifier, role))
+            may = set()
+        if set(rights) - may:
+            grant = sql.SQL("GRANT {} ON TABLE {} TO {}")
+            statements.append(grant.format(sql.SQL(", ".join(rights)), table.identifier, role))
+        if "INSERT" in rights and (
+            numbers := _sequences_without([table.identifier], [roles[kind]], _names(roles, there))
+        ):
+            statements.append(sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}").format(numbers, role))
+    return Step(f"Who may what with the agents' {table}", tuple(statements), is_allowed=table.is_owned)
+
+
+def _sequences_without(
+    tables: Iterable[sql.Identifier], wanted: Sequence[str], existing: Sequence[str]
+) -> sql.Composed | None:
+    """The sequences behind the columns of these tables that not all of the wanted roles may use."""
+    given = {"tables": [table.as_string(None) for table in tables], "roles": list(existing)}
+    lacking = [sql.SQL(name) for name, by in fetch(SEQUENCES, given) if set(wanted) - set(by)]
+    return sql.SQL(", ").join(lacking) if lacking else None
+
+
+def _names(roles: Roles, there: set[str]) -> list[str]:
+    """Whose rights can be looked up: roles that exist, and everybody."""
+    return ["public", *(roles[kind] for kind in GRANTED if kind in there)]
+
+
+def listed(roles: Roles, kinds: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(roles.identifier, kinds))

@@ -1,0 +1,182 @@
+"""What `db_roles` runs: the statements that are missing until each role may what `roles` says, and nothing more.
+
+Roles and doors are only touched where they are not as they should be. So an administrator of the database is needed
+once; after later migrations the migrator, who owns the tables, runs the rest by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from psycopg import sql
+
+from memadmin.deploy.granting import (
+    BY_US,
+    OUR_FUNCTIONS,
+    grant_agents_tables,
+    grant_functions,
+    grant_sequences,
+    grant_tables,
+    listed,
+)
+from memadmin.deploy.roles import KINDS, SETTINGS, Roles, our_tables
+from memadmin.deploy.steps import Step, fetch
+from sessions_app import registry
+
+EXISTING = """
+SELECT rolname, rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,
+       (SELECT setconfig FROM pg_db_role_setting WHERE setrole = r.oid AND setdatabase = 0)
+FROM pg_roles AS r WHERE rolname = ANY (%s)
+"""
+
+MEMBERS = """
+SELECT member.rolname FROM pg_auth_members AS m
+JOIN pg_roles AS owner ON owner.oid = m.roleid JOIN pg_roles AS member ON member.oid = m.member
+WHERE owner.rolname = %s AND member.rolname = ANY (%s) ORDER BY 1
+"""
+
+NOT_THE_MIGRATORS = "{owner} <> ALL (SELECT oid FROM pg_roles WHERE rolname = %(migrator)s)"
+
+TABLES_TO_OWN = f"""
+SELECT format('TABLE %%I', relname) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relname = ANY (%(tables)s)
+  AND {BY_US.format(owner="relowner")} AND {NOT_THE_MIGRATORS.format(owner="relowner")}
+ORDER BY 1
+"""
+
+
+FUNCTIONS_TO_OWN = f"""
+SELECT format('%%s %%s', CASE prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, oid::regprocedure) FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace AND prokind IN ('f', 'p') AND {OUR_FUNCTIONS}
+  AND {BY_US.format(owner="proowner")} AND {NOT_THE_MIGRATORS.format(owner="proowner")}
+ORDER BY 1
+"""
+
+TYPES_TO_OWN = f"""
+SELECT format('TYPE %%s', oid::regtype) FROM pg_type
+WHERE typnamespace = current_schema()::regnamespace AND typname LIKE 'procrastinate\\_%%'
+  AND (typtype = 'e' OR typrelid IN (SELECT oid FROM pg_class WHERE relkind = 'c'))
+  AND {BY_US.format(owner="typowner")} AND {NOT_THE_MIGRATORS.format(owner="typowner")}
+ORDER BY 1
+"""
+
+
+def plan(roles: Roles, *, raw_edits: bool = False) -> list[Step]:
+    """What brings the roles into force; nothing when they are. `raw_edits` lets people change agents' rows by hand.
+
+    Raises StoreUnavailable when the database is away or has no tables of ours.
+    """
+    existing = _existing(roles)
+    there = set(existing)
+    steps = [
+        *_make(roles, existing),
+        _lend(roles),
+        _close_doors(roles),
+        _let_in(roles, there),
+        _own(roles),
+        *grant_tables(roles, there),
+        grant_sequences(roles, there),
+        grant_functions(roles, there),
+        *grant_agents_tables(roles, there, raw_edits=raw_edits),
+    ]
+    return [step for step in steps if step.statements]
+
+
+def _existing(roles: Roles) -> dict[str, tuple[bool, Sequence[str]]]:
+    """Which of the roles are there; whether each may more than log in, and how it begins a connection."""
+    kinds = {name: kind for kind, name in roles.names.items()}
+    rows = fetch(EXISTING, [list(kinds)])
+    return {kinds[name]: (bool(too_much), settings or ()) for name, too_much, settings in rows}
+
+
+def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> Iterator[Step]:
+    for kind in KINDS:
+        role = roles.identifier(kind)
+        has_too_much, set_already = existing.get(kind, (False, ()))
+        statements: list[sql.Composable] = []
+        if kind not in existing:
+            statements.append(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+        if has_too_much:
+            no = "NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+            statements.append(sql.SQL(f"ALTER ROLE {{}} {no}").format(role))
+        statements += [
+            sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value))
+            for name, value in SETTINGS.get(kind, {}).items()
+            if f"{name}={value}" not in set_already
+        ]
+        yield Step(f"The role {roles[kind]}; give it a password where the server asks for one", tuple(statements))
+    members = fetch(MEMBERS, [roles["migrator"], list(roles.names.values())])
+    revoke = sql.SQL("REVOKE {} FROM {}")
+    yield Step(
+        "Nobody of them becomes the migrator",
+        tuple(revoke.format(roles.identifier("migrator"), sql.Identifier(member)) for (member,) in members),
+    )
+
+
+def _lend(roles: Roles) -> Step:
+    """Who administers a managed database is no superuser. It could become the migrator at any time: it made it."""
+    may_act_so = fetch(
+        "SELECT FROM pg_roles AS own LEFT JOIN pg_roles AS migrator ON migrator.rolname = %s"
+        " WHERE own.rolname = current_user AND (own.rolsuper OR pg_has_role(migrator.oid, 'USAGE'))",
+        [roles["migrator"]],
+    )
+    grant = sql.SQL("GRANT {} TO CURRENT_USER").format(roles.identifier("migrator"))
+    return Step("The administrator may act as the migrator, who owns the tables", () if may_act_so else (grant,))
+
+
+def _close_doors(roles: Roles) -> Step:
+    """A temporary table may carry a trigger, and what triggers write to the registry counts as the agents' doing; and
+    a function in our schema with better fitting arguments would be called instead of ours.
+    """
+    database, schema = fetch("SELECT current_database(), current_schema()")[0]
+    agents = [role for store in registry.known_stores() for role in store.agent_roles]
+    doors = (
+        ("TEMPORARY", "DATABASE", database, "has_database_privilege", ()),
+        ("CREATE", "SCHEMA", schema, "has_schema_privilege", agents),
+    )
+    statements: list[sql.Composable] = []
+    for right, kind, name, function, never in doors:
+        if not fetch(f"SELECT {function}('public', %s, %s)", [name, right])[0][0]:
+            continue
+        where = sql.SQL(f"{right} ON {kind} {{}}").format(sql.Identifier(name))
+        others = fetch(
+            "SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND rolname <> ALL (%s)"
+            " AND has_database_privilege(oid, current_database(), 'CONNECT') ORDER BY rolname",
+            [[*roles.names.values(), *never]],
+        )
+        grant = sql.SQL("GRANT {} TO {}")
+        statements += [grant.format(where, sql.Identifier(other)) for (other,) in others]
+        statements.append(sql.SQL("REVOKE {} FROM PUBLIC").format(where))
+    return Step("Nobody makes tables by being let in, not even temporary ones; who could can", tuple(statements))
+
+
+def _let_in(roles: Roles, there: set[str]) -> Step:
+    database, schema = fetch("SELECT current_database(), current_schema()")[0]
+
+    def missing(kinds: Sequence[str], function: str, name: str, right: str) -> list[str]:
+        question = f"SELECT {function}(%s, %s, %s)"
+        return [kind for kind in kinds if kind not in there or not fetch(question, [roles[kind], name, right])[0][0]]
+
+    wanted = (
+        ("CONNECT ON DATABASE", KINDS, "has_database_privilege", database),
+        ("TEMPORARY ON DATABASE", ("migrator",), "has_database_privilege", database),
+        ("USAGE ON SCHEMA", KINDS, "has_schema_privilege", schema),
+        ("CREATE ON SCHEMA", ("migrator",), "has_schema_privilege", schema),
+    )
+    return Step(
+        "All come in; the migrator makes tables",
+        tuple(
+            sql.SQL(f"GRANT {right} {{}} TO {{}}").format(sql.Identifier(name), listed(roles, lacking))
+            for right, kinds, function, name in wanted
+            if (lacking := missing(kinds, function, name, right.split()[0]))
+        ),
+    )
+
+
+def _own(roles: Roles) -> Step:
+    given = {"migrator": roles["migrator"], "tables": our_tables()}
+    found = [name for query in (TABLES_TO_OWN, FUNCTIONS_TO_OWN, TYPES_TO_OWN) for (name,) in fetch(query, given)]
+    return Step(
+        "The migrator owns what is ours",
+        tuple(sql.SQL("ALTER {} OWNER TO {}").format(sql.SQL(name), roles.identifier("migrator")) for name in found),
+    )

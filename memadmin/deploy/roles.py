@@ -1,0 +1,159 @@
+"""The roles in the database, and what each may: the rules, which `plan` makes true and `check_deploy` compares.
+
+The application owns nothing. A migrator owns the tables, and neither the web server nor the worker can become it; so
+what the audit log refuses is refused to whoever takes one of them over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.apps import apps
+from psycopg import sql
+
+from memadmin.deploy.steps import fetch
+
+READ = ("SELECT",)
+ADD = ("SELECT", "INSERT")
+CHANGE = ("SELECT", "INSERT", "UPDATE")
+CLEAR = ("SELECT", "DELETE")
+EVERYTHING = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+KINDS = ("migrator", "web", "worker", "auditor", "agents")
+APPLICATION = ("web", "worker")
+
+EVENT_COLUMNS = (
+    "id",
+    "type",
+    "actor_kind",
+    "actor_ref",
+    "object_kind",
+    "object_ref",
+    "subject_ref",
+    "shown",
+    "outcome",
+    "reason_code",
+    "counters",
+    "commitment",
+)
+"""What the application says of an event. Number, time, role and cause are the database's word."""
+
+INSERT_ONLY = ("audit_event", "audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor")
+
+SEQUENCED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor", "audit_verdict")
+
+BY_MIGRATIONS = ("django_migrations", "django_content_type", "auth_permission")
+"""Nobody else writes to them."""
+
+SIGNING_IN = (
+    "account_emailconfirmation",
+    "django_admin_log",
+    "memadmin_cache",
+    "mfa_authenticator",
+    "socialaccount_socialaccount",
+    "socialaccount_socialapp",
+    "socialaccount_socialtoken",
+    "usersessions_usersession",
+)
+"""How people come in, and what they did in Django's admin: nothing that happens in the background needs it."""
+
+RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "web": {
+        # Without INSERT: that one is given by columns.
+        "audit_event": READ,
+        "audit_detail": ADD,
+        **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
+        **dict.fromkeys(BY_MIGRATIONS, READ),
+        "accounts_contentgrant": CHANGE,
+        "accounts_grantedsession": CHANGE,
+        "procrastinate_events": ADD,
+        "procrastinate_jobs": CHANGE,
+        "procrastinate_periodic_defers": (),
+        "procrastinate_workers": READ,
+        "sessions_app_fenceoutbox": READ,
+        "sessions_app_sessionrecord": CHANGE,
+        "sessions_app_subject": CHANGE,
+    },
+    "worker": {
+        "audit_event": READ,
+        "audit_detail": ADD,
+        "audit_actor": READ,
+        "audit_pending": CLEAR,
+        **dict.fromkeys(SEQUENCED, ADD),
+        **dict.fromkeys(BY_MIGRATIONS, READ),
+        **dict.fromkeys(SIGNING_IN, ()),
+        **dict.fromkeys(
+            (
+                *("auth_user", "auth_user_groups", "auth_user_user_permissions", "auth_group"),
+                *("auth_group_permissions", "account_emailaddress"),
+            ),
+            READ,
+        ),
+        "django_session": CLEAR,
+    },
+}
+"""Where the application may less than read and change every row."""
+
+AGENTS_TABLES: Mapping[str, Sequence[str]] = {
+    # Who puts a trigger on a table, or erases from it, as commands do.
+    "migrator": ("SELECT", "UPDATE", "DELETE", "TRIGGER"),
+    "web": READ,
+    "worker": EVERYTHING,
+    "agents": EVERYTHING,
+}
+RAW_EDITS = ("SELECT", "UPDATE", "DELETE")
+"""What the web server needs on the agents' tables besides, where people may edit their rows by hand."""
+
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "web": {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "60s"},
+    "worker": {"statement_timeout": "15min"},
+    "auditor": {"statement_timeout": "10min", "default_transaction_read_only": "on"},
+}
+"""How each begins a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Their names; all begin alike, because roles belong to the whole server."""
+
+    prefix: str = "memadmin"
+
+    def __getitem__(self, kind: str) -> str:
+        return f"{self.prefix}_{kind}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {kind: self[kind] for kind in KINDS}
+
+    def identifier(self, kind: str) -> sql.Identifier:
+        return sql.Identifier(self[kind])
+
+
+def rights_of(kind: str, table: str) -> Sequence[str]:
+    """What a role may do with one of our tables; INSERT into audit_event is by columns, and not among it."""
+    if kind == "auditor":
+        return READ if table.startswith("audit_") else ()
+    if kind not in APPLICATION:
+        return ()
+    # A table of the log that has no rule here was forgotten, and nobody writes to it.
+    return RIGHTS[kind].get(table, READ if table.startswith("audit_") else EVERYTHING)
+
+
+def our_tables() -> list[str]:
+    """Every table of ours that is there, by name."""
+    wanted = {model._meta.db_table for model in apps.get_models(include_auto_created=True) if is_ours(model)}
+    return [
+        name
+        for (name,) in fetch(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relname = ANY (%s)"
+            " AND relnamespace = current_schema()::regnamespace ORDER BY relname",
+            [[*wanted, "django_migrations", "memadmin_cache"]],
+        )
+    ]
+
+
+def is_ours(model: type) -> bool:
+    """Not the tables of the agents, which are models, too."""
+    meta = model._meta  # type: ignore[attr-defined]
+    return not meta.proxy and (meta.managed or meta.app_label == "procrastinate")

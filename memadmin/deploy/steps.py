@@ -1,0 +1,39 @@
+"""Statements with a purpose: planned, shown or run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    purpose: str
+    statements: tuple[sql.Composable, ...]
+    is_allowed: bool = True
+    """False where it takes somebody else to run it: the owner of the agents' tables."""
+
+    @property
+    def as_text(self) -> list[str]:
+        return [statement.as_string(None) for statement in self.statements]
+
+    def as_script(self) -> str:
+        return "\n".join([f"-- {self.purpose}", *(f"{statement};" for statement in self.as_text)])
+
+
+def run(steps: Iterable[Step]) -> None:
+    """All of it in the caller's transaction."""
+    with connection.cursor() as cursor:
+        for step in steps:
+            for statement in step.statements:
+                cursor.execute(statement)
+
+
+def fetch(query: str, parameters: object = None) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)  # type: ignore[arg-type]
+        return list(cursor.fetchall())

@@ -1,0 +1,79 @@
+"""Connections under the roles of `db_roles`, in tests with and without real transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import Error, connection, transaction
+
+from memadmin.deploy import plan, roles, steps
+from tests.agents import run_sql
+
+AGENTS_TABLES = """
+CREATE TABLE agent_sessions (
+    session_id text PRIMARY KEY,
+    created_at timestamp DEFAULT now() NOT NULL,
+    updated_at timestamp DEFAULT now() NOT NULL
+);
+CREATE TABLE agent_messages (
+    id serial PRIMARY KEY,
+    session_id text NOT NULL REFERENCES agent_sessions ON DELETE CASCADE,
+    message_data text NOT NULL,
+    created_at timestamp DEFAULT now() NOT NULL
+)
+"""
+
+
+def our_roles() -> roles.Roles:
+    """Of this database alone: roles belong to the server, which another process of the test run uses too."""
+    return roles.Roles(f"roles_of_{connection.settings_dict['NAME']}")
+
+
+def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.Step]:
+    planned = plan.plan(names, **options)
+    steps.run(planned)
+    return planned
+
+
+def take_away(names: roles.Roles) -> None:
+    """Undoes what was committed: everything belongs to the administrator again."""
+    database = connection.ops.quote_name(connection.settings_dict["NAME"])
+    for name in map(connection.ops.quote_name, names.names.values()):
+        run_sql(f"REASSIGN OWNED BY {name} TO CURRENT_USER; DROP OWNED BY {name}; DROP ROLE {name}")
+    run_sql(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC")
+
+
+@contextmanager
+def connected_as(role: str) -> Iterator[None]:
+    """The connection of a test's transaction, as if a role had opened it."""
+    run_sql(f'SET LOCAL SESSION AUTHORIZATION "{role}"')
+    try:
+        yield
+    finally:
+        run_sql("RESET SESSION AUTHORIZATION")
+
+
+@contextmanager
+def logged_in_as(role: str) -> Iterator[None]:
+    """Connections that a role opened, with what is set for it; for tests with real transactions."""
+    connection.close()
+    connection.settings_dict["ROLE"] = role
+    try:
+        yield
+    finally:
+        connection.close()
+        del connection.settings_dict["ROLE"]
+
+
+def refusal(statement: str) -> str:
+    """Why PostgreSQL refuses a statement; empty when it does not. Its effect is undone either way."""
+    point = transaction.savepoint()
+    try:
+        run_sql(statement)
+    except Error as problem:
+        return str(problem).splitlines()[0]
+    else:
+        return ""
+    finally:
+        transaction.savepoint_rollback(point)

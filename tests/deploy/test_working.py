@@ -1,0 +1,343 @@
+"""What each role of the database does all day, as that role: pages, jobs, attaching, and the agents' own writing."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+import uuid
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import Error, connection, transaction
+from django.test import Client
+from django.urls import reverse
+from procrastinate import PsycopgConnector
+from procrastinate.contrib.django import app
+from procrastinate.contrib.django.utils import connector_params
+
+from memadmin import audit
+from memadmin.accounts.grants import verbs as grants
+from memadmin.audit import erasing, verification, verifier
+from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
+from memadmin.audit.sequencer import Sequencer
+from memadmin.deploy.roles import Roles
+from sessions_app import registry
+from sessions_app.models import SessionRecord, SubjectKind
+from sessions_app.services import patterns, sessions, subjects
+from tests.accounts.matrix import MATRIX, SUPERUSER
+from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
+from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
+from tests.builders import make_subject
+from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
+from tests.people import person
+
+transactional = pytest.mark.django_db(transaction=True)
+
+
+def label_of(ref: uuid.UUID) -> str:
+    return AuditActor.objects.get(ref=ref).label
+
+
+# --- the web server ---------------------------------------------------------------------------------------------------
+
+RAW = "sessions_app_agent"
+"""In the names of addresses where people change the agents' rows, which takes `--raw-edits`."""
+
+
+WAITS = "audit:export-log"
+"""What it streams waits for the sequencer, of which a test's transaction has none."""
+
+
+def answers(client: Client, world: World, *names: str) -> dict[tuple[str, str], int]:
+    """What every address, or these, answer to both methods; the effect of each is undone."""
+    found = {}
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
+    for name in names or MATRIX:
+        rule = MATRIX[name]
+        for method, is_taken in (("GET", rule.reads), ("POST", rule.sends)):
+            if is_taken is None:
+                continue
+            point = transaction.savepoint()
+            try:
+                answer = client.generic(method, address_of(name, world))
+                if answer.streaming and name != WAITS:
+                    answer.getvalue()
+                found[name, method] = answer.status_code
+            except Error as problem:
+                found[name, method] = str(problem).splitlines()[0]  # type: ignore[assignment]
+            finally:
+                transaction.savepoint_rollback(point)
+                client.cookies[settings.SESSION_COOKIE_NAME] = cookie
+    return found
+
+
+@pytest.mark.django_db
+def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(ours: Roles) -> None:
+    by = somebody(SUPERUSER)
+    world, client = make_world(by), signed_in(by)
+    expected = answers(client, world)
+    with connected_as(ours["web"]):
+        found = answers(client, world)
+    assert {name: status for name, status in found.items() if status != expected[name] and RAW not in name[0]} == {}
+    assert sum(status == 200 for status in found.values()) > 10
+
+
+@pytest.mark.django_db
+def test_broken_variant_a_right_too_few_is_seen_on_a_page(ours: Roles) -> None:
+    by = somebody("compliance")
+    world, client = make_world(by), signed_in(by)
+    assert answers(client, world, "sessions:subject") == {("sessions:subject", "GET"): 200}
+    run_sql(f'REVOKE SELECT ON sessions_app_subjectalias FROM "{ours["web"]}"')
+    with connected_as(ours["web"]):
+        assert answers(client, world, "sessions:subject") != {("sessions:subject", "GET"): 200}
+
+
+@transactional
+def test_people_work(in_force: Roles) -> None:
+    """Signing in, looking, searching, labelling, a grant from the asking to the end, exports, a verification."""
+    attach_main_store(agent_roles=[in_force["agents"]])
+    add_items("customer_1:ticket_1", "Where is my order?")
+    add_items("customer_2:ticket_2", "And mine?")
+    asking, deciding = person("support"), person("compliance")
+    subject = make_subject("customer_1")
+    run_sql("UPDATE sessions_app_sessionrecord SET is_sensitive = true WHERE session_id = 'customer_2:ticket_2'")
+    bring_into_force(in_force)
+    with logged_in_as(in_force["web"]):
+        assert value_of("SHOW statement_timeout") == "30s"
+        record, locked = SessionRecord.objects.order_by("session_id")
+        client = Client()
+        signed = client.post(reverse("accounts:login"), {"username": "support", "password": "support"})
+        assert signed.status_code == 302, signed.content
+        timeline = reverse("sessions:timeline", args=[record.pk])
+        assert "Where is my order?" in client.get(timeline).text
+        assert client.get(reverse("sessions:timeline", args=[locked.pk])).status_code == 403
+        asked = client.post(reverse("sessions:search"), {"q": "order"})
+        assert client.get(asked["Location"]).status_code == 200
+        assert sessions.attach_sessions([record], subject, by=asking) == 1
+        assert sessions.label_sessions([record], "vip", by=asking) == 1
+        alias = subjects.add_alias(subject, kind="user", key="cust_egret", by=asking)  # type: ignore[arg-type]
+        subjects.remove_alias(alias, by=asking)
+        lines = client.get(reverse("sessions:export-jsonl", args=[record.pk])).getvalue()
+        assert b"Where is my order?" in lines
+        grant = grants.request_grant(by=asking, reason="support_case", ticket="T-1", minutes=30, record_ids=[locked.pk])
+        grants.approve_grant(grant, by=deciding)
+        assert "And mine?" in client.get(reverse("sessions:timeline", args=[locked.pk])).text
+        client.post(reverse("accounts:grant-end", args=[grant.pk]))
+        assert client.get(reverse("sessions:timeline", args=[locked.pk])).status_code == 403
+        log = Client()
+        log.force_login(deciding)
+        assert log.get(reverse("audit:list")).status_code == 200
+        for name in ("export-jsonl", "export-csv"):
+            assert b"session.viewed" in log.get(reverse(f"audit:{name}")).getvalue()
+        assert log.post(reverse("audit:verify")).status_code == 302
+        told = AuditEvent.objects.filter(type="session.attached").latest("number")
+        assert erasing.erase_details(told, by=deciding, reason="mistake") > 0
+        client.post(reverse("accounts:logout"))
+    assert value_of("SELECT count(*) FROM procrastinate_jobs WHERE task_name LIKE '%verify_log'") == 1
+    viewed = AuditEvent.objects.filter(type="session.viewed").latest("number")
+    assert (label_of(viewed.actor_ref), label_of(viewed.role_ref)) == ("support", in_force["web"])
+
+
+@pytest.mark.django_db
+def test_what_is_changed_past_the_verbs_shows_with_the_role(ours: Roles) -> None:
+    person("support")
+    with connected_as(ours["web"]):
+        run_sql("UPDATE auth_user SET is_superuser = true WHERE username = 'support'")
+    raw = AuditEvent.objects.filter(type="user.row_updated").latest("number")
+    assert label_of(raw.role_ref) == label_of(raw.actor_ref) == ours["web"]
+
+
+@pytest.mark.django_db
+def test_whoever_takes_the_web_server_over_still_shows_with_its_role(ours: Roles) -> None:
+    """Names that a session gives itself say who acts for the web server; which role it was nobody can say otherwise."""
+    with connected_as(ours["web"]):
+        run_sql(f"SELECT set_config('memadmin.actor', 'person:{uuid.uuid4()}', true)")
+        run_sql("INSERT INTO sessions_app_subject (id) VALUES (gen_random_uuid())")
+    event = AuditEvent.objects.get(type="subject.row_inserted")
+    assert label_of(event.role_ref) == ours["web"]
+
+
+@pytest.mark.django_db
+def test_no_event_no_content(ours: Roles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an operator would find out who took a right too many away."""
+    by = somebody("support")
+    world, client = make_world(by), signed_in(by)
+    run_sql(f'REVOKE INSERT ON audit_event FROM "{ours["web"]}"')
+    point = transaction.savepoint()
+    with connected_as(ours["web"]):
+        answer = client.get(address_of("sessions:timeline", world))
+        transaction.savepoint_rollback(point)
+    assert answer.status_code == 503
+    assert "tea leaves" not in answer.text
+
+
+# --- the worker -------------------------------------------------------------------------------------------------------
+
+
+def run_all_jobs() -> dict[str, object]:
+    """Every periodic job once, as a worker runs it; what each failed of, by name."""
+    failed: dict[str, object] = {}
+
+    async def run_one(task: Any, timestamp: int) -> None:
+        with app.replace_connector(PsycopgConnector(kwargs=connector_params)) as working:
+            async with working.open_async():
+                await task.func(timestamp=timestamp)
+
+    periodic = {each.task.name: each.task for each in app.periodic_registry.periodic_tasks.values()}
+    for name, task in periodic.items():
+        try:
+            if asyncio.iscoroutinefunction(task.func):
+                asyncio.run(run_one(task, int(time.time())))
+            else:
+                task.func(timestamp=int(time.time()))
+        except Exception as problem:
+            failed[name] = problem
+    assert len(periodic) >= 8
+    return failed
+
+
+def give_the_worker_something_to_do() -> None:
+    store = attach_main_store(mode="drop")
+    add_items("customer_1:ticket_1", "Where is my order?")
+    add_items("customer_2:ticket_2", "And mine?")
+    patterns.add_pattern(
+        store, name="tickets", text="customer_{subject}:ticket_{ticket}", subject_kind=SubjectKind.USER, by=person()
+    )
+    SessionRecord.objects.filter(session_id="customer_2:ticket_2").update(erased_at="2026-01-01T00:00Z")
+    run_sql("DELETE FROM agent_sessions WHERE session_id = 'customer_2:ticket_2'")
+    add_items("customer_2:ticket_2", "Are you there?")
+    client = Client()
+    client.force_login(person("support"))
+    run_sql("UPDATE django_session SET expire_date = now() - interval '1 day'")
+
+
+@transactional
+def test_every_job_is_done(in_force: Roles) -> None:
+    give_the_worker_something_to_do()
+    bring_into_force(in_force)
+    with logged_in_as(in_force["worker"]):
+        failed = run_all_jobs()
+        taken = Sequencer().step(is_last=True)
+        verdict = verification.verify()
+    with logged_in_as(in_force["auditor"]):
+        report = verifier.verify_database(lambda: psycopg.connect(**connection.get_connection_params()))
+        with pytest.raises(Error, match="read-only transaction"):
+            run_sql("CREATE TABLE mine (a int)")
+    assert report.findings == []
+    assert failed == {}
+    assert taken is not None
+    assert taken.checkpoint is not None
+    assert verdict is not None
+    assert AuditLeaf.objects.count() > 3
+    assert SessionRecord.objects.get(session_id="customer_1:ticket_1").ticket == "1"
+    dropped = AuditEvent.objects.get(type="write.dropped")
+    assert label_of(dropped.role_ref) == in_force["worker"]
+    assert value_of("SELECT count(*) FROM django_session") == 0
+
+
+@transactional
+def test_broken_variant_a_worker_with_the_web_servers_rights_gets_stuck(in_force: Roles) -> None:
+    give_the_worker_something_to_do()
+    bring_into_force(in_force)
+    with logged_in_as(in_force["web"]):
+        assert "permission denied for table sessions_app_fenceoutbox" in str(
+            run_all_jobs()["sessions_app.jobs.drain_outbox"]
+        )
+        with pytest.raises(Error, match="permission denied for table audit_"):
+            Sequencer().step(is_last=True)
+
+
+@transactional
+def test_transcripts_are_imported_by_the_worker(in_force: Roles, tmp_path: Any) -> None:
+    store = attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    file = tmp_path / "chats.jsonl"
+    file.write_text('{"session_id": "chat-1", "messages": [{"role": "user", "content": "Hello"}]}\n')
+    with logged_in_as(in_force["worker"]), audit.acting(audit.Actor("command", "import_transcripts")):
+        call_command("import_transcripts", str(file), "--store", store.name, stdout=io.StringIO())
+    assert value_of("SELECT count(*) FROM agent_messages") == 1
+    noted = AuditEvent.objects.filter(type="stored_item.row_inserted").latest("number")
+    assert (label_of(noted.actor_ref), label_of(noted.role_ref)) == ("import_transcripts", in_force["worker"])
+
+
+# --- the migrator -----------------------------------------------------------------------------------------------------
+
+
+@transactional
+def test_the_migrator_attaches_and_takes_off(in_force: Roles) -> None:
+    make_agent_tables()
+    bring_into_force(in_force)
+    with logged_in_as(in_force["migrator"]):
+        store = registry.declare_store(registry.MAIN_STORE, agent_roles=[in_force["agents"]])
+        registry.attach(store)
+    assert registry.health(store).fence == "on"
+    add_items("chat-1", "Hello", role=in_force["agents"])
+    assert SessionRecord.objects.get().session_id == "chat-1"
+    with logged_in_as(in_force["migrator"]):
+        registry.remove(store)
+    assert registry.health(store).fence == "off"
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+
+def open_chat(role: str) -> list[dict[str, Any]]:
+    """What an agent does with the SDK's own session class, on connections of its own; what it reads back in the end."""
+
+    async def chat(tables: Any) -> list[dict[str, Any]]:
+        session = tables.session("chat-1")
+        await session.add_items([user("Hello"), user("Are you there?")])
+        await session.pop_item()
+        cleared = tables.session("chat-2")
+        await cleared.add_items([user("Forget this")])
+        await cleared.clear_session()
+        return list(await session.get_items())
+
+    return in_sdk(chat, role=role)
+
+
+@transactional
+def test_agents_write_through_the_fence_without_a_right_on_our_tables(in_force: Roles) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    assert open_chat(in_force["agents"]) == [user("Hello")]
+    assert set(SessionRecord.objects.values_list("session_id", flat=True)) == {"chat-1", "chat-2"}
+    assert not AuditEvent.objects.filter(type__startswith="stored_").exists()
+
+
+@transactional
+def test_an_erased_session_stays_erased_for_them(in_force: Roles) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    add_items("chat-1", "Hello", role=in_force["agents"])
+    run_sql("UPDATE sessions_app_sessionrecord SET erased_at = now(); DELETE FROM agent_sessions")
+    with pytest.raises(Exception, match="was erased and can never be written to again"):
+        add_items("chat-1", "Are you there?", role=in_force["agents"])
+    assert value_of("SELECT count(*) FROM agent_messages") == 0
+
+
+@transactional
+def test_broken_variant_without_the_owners_rights_the_fence_stops_every_agent(in_force: Roles) -> None:
+    store = attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    run_sql(f"ALTER FUNCTION memadmin_register_{store.pk}() SECURITY INVOKER")
+    with pytest.raises(Exception, match="permission denied for table sessions_app_sessionrecord"):
+        add_items("chat-1", "Hello", role=in_force["agents"])
+
+
+@transactional
+def test_nobody_acts_as_somebody_else(in_force: Roles) -> None:
+    """Asked on connections of their own: it is who opened one that counts."""
+    bring_into_force(in_force)
+    for kind, name in in_force.names.items():
+        with logged_in_as(name):
+            assert connection.settings_dict["ROLE"] == value_of("SELECT session_user")
+            for other in {"postgres", *in_force.names.values()} - {name}:
+                for statement in (f'SET SESSION AUTHORIZATION "{other}"', f'SET ROLE "{other}"'):
+                    with pytest.raises(Error, match="permission denied"):
+                        run_sql(statement)
+            assert kind
