@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from typing import Any
 
@@ -125,6 +126,10 @@ FREE_TEXT = {
     "counters ": """'{"Ann": 1}'""",
     "counters  ": """'["Ann"]'""",
     "counters   ": """'{"half": 0.5}'""",
+    "counters    ": """'{"card": 4242424242424242}'""",
+    "counters     ": """'{"inner": {"items": 1}}'""",
+    "counters      ": "'3'",
+    "counters       ": "(SELECT jsonb_object_agg('n' || n, n) FROM generate_series(1, 21) AS n)",
     "commitment": "'Ann'",
 }
 
@@ -143,6 +148,13 @@ def test_the_database_itself_refuses_free_text(column: str) -> None:
     values[column.strip()] = FREE_TEXT[column]
     with pytest.raises(IntegrityError), transaction.atomic():
         run_sql(insert.format(", ".join(values), ", ".join(values.values())))
+
+
+def test_counters_are_up_to_twenty_whole_numbers() -> None:
+    most = {f"a_{number}": 10**15 - number for number in range(1, 20)} | {"below": -(10**15) + 1}
+    for counters in ({}, {"items": 0}, most):
+        run_sql(f"INSERT INTO audit_event (type, counters) VALUES ('test.recorded', '{json.dumps(counters)}')")
+        assert AuditEvent.objects.order_by("-number")[0].counters == counters
 
 
 def test_time_and_role_are_not_the_clients_word() -> None:

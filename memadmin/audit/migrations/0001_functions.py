@@ -27,18 +27,6 @@ FROM (SELECT substring(sha256(convert_to(kind || ':' || pk, 'UTF8')) FROM 1 FOR 
 $$
 """
 
-# At most fifteen digits: in canonical JSON a number is a double.
-IS_COUNTERS = """
-CREATE FUNCTION memadmin_is_counters(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-SELECT CASE WHEN jsonb_typeof(value) <> 'object' THEN false ELSE (
-    SELECT count(*) <= 20 AND coalesce(
-        bool_and(entry.key ~ '^[a-z][a-z0-9_]{0,39}$' AND entry.value::text ~ '^-?[0-9]{1,15}$'), true
-    )
-    FROM jsonb_each(value) AS entry
-) END
-$$
-"""
-
 REFUSE_CHANGE = """
 CREATE FUNCTION memadmin_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -113,7 +101,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(UUID7, "DROP FUNCTION memadmin_uuid7()"),
         migrations.RunSQL(REF, "DROP FUNCTION memadmin_ref(text, text)"),
-        migrations.RunSQL(IS_COUNTERS, "DROP FUNCTION memadmin_is_counters(jsonb)"),
         migrations.RunSQL(REFUSE_CHANGE, "DROP FUNCTION memadmin_refuse_change()"),
         migrations.RunSQL(FIX_PATH, migrations.RunSQL.noop),
         migrations.RunSQL(ACTOR, "DROP FUNCTION memadmin_actor(text, text, bigint)"),

@@ -6,6 +6,7 @@ import django.contrib.postgres.fields
 import django.contrib.postgres.functions
 import django.contrib.postgres.indexes
 import django.db.models.deletion
+import django.db.models.functions.comparison
 import django.db.models.functions.datetime
 import django.db.models.functions.text
 import django.db.models.lookups
@@ -381,7 +382,11 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="auditevent",
             constraint=models.CheckConstraint(
-                condition=memadmin.audit.models.IsCounters("counters"), name="audit_event_counters"
+                condition=django.db.models.lookups.Regex(
+                    django.db.models.functions.comparison.Cast("counters", models.TextField()),
+                    memadmin.audit.models.COUNTERS,
+                ),
+                name="audit_event_counters",
             ),
         ),
         migrations.AddConstraint(
