@@ -102,6 +102,7 @@ STORE_DISCOVERED = declare(
     object=STORE,
     counters=("sessions",),
 )
+DISCOVERY_ASKED = declare("store.searched", "Somebody had a store looked through for its sessions.", object=STORE)
 SEARCH_INDEX_BUILT = declare("search_index.built", "A store's full-text index was built.", object=STORE)
 SEARCH_INDEX_DROPPED = declare("search_index.dropped", "A store's full-text index was dropped.", object=STORE)
 TRANSCRIPTS_IMPORTED = declare(

@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import inspection, outbox, patterns
+from sessions_app.services import discovery, inspection, outbox, patterns
 
 
 @app.periodic(cron="* * * * * */5")
@@ -21,6 +21,14 @@ def find_subjects(timestamp: int) -> None:
         return
     for store in SessionStore.objects.all():
         patterns.apply_patterns(store)
+
+
+@app.periodic(cron="* * * * * */30")
+@app.task(queueing_lock="discover_sessions", lock="discover_sessions")
+def discover_sessions(timestamp: int) -> None:
+    """Looks through the stores that can have no triggers."""
+    if not is_stale(timestamp):
+        discovery.discover_sessions()
 
 
 @app.periodic(cron="* * * * * */5")

@@ -16,6 +16,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
+from sessions_app.stores.kinds import Kind, kind_of, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class ListedSession:
     """Subject, ticket and agent, as far as they are known."""
     match: MatchingSession | None = None
     """Where in it the words were said that the list was searched for."""
+    kind: Kind | None = None
+    about_store: str = ""
+    """What its store is and what cannot be done there, as sentences."""
     is_locked: bool = False
     """Whether reading takes a grant that the reader does not hold; then nothing of it was read."""
 
@@ -40,6 +44,10 @@ class ListedSession:
     @property
     def store(self) -> str:
         return self.record.store.name
+
+    @property
+    def store_icon(self) -> str:
+        return self.kind.icon if self.kind else "database"
 
     @property
     def labels(self) -> list[str]:
@@ -54,13 +62,21 @@ class ListedSession:
         return self.preview is None and not self.is_locked
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it was in its store, and is not any more; one that was only registered is yet to come."""
+        is_there = self.preview is None or self.preview.item_count is not None
+        return not is_there and bool(self.record.missing_since or self.record.activity_count)
+
+    @property
     def is_encrypted(self) -> bool:
         return self.record.is_encrypted or bool(self.preview and self.preview.is_encrypted)
 
     @property
     def is_remarkable(self) -> bool:
         """Whether the row needs any mark at all; most do not."""
-        return self.is_away or self.is_encrypted or self.record.is_locked or self.record.finding_count > 0
+        return (
+            self.is_away or self.is_gone or self.is_encrypted or self.record.is_locked or self.record.finding_count > 0
+        )
 
     @property
     def item_count(self) -> int | None:
@@ -90,6 +106,8 @@ class ListedSession:
             return "Encrypted, first words are not readable"
         if not self.preview:
             return f"First words unknown, {self.record.store} does not answer"
+        if self.is_gone:
+            return f"Gone: it is not in {self.record.store} any more"
         return "No words of a user at the start" if self.preview.item_count else "Nothing stored in it"
 
 
@@ -114,6 +132,7 @@ def with_previews(
         store_id: previews_of(store, [record.session_id for record in readable if record.store_id == store_id], masker)
         for store_id, store in by_id.items()
     }
+    about = {store_id: about_store(store) for store_id, store in by_id.items()}
     # reverse() for every row would take a tenth of the time of the page.
     above = reverse("sessions:list")
     return [
@@ -123,9 +142,15 @@ def with_previews(
             address=f"{above}{record.pk}/",
             names=names_of(record, labels),
             is_locked=record.pk in locked,
+            kind=kind_of(record.store),
+            about_store=about[record.store_id],
         )
         for record in records
     ]
+
+
+def about_store(store: SessionStore) -> str:
+    return f"{kind_of(store).label}. {' '.join(limits_of(store))}".strip()
 
 
 def previews_of(store: SessionStore, session_ids: Sequence[str], masker: Masker) -> dict[str, Preview]:

@@ -33,6 +33,7 @@ urlpatterns = [
     path("search/<uuid:search_id>/messages/", search.search_messages, name="search-messages"),
     path("stores/", stores.store_list, name="stores"),
     path("stores/<slug:name>/", stores.store, name="store"),
+    path("stores/<slug:name>/discover/", stores.discover, name="store-discover"),
     path("stores/<slug:name>/patterns/", stores.save_pattern, name="pattern-add"),
     path("stores/<slug:name>/patterns/try/", stores.try_pattern, name="pattern-try"),
     path("stores/<slug:name>/patterns/<int:pattern_id>/", stores.save_pattern, name="pattern-change"),

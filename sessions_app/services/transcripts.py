@@ -18,6 +18,7 @@ from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.registry import MAIN_KIND
 from sessions_app.services import subjects
 from sessions_app.services.sessions import Told, update_records
 from sessions_app.stores.base import StoreUnavailable
@@ -79,6 +80,8 @@ def import_transcripts(
     Raises ImportRunning, StoreUnavailable when the database goes away, and OSError when the file does.
     """
     report = ImportReport()
+    if store.kind != MAIN_KIND:
+        raise StoreUnavailable(f"Imports go into stores of SQLAlchemy tables; {store} is of the kind {store.kind}.")
     with in_plain_words(store), _alone_with(store), asyncio.Runner() as runner:
         tables = open_agent_tables(
             store.sessions_table,

@@ -16,7 +16,10 @@ from urllib.parse import quote
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
 
 READ_SECONDS = 5
-"""What a question may take, waiting for a lock included."""
+"""What a question may take once it has begun."""
+
+LOCK_SECONDS = 2
+"""How long a question waits for somebody who keeps readers out; agents that write do not."""
 
 WRITE_PATIENCE_SECONDS = 5
 """How long a change waits for agents that write."""
@@ -71,7 +74,7 @@ def _open(path: str, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(path)}?mode={mode}",
         uri=True,
-        timeout=READ_SECONDS,
+        timeout=LOCK_SECONDS,
         isolation_level=None,
         check_same_thread=False,
     )

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -21,7 +22,7 @@ from sessions_app.forms import PatternForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import patterns
+from sessions_app.services import discovery, patterns
 from sessions_app.stores.base import Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
@@ -62,6 +63,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
     return {
         "store": shown,
         "health": registry.health(shown),
+        "is_discovered": discovery.is_discovered(shown),
         "kind": registry.kind_of(shown),
         "place": registry.kind_of(shown).settings_of(shown),
         "limits": registry.limits_of(shown),
@@ -82,6 +84,26 @@ def in_words(length: timedelta) -> str:
     units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
     size, unit = next((size, unit) for size, unit in units if seconds % size == 0)
     return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
+
+
+@require_POST
+@never_cache
+@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+def discover(request: OperatorRequest, name: str) -> HttpResponse:
+    """Looks through a store for its sessions at once, and says what turned up."""
+    shown = access.store_for(request.user, name)
+    if not discovery.is_discovered(shown):
+        return refused(
+            request, "Nobody looks through this store: its triggers register sessions as they come.", status=409
+        )
+    try:
+        found = discovery.discover_now(shown, by=request.user)
+    except StoreUnavailable as away:
+        messages.error(request, str(away))
+    else:
+        new = f"{found.new:,} new session{pluralize(found.new)}"
+        messages.success(request, f"Looked through {found.sessions:,} session{pluralize(found.sessions)}: {new}.")
+    return redirect("sessions:store", name)
 
 
 def search_index_of(shown: SessionStore) -> str:

@@ -157,6 +157,7 @@ MATRIX: dict[str, Rule] = {
     # Stores
     "sessions:stores": page(STORE_VIEWERS),
     "sessions:store": page(STORE_VIEWERS),
+    "sessions:store-discover": verb(ADMINISTRATORS),
     "sessions:pattern-add": verb(ADMINISTRATORS),
     "sessions:pattern-try": verb(ADMINISTRATORS),
     "sessions:pattern-change": verb(ADMINISTRATORS),

@@ -116,7 +116,7 @@ class SqliteAgent(Agent):
             other.execute("PRAGMA journal_mode = DELETE")
             other.execute("BEGIN EXCLUSIVE")
             with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr(sqlite_file, "READ_SECONDS", 0.1)
+                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.1)
                 impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.1)
                 yield "has locked the file"
             other.execute("ROLLBACK")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.forms import Field
 from django.template.defaultfilters import pluralize
+from django.utils.text import slugify
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
@@ -33,7 +36,8 @@ class Command(BaseCommand):
         parser.add_argument("--kind", default="", choices=list(kinds()), help="of a new store; sqlalchemy if not given")
         for setting, (field, names) in settings_of_kinds().items():
             flag = f"--{setting.replace('_', '-')}"
-            parser.add_argument(flag, dest=f"option_{setting}", help=f"{field.help_text} ({', '.join(names)})")
+            about = f"{field.help_text} ({', '.join(names)})".replace("%", "%%")
+            parser.add_argument(flag, dest=f"option_{setting}", help=about)
         parser.add_argument("--sessions-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")
@@ -50,6 +54,7 @@ class Command(BaseCommand):
 
     def handle(self, *, name: str, dry_run: bool, remove: bool, as_json: bool, **options: Any) -> None:
         self.as_json = as_json
+        self.told: list[dict[str, object]] = []
         try:
             if remove:
                 self.remove(registry.known_store(name), dry_run)
@@ -64,7 +69,10 @@ class Command(BaseCommand):
                     for setting in settings_of_kinds()
                     if options.get(f"option_{setting}") is not None
                 }
-                self.attach(name, dry_run, declared)
+                for each, settings in several(name, declared):
+                    self.attach(each, dry_run, settings)
+            if as_json:
+                self.stdout.write(json.dumps(self.told[0] if len(self.told) == 1 else {"stores": self.told}, indent=2))
         except (registry.AttachRefused, registry.UnknownStore, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
 
@@ -115,7 +123,7 @@ class Command(BaseCommand):
         self, store: SessionStore, steps: Sequence[registry.Step], sentence: str, *, is_dry_run: bool = False
     ) -> None:
         if self.as_json:
-            self.stdout.write(json.dumps(summary(store, steps, is_dry_run=is_dry_run), indent=2))
+            self.told.append(summary(store, steps, is_dry_run=is_dry_run))
         else:
             self.stdout.write(sentence)
 
@@ -127,6 +135,23 @@ def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
         for name, field in kind.form.base_fields.items():
             found.setdefault(name, (field, []))[1].append(kind.name)
     return found
+
+
+def several(name: str, declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The stores that a path with `*` names, one per file, each called after it; those that are connected stay as they
+    are. The store itself where nothing stands for several. Raises AttachRefused when there is no such file."""
+    path = str(declared["options"].get("path", ""))
+    if "*" not in path:
+        yield name, declared
+        return
+    files = sorted(Path(file).resolve() for file in glob(path, recursive=True) if Path(file).is_file())
+    if not files:
+        raise registry.AttachRefused(f"No file is named {path}.")
+    connected = set(SessionStore.objects.values_list("options__path", flat=True))
+    for file in files:
+        if str(file) not in connected:
+            each = slugify(f"{name}-{file.stem}")[:64]
+            yield each, {**declared, "options": {**declared["options"], "path": str(file)}}
 
 
 def sessions_of(store: SessionStore) -> int:
