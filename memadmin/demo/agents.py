@@ -68,28 +68,29 @@ def has_real_model() -> bool:
     return bool(os.environ.get("OPENAI_API_KEY"))
 
 
-def run_all(stories: Sequence[Story] = STORIES) -> list[str]:
+def run_all(stories: Sequence[Story] = STORIES, *, role: str = "") -> list[str]:
     """Plays the stories that are not in the main store yet, and returns the ids of their sessions.
 
     Stories that were finished before, and sessions that were erased since, are left alone; one that was broken off
-    is played again from its beginning. When a real model does not answer, the rest waits for the next call.
+    is played again from its beginning. When a real model does not answer, the rest waits for the next call. `role` is
+    the database role to write under.
     """
     erased = set(
         SessionRecord.objects.filter(
             session_id__in=[story.session_id for story in stories], erased_at__isnull=False
         ).values_list("session_id", flat=True)
     )
-    return asyncio.run(_play_all([story for story in stories if story.session_id not in erased]))
+    return asyncio.run(_play_all([story for story in stories if story.session_id not in erased], role))
 
 
-async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SESSION) -> int:
+async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SESSION, role: str = "") -> int:
     """Writes one short run after each pause into one session, so that an open timeline has something to show.
 
     Goes on where it stopped, and ends for good when the story is told (50 runs, all calls together). Returns the
     number of runs that it wrote. Stops when somebody erases the session.
     """
     runs = 0
-    async with aclosing(open_agent_tables()) as tables:
+    async with aclosing(open_agent_tables(role=role)) as tables:
         stored = await tables.session(session_id).get_items()
         told = sum(item.get("role") == "user" for item in stored)
         session = tables.session(session_id, limit=16)
@@ -105,9 +106,9 @@ async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SE
     return runs
 
 
-async def _play_all(stories: list[Story]) -> list[str]:
+async def _play_all(stories: list[Story], role: str) -> list[str]:
     played = []
-    async with aclosing(open_agent_tables()) as tables:
+    async with aclosing(open_agent_tables(role=role)) as tables:
         await tables.create_missing()
         finished = await _finished(tables, [story.session_id for story in stories])
         for story in stories:

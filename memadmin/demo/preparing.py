@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from io import StringIO
 
+from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
 from memadmin.demo import agents
+from memadmin.deploy.roles import Roles
 from sessions_app import registry
 from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
 from sessions_app.stores.engine import open_agent_tables
 
 PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{subject}"}
+
+
+ROLES = Roles() if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
 
 
 class NameTaken(Exception):
@@ -28,10 +34,17 @@ def prepare(password: str) -> list[str]:
     call_command("collectstatic", verbosity=0, interactive=False)
     asyncio.run(_create_agent_tables())
     names = make_logins(password)
-    store = registry.declare_store(registry.MAIN_STORE)
+    store = registry.declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
     registry.attach(store)
     add_patterns(store)
+    if ROLES:
+        call_command("db_roles", apply=True, stdout=StringIO())
     return names
+
+
+def role_of(kind: str) -> str:
+    """The database role of a part of the demo; empty on somebody else's database, whose roles are theirs."""
+    return ROLES[kind] if ROLES else ""
 
 
 async def _create_agent_tables() -> None:
@@ -68,4 +81,4 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
-    return len(agents.run_all())
+    return len(agents.run_all(role=role_of("agents")))

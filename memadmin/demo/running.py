@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
@@ -95,8 +95,11 @@ def is_leftover(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def programs(**commands: list[str]) -> Iterator[list[Program]]:
-    """Runs each command until the block ends, then stops them all, politely at first."""
+def programs(*, roles: Mapping[str, str] | None = None, **commands: list[str]) -> Iterator[list[Program]]:
+    """Runs each command until the block ends, then stops them all, politely at first.
+
+    `roles` are the database roles under which they connect, by the same names.
+    """
     started: list[Program] = []
     try:
         for name, command in commands.items():
@@ -105,7 +108,7 @@ def programs(**commands: list[str]) -> Iterator[list[Program]]:
                 command,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**os.environ, STARTED_BY: str(os.getpid())},
+                env={**os.environ, STARTED_BY: str(os.getpid()), **as_role((roles or {}).get(name, ""))},
             )
             started.append(Program(name.replace("_", " "), process))
         yield started
@@ -121,6 +124,10 @@ def programs(**commands: list[str]) -> Iterator[list[Program]]:
                 program.process.wait(max(0, deadline - time.monotonic()))
             end_session(program.process.pid)
             program.process.wait()
+
+
+def as_role(role: str) -> dict[str, str]:
+    return {"MEMADMIN_DATABASE_ROLE": role} if role else {}
 
 
 def end_session(leader: int) -> None:

@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlencode
@@ -22,6 +24,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
 from memadmin.demo import preparing, running
+from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
 from tests.people import person
 from tests.processes import kill, still_running
@@ -145,12 +148,51 @@ def rows(data_dir: Path) -> dict[str, int]:
         *("auth_user", "auth_user_groups", "agent_sessions"),
         *("sessions_app_sessionstore", "sessions_app_sessionrecord", "sessions_app_sessionidpattern"),
     ]
-    server = server_for(data_dir)
-    with psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin") as connection:
+    with as_administrator(data_dir) as connection:
         counted = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in tables)
         counts: dict[str, int] = dict(connection.execute(counted).fetchall())
-    server.leave()
     return counts
+
+
+def test_each_part_works_under_a_database_role_of_its_own(data_dir: Path, port: int) -> None:
+    """Also on the database of an older demo, which had no roles."""
+    first = Demo(data_dir, port)
+    first.wait_until_it_greets()
+    assert first.stop() == 0
+    with as_administrator(data_dir) as connection:
+        for name in Roles().names.values():
+            connection.execute(f"REASSIGN OWNED BY {name} TO postgres; DROP OWNED BY {name}; DROP ROLE {name}")
+        connection.execute("UPDATE sessions_app_sessionstore SET agent_roles = '{}'")
+    second = Demo(data_dir, port)
+    second.wait_until_it_greets()
+    sign_in(second, "support")
+    with as_administrator(data_dir) as connection:
+        deadline = time.monotonic() + 30
+        while connected(connection) != {"memadmin_web", "memadmin_worker", "memadmin_agents"}:
+            assert time.monotonic() < deadline, connected(connection)
+            time.sleep(0.2)
+        signed_in = connection.execute(
+            "SELECT role.label FROM audit_event JOIN audit_actor AS role ON role.ref = role_ref"
+            " WHERE type = 'person.signed_in' ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        assert signed_in == ("memadmin_web",)
+    assert second.stop() == 0
+    assert second.complaint() == ""
+
+
+@contextmanager
+def as_administrator(data_dir: Path) -> Iterator[psycopg.Connection]:
+    server = server_for(data_dir)
+    host = server.ensure_running().socket_dir
+    with psycopg.connect(host=host, user="postgres", dbname="memadmin", autocommit=True) as connection:
+        yield connection
+    server.leave()
+
+
+def connected(connection: psycopg.Connection) -> set[str]:
+    """Under which roles, beside us."""
+    others = "SELECT usename FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return {str(name) for (name,) in connection.execute(others).fetchall()}
 
 
 def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, data_dir: Path) -> None:

@@ -58,7 +58,8 @@ class Command(BaseCommand):
         os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
         os.environ.setdefault("MEMADMIN_IDLE_MINUTES", "480")
         commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
-        with running.programs(**commands) as programs:
+        roles = {"worker": preparing.role_of("worker"), "web_server": preparing.role_of("web")}
+        with running.programs(roles=roles, **commands) as programs:
             running.wait_until_ready(port, programs)
             self.greet(port, names, password)
             asyncio.run(self.attend(programs))
@@ -83,7 +84,7 @@ class Command(BaseCommand):
     async def talk(self) -> None:
         while True:
             try:
-                await agents.chat_on()
+                await agents.chat_on(role=preparing.role_of("agents"))
             except agents.DATABASE_AWAY:
                 await asyncio.sleep(RETRY_SECONDS)  # it comes back with the next page that somebody opens
             except Exception as problem:
