@@ -23,7 +23,7 @@ class RevealReason(TextChoices):
 
 SESSION_REVEALED = declare(
     "session.revealed",
-    "Somebody asked to see what is masked in an item of a session.",
+    "Somebody asked to see what is masked in items of a session, and why; counted are the items and the values.",
     object=SESSION,
     counters=("items", "values"),
     reasons=RevealReason.values,

@@ -19,6 +19,7 @@ urlpatterns = [
     path("sessions/<uuid:record_id>/find/", find.find, name="find"),
     path("sessions/<uuid:record_id>/find/<uuid:search_id>/", find.find_next, name="find-next"),
     path("sessions/<uuid:record_id>/items/<path:item_id>/", timeline.item, name="item"),
+    path("sessions/<uuid:record_id>/reveal/", timeline.reveal_session, name="reveal-session"),
     path("sessions/<uuid:record_id>/reveal/<path:item_id>/", timeline.reveal, name="reveal"),
     path("sessions/<uuid:record_id>/export.jsonl", downloads.export_jsonl, name="export-jsonl"),
     path("sessions/<uuid:record_id>/export.md", downloads.export_markdown, name="export-markdown"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib.auth.models import User
 
 from memadmin import audit
 from sessions_app.audited import SESSION_REVEALED, RevealReason
-from sessions_app.items import StoredItem
+from sessions_app.items import ItemPage, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord
 from sessions_app.stores.sealed import sealed_backend_for
@@ -24,13 +26,30 @@ def reveal_item(
     log cannot be written: then nothing may be shown.
     """
     stored = sealed_backend_for(record.store, opens=opens).item(record.session_id, item_id)
-    masked = Masker(ITEM_SECONDS).file_item(stored)
+    note_revealed(record, [Masker(ITEM_SECONDS).file_item(stored)], by=by, reason=reason)
+    return stored
+
+
+def reveal_page(
+    record: SessionRecord, page: ItemPage, *, by: User, reason: RevealReason, opens: bool = False
+) -> ItemPage:
+    """The items of a page that has some, as they are stored now; one event tells of how many, and of their values.
+
+    `opens`, and what is raised, as above.
+    """
+    backend = sealed_backend_for(record.store, opens=opens)
+    stored = backend.page_at(record.session_id, page.items[0].position, len(page.items))
+    masker = Masker()
+    note_revealed(record, [masker.item(item) for item in stored.items], by=by, reason=reason)
+    return stored
+
+
+def note_revealed(record: SessionRecord, masked: Sequence[StoredItem], *, by: User, reason: RevealReason) -> None:
     audit.before_showing(
         SESSION_REVEALED,
         by=by,
         target=record,
         subject=record.subject,
         reason_code=reason.value,
-        counters={"items": 1, "values": masked.masked_count},
+        counters={"items": len(masked), "values": sum(item.masked_count for item in masked)},
     )
-    return stored

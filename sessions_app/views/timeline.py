@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +14,17 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.audited import RevealReason
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord
-from sessions_app.reading import reader_for
+from sessions_app.reading import Reader, reader_for
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
-from sessions_app.services.revealing import REVEAL, reveal_item
+from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.services.search import SearchGone
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline, title_of
@@ -60,19 +61,67 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     except SearchGone as gone:
         found = None
         messages.warning(request, str(gone))
-    findings = findings_of(record)
     context = {
         **window_context(record, window, found, form=form_asked_for(request.GET)),
-        "other_form": form_link(request.GET),
+        **around_timeline(request, record, reader, window),
         "item_count": item_count,
-        "findings": findings,
-        "may_open": reader.opens,
-        "next_finding": next_finding(findings, window.target),
         "problem": window.problem,
-        "has_raw_edits": record.store.name == MAIN_STORE,
     }
     showing.session(record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=window.status)
+
+
+@require_POST
+@never_cache
+@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@recently_authenticated(doing="reveal what is masked in a session")
+def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
+
+    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    """
+    record = access.session_for(request.user, record_id)
+    reader = reader_for(record.store, opens=access.may_open(request.user, record))
+    reveal_form = RevealForm(request.POST)
+    try:
+        window = choose_window(reader, record, request.POST)
+        item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
+        is_revealed = reveal_form.is_valid() and bool(window.page.items)
+        if is_revealed:
+            reason = RevealReason(reveal_form.cleaned_data["reason"])
+            page = reveal_page(record, window.page, by=request.user, reason=reason, opens=reader.opens)
+            window = replace(window, page=page)
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    context = {
+        **window_context(record, window, None, form=form_asked_for(request.POST)),
+        **around_timeline(request, record, reader, window),
+        "item_count": item_count,
+        "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
+    }
+    if is_revealed:
+        showing.decrypted(record, window.page.items)
+        # Loading it anew would mask it, unseen.
+        context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
+    else:
+        showing.session(record, window.page.items)
+    return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
+
+
+def around_timeline(
+    request: OperatorRequest, record: SessionRecord, reader: Reader, window: Window
+) -> dict[str, object]:
+    """What stands above and beside a timeline, and is not refreshed with it. One query."""
+    findings = findings_of(record)
+    return {
+        "other_form": form_link(request.GET),
+        "findings": findings,
+        "may_open": reader.opens,
+        "next_finding": next_finding(findings, window.target),
+        "has_raw_edits": record.store.name == MAIN_STORE,
+        "masked_values": sum(item.masked_count for item in window.page.items),
+        "reveal_form": RevealForm(),
+    }
 
 
 @require_safe
@@ -207,9 +256,12 @@ def window_context(record: SessionRecord, window: Window, found: Found | None, *
     if form:
         live_query["form"] = form
     onward = f"&form={form}" if form else ""
+    earlier = Cursor("before", first).sign(record) if first and page.has_earlier else ""
+    later = Cursor("after", last).sign(record) if last and page.has_later else ""
     return {
         "record": record,
         "page": page,
+        "here": Cursor("at", first).sign(record) if first else "",
         "opened": opened,
         "opened_with": ", ".join(sorted({seal.key_name for seal in opened})),
         "target": window.target,
@@ -217,10 +269,10 @@ def window_context(record: SessionRecord, window: Window, found: Found | None, *
         "highlight": found and found.highlight,
         "as_markdown": form == MARKDOWN,
         "timeline": build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later),
-        "earlier_url": f"{address}?at={Cursor('before', first).sign(record)}{onward}"
-        if first and page.has_earlier
-        else "",
-        "later_url": f"{address}?at={Cursor('after', last).sign(record)}{onward}" if last and page.has_later else "",
+        "earlier": earlier,
+        "later": later,
+        "earlier_url": f"{address}?at={earlier}{onward}" if earlier else "",
+        "later_url": f"{address}?at={later}{onward}" if later else "",
         "live_url": "" if page.has_later else f"{reverse('sessions:live', args=[record.pk])}?{live_query.urlencode()}",
     }
 

@@ -135,6 +135,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:find-next": page(READERS),
     "sessions:item": page(READERS),
     "sessions:reveal": verb(KEEPERS),
+    "sessions:reveal-session": verb(KEEPERS),
     "sessions:export-jsonl": page(READERS),
     "sessions:export-markdown": page(READERS),
     "sessions:ask": form(READERS),
@@ -204,7 +205,7 @@ SAME = {
 LOCKED = frozenset(
     f"sessions:{name}"
     for name in (
-        *("timeline", "live", "find", "find-next", "item", "reveal"),
+        *("timeline", "live", "find", "find-next", "item", "reveal", "reveal-session"),
         *("export-jsonl", "export-markdown"),
     )
 )

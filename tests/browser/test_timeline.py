@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeAlias
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Error, Page, expect
 
 from sessions_app.models import SessionRecord
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import Watch
-from tests.browser.looking import assert_accessible
+from tests.browser.looking import assert_accessible, assert_no_sideways_scroll
 
 Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
@@ -64,6 +65,30 @@ def test_item_that_is_masked_and_revealed_looks_sound(address: str, look: Look, 
     page.get_by_role("link", name="Mask again").click()
     expect(page.get_by_text("card •••• 4242").first).to_be_visible()
     expect(page.get_by_text("4242 4242 4242 4242")).to_have_count(0)
+
+
+def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: Page, look: Look) -> None:
+    add_items("customer_1", "My card is 4242 4242 4242 4242", assistant("I wrote to anna@example.com"))
+    look(address)
+    page.goto(address)
+    page.locator("summary", has_text="Reveal 2 values").press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.type("a payment")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("4242 4242 4242 4242")).to_be_visible()
+    expect(page.get_by_text("anna@example.com")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="6 items shown as stored")).to_be_visible()
+    expect(page).to_have_title(re.compile("^As stored"))
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert_accessible(page)
+        assert_no_sideways_scroll(page)
+    page.get_by_role("link", name="Mask again").press("Enter")
+    expect(page.get_by_text("card •••• 4242")).to_be_visible()
+    with pytest.raises(Error, match="ERR_CACHE_MISS"):  # the browser would have to ask for it once more
+        page.go_back()
 
 
 def test_item_looks_sound(address: str, look: Look, page: Page) -> None:

@@ -20,6 +20,7 @@ from sessions_app.services import revealing
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Preview
 from sessions_app.views import timeline
+from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, attach_main_store, user
 
 CARD, MAIL = "4242 4242 4242 4242", "anna@example.com"
@@ -186,3 +187,107 @@ def test_words_of_a_list_are_cut_only_after_they_are_masked() -> None:
     preview = listing.masked(Preview(1, words), Masker())
     assert "4242 4242" not in preview.first_user_text
     assert len(preview.first_user_text) <= 160
+
+
+def reveal_all(client: Client, record: SessionRecord, reason: str = "payment", **more: str) -> Any:
+    return client.post(reverse("sessions:reveal-session", args=[record.pk]), {"reason": reason, **more})
+
+
+def revealed_events() -> list[tuple[str, dict[str, int]]]:
+    events = AuditEvent.objects.filter(type="session.revealed").order_by("number")
+    return [(event.reason_code, event.counters) for event in events]
+
+
+def test_a_session_is_revealed_as_one_act(record: SessionRecord, operator: Client) -> None:
+    before = operator.get(record.get_absolute_url())
+    assert "Reveal 5 values" in " ".join(before.text.split())
+    page = reveal_all(operator, record)
+    assert page.status_code == 200
+    assert CARD in page.text
+    assert MAIL in page.text
+    assert "no-store" in page["Cache-Control"]
+    assert revealed_events() == [("payment", {"items": 3, "values": 5})]
+    assert AuditEvent.objects.get(type="session.revealed").object_ref == record.pk
+
+
+def test_it_ends_with_the_page(record: SessionRecord, operator: Client) -> None:
+    kept = dict(operator.session)
+    page = reveal_all(operator, record)
+    assert "hx-get" not in page.text.partition('id="timeline"')[2].partition(">")[0], "it would be masked again, unseen"
+    assert dict(operator.session) == kept
+    assert_masked(places(operator, record))
+
+
+def test_further_pages_are_acts_of_their_own(record: SessionRecord, operator: Client) -> None:
+    add_items("s", *[f"Write to guest{number}@example.com" for number in range(PAGE_ITEMS)])
+    first = reveal_all(operator, record)
+    assert "guest0@" in first.text
+    assert "guest99@" not in first.text
+    second = reveal_all(operator, record, at=first.context["later"])
+    assert "guest99@" in second.text
+    assert [counters["items"] for _, counters in revealed_events()] == [PAGE_ITEMS, 3]
+    assert CARD in reveal_all(operator, record, at=second.context["earlier"]).text
+    assert CARD not in operator.get(second.context["earlier_url"]).text
+
+
+def test_a_page_without_masks_offers_nothing_to_reveal(agent_tables: None, operator: Client) -> None:
+    attach_main_store()
+    add_items("s", "Good morning")
+    assert "Reveal" not in operator.get(SessionRecord.objects.get().get_absolute_url()).text
+
+
+@pytest.mark.parametrize("reason", ["", "curiosity"])
+def test_without_a_reason_no_session_is_revealed(record: SessionRecord, operator: Client, reason: str) -> None:
+    answer = reveal_all(operator, record, reason)
+    assert answer.status_code == 422
+    assert CARD not in answer.text
+    assert "reason" in answer.context["problem"]
+    assert not revealed_events()
+
+
+def test_who_may_read_may_not_reveal_a_session(record: SessionRecord, reviewer: Client) -> None:
+    assert reveal_all(reviewer, record).status_code == 403
+    assert "Reveal" not in reviewer.get(record.get_absolute_url()).text
+    assert reviewer.get(reverse("sessions:reveal-session", args=[record.pk])).status_code == 405
+
+
+def test_a_session_is_revealed_to_who_showed_who_they_are(record: SessionRecord, operator: Client) -> None:
+    session = operator.session
+    session["confirmed_at"] -= 301
+    session.save()
+    asked = reveal_all(operator, record)
+    assert asked.status_code == 422
+    assert CARD not in asked.text
+    assert not revealed_events()
+
+
+def test_a_place_that_was_made_up_reveals_the_start_and_says_so(record: SessionRecord, operator: Client) -> None:
+    answer = reveal_all(operator, record, at="made-up")
+    assert answer.status_code == 400
+    assert "That link was changed" in answer.text
+
+
+def test_without_the_log_no_session_is_revealed(
+    record: SessionRecord, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any, **columns: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(import_module("memadmin.audit.recording"), "_write", fails)
+    answer = reveal_all(operator, record)
+    assert answer.status_code == 503
+    assert CARD not in answer.text
+
+
+def test_a_session_that_is_shown_first_and_recorded_later_is_noticed(
+    record: SessionRecord, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shows_first(record: SessionRecord, page: Any, **columns: Any) -> Any:
+        try:
+            return revealing.reveal_page(record, page, **columns)
+        except audit.Unavailable:
+            return backend_for(record.store).first_page(record.session_id, PAGE_ITEMS)
+
+    monkeypatch.setattr(timeline, "reveal_page", shows_first)
+    with pytest.raises(AssertionError):
+        test_without_the_log_no_session_is_revealed(record, operator, monkeypatch)
