@@ -145,7 +145,8 @@ def grant_functions(roles: Roles, there: set[str]) -> Step:
 
 
 def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[Step]:
-    names = {name for store in registry.known_stores() for name in (store.sessions_table, store.messages_table)}
+    here = [store for store in registry.known_stores() if registry.has_fence(store)]
+    names = {name for store in here for name in (store.sessions_table, store.messages_table)}
     for table in map(find_table, sorted(names)):
         if table:
             yield _grant_agents_table(table, roles, there, raw_edits=raw_edits)

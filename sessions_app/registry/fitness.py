@@ -63,10 +63,13 @@ def leaks(tables: StoreTables) -> Iterator[Problem]:
             )
 
 
-def missing_rights(tables: StoreTables) -> Iterator[Problem]:
+def missing_rights(tables: StoreTables, *, to_attach: bool = False) -> Iterator[Problem]:
+    """What this connection's role lacks; where the application has a role that owns nothing, it reads and no more."""
+    needs_all = to_attach or tables.is_registry_owned
     for table in (tables.sessions, tables.messages):
-        if table.missing_rights:
-            rights = ", ".join(table.missing_rights)
+        lacking = [right for right in table.missing_rights if needs_all or right == "SELECT"]
+        if lacking:
+            rights = ", ".join(lacking)
             yield Problem(
                 "rights", f"This console's database role lacks rights on {table}: its owner has to GRANT {rights}."
             )

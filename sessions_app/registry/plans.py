@@ -94,7 +94,8 @@ def plan_attachment(store: SessionStore) -> list[Step]:
     tables = look_at(store)
     with in_plain_words(store):
         _refuse(unusable(tables))
-        obstacles = (leaks(tables), missing_rights(tables), missing_index(tables), other_stores_on(tables, store))
+        rights = missing_rights(tables, to_attach=True)
+        obstacles = (leaks(tables), rights, missing_index(tables), other_stores_on(tables, store))
         _refuse(problem for problems in obstacles for problem in problems)
         steps = [*_fence_steps(store, tables), *_index_steps(store, tables)]
         if store.attached_at is None or unregistered_sessions(store, tables, cap=0):

@@ -69,6 +69,8 @@ class StoreTables:
     records: sql.Identifier
     outbox: sql.Identifier
     our_schema: str
+    is_registry_owned: bool
+    """Whether our role owns the registry. Else it is the application's own, and others attach and erase."""
 
 
 TABLE = """
@@ -137,6 +139,7 @@ def look_at(store: SessionStore) -> StoreTables:
         records=records.identifier,
         outbox=sql.Identifier(records.schema, FenceOutbox._meta.db_table),
         our_schema=records.schema,
+        is_registry_owned=records.is_owned,
     )
 
 

@@ -142,6 +142,20 @@ def test_people_work(in_force: Roles) -> None:
     assert (label_of(viewed.actor_ref), label_of(viewed.role_ref)) == ("support", in_force["web"])
 
 
+@transactional
+def test_the_store_is_as_well_to_them_as_to_the_administrator(in_force: Roles) -> None:
+    store = attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    for kind in ("web", "worker", "migrator"):
+        with logged_in_as(in_force[kind]):
+            assert registry.health(store).problems == ()
+    run_sql(f'REVOKE SELECT ON agent_messages FROM "{in_force["web"]}"')
+    with logged_in_as(in_force["web"]):
+        assert "lacks a right" in registry.health(store).problems[0].sentence
+        with pytest.raises(registry.AttachRefused, match="has to GRANT SELECT, UPDATE, DELETE, TRIGGER"):
+            registry.plan_attachment(store)
+
+
 @pytest.mark.django_db
 def test_what_is_changed_past_the_verbs_shows_with_the_role(ours: Roles) -> None:
     person("support")
