@@ -103,6 +103,17 @@ STORE_DISCOVERED = declare(
     counters=("sessions",),
 )
 DISCOVERY_ASKED = declare("store.searched", "Somebody had a store looked through for its sessions.", object=STORE)
+ROTATION_BEGUN = declare("store.rotation_begun", "A store began to be sealed anew with another key.", object=STORE)
+SESSION_RESEALED = declare(
+    "session.resealed", "Items of a session were sealed anew with another key.", object=SESSION, counters=("items",)
+)
+ROTATION_ENDED = declare(
+    "store.rotation_ended",
+    "Every item of a store was read again after it was sealed anew; what still has the old key is left.",
+    object=STORE,
+    counters=("sessions", "items", "unreadable", "left", "busy"),
+    reasons=("complete", "old_key_in_use"),
+)
 SEARCH_INDEX_BUILT = declare("search_index.built", "A store's full-text index was built.", object=STORE)
 SEARCH_INDEX_DROPPED = declare("search_index.dropped", "A store's full-text index was dropped.", object=STORE)
 TRANSCRIPTS_IMPORTED = declare(

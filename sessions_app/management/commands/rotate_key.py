@@ -1,0 +1,116 @@
+"""Seals a store anew with another key."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
+from tqdm import tqdm
+
+from sessions_app import registry
+from sessions_app.encryption.rotation import Standing
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.rotation import RotationRefused, RotationReport, rotate_key
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.rewriting import CannotRewrite, rewriter_for
+
+SESSIONS_NAMED = 10
+
+
+class Command(BaseCommand):
+    help = (
+        "Seals every item of a store that one key of the keyring opens with another, session by session under the"
+        " agents' own locks, and keeps the times in the tokens. Agents have to use the new key from now on. Stopped or"
+        " killed, the same command goes on. What neither key opens is left as it is, and named."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="the store, for example main")
+        parser.add_argument("--from", dest="old", required=True, metavar="NAME", help="the key that agents used so far")
+        parser.add_argument("--to", dest="new", required=True, metavar="NAME", help="the key that they use from now on")
+        parser.add_argument("--dry-run", action="store_true", help="only read, and say what would be done")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, name: str, old: str, new: str, dry_run: bool, as_json: bool, **options: Any) -> None:
+        try:
+            store = registry.known_store(name)
+            with progress(store) as bar:
+                report = rotate_key(store, old=old, new=new, dry_run=dry_run, report_session=bar.update)
+        except (CannotRewrite, RotationRefused, StoreUnavailable, registry.UnknownStore) as problem:
+            raise CommandError(str(problem)) from problem
+        except KeyboardInterrupt:
+            raise CommandError("Stopped. The same command, run again, goes on from here.", returncode=130) from None
+        if as_json:
+            self.stdout.write(json.dumps(summary(store, report, is_dry_run=dry_run), indent=2))
+        else:
+            self.tell(store, report, old, new, is_dry_run=dry_run)
+        if not dry_run and not report.is_complete:
+            raise CommandError(f"{old} is still needed: items of {store} are sealed with it.")
+
+    def tell(self, store: SessionStore, report: RotationReport, old: str, new: str, *, is_dry_run: bool) -> None:
+        done = "would be sealed" if is_dry_run else "were sealed"
+        items = f"{report.resealed:,} item{pluralize(report.resealed)}"
+        self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done} anew.")
+        self.stdout.write(f"{report.standings[Standing.NEW]:,} are sealed with {new}.")
+        if plain := report.standings[Standing.PLAIN]:
+            self.stdout.write(f"{plain:,} are in plain text, and stay so.")
+        if report.unreadable:
+            count = sum(report.unreadable.values())
+            self.stdout.write(f"{count:,} open with neither key, and were not touched:")
+            self.name(store, report.unreadable)
+        if is_dry_run:
+            return
+        if report.busy:
+            self.stdout.write(f"{len(report.busy):,} were held by somebody all the time:")
+            self.name(store, report.busy)
+        if report.left:
+            self.stdout.write(
+                f"{sum(report.left.values()):,} were sealed with {old} meanwhile: an agent still uses it."
+            )
+            self.name(store, report.left)
+        if report.is_complete:
+            self.stdout.write(
+                f"Every item was read again. Nothing in {store} needs {old} any more; it may leave the keyring once no"
+                " agent has it."
+            )
+
+    def name(self, store: SessionStore, session_ids: Any) -> None:
+        """By their addresses here: a session id may be somebody's name."""
+        shown = list(session_ids)[:SESSIONS_NAMED]
+        known = dict(
+            SessionRecord.objects.filter(store_id=store.pk, session_id__in=shown).values_list("session_id", "pk")
+        )
+        for session_id in shown:
+            place = f"/sessions/{known[session_id]}/" if session_id in known else "a session that is not on record"
+            count = f", items: {session_ids[session_id]:,}" if isinstance(session_ids, dict) else ""
+            self.stdout.write(f"  {place}{count}")
+        if len(session_ids) > len(shown):
+            self.stdout.write(f"  and {len(session_ids) - len(shown):,} more")
+
+
+@contextmanager
+def progress(store: SessionStore) -> Iterator[tqdm[Any]]:
+    """A bar over the sessions; on a terminal only."""
+    with tqdm(total=rewriter_for(store).session_count(), unit=" sessions", desc="sealing", disable=None) as bar:
+        yield bar
+
+
+def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) -> dict[str, object]:
+    """In the shape that scripts rely on: keys are added, never renamed."""
+    return {
+        "store": store.name,
+        "is_dry_run": is_dry_run,
+        "is_complete": report.is_complete,
+        "sessions": report.sessions,
+        "resealed": report.resealed,
+        "with_new_key": report.standings[Standing.NEW],
+        "with_old_key": report.standings[Standing.OLD],
+        "in_plain_text": report.standings[Standing.PLAIN],
+        "unreadable": report.standings[Standing.UNREADABLE],
+        "busy": len(report.busy),
+    }

@@ -1,0 +1,218 @@
+"""Changing stored items where they are, in the agents' own order of locks: for sealing anew, and for purging.
+
+A kind of store that cannot do this has no rewriter, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from time import monotonic, sleep
+from typing import Any, Protocol
+
+from django.db import OperationalError, connection, transaction
+from psycopg import sql
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
+
+from sessions_app.items import Position, StoredItem
+from sessions_app.models import SessionStore
+from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
+from sessions_app.stores.sqlalchemy import ERASE_PAUSE, ERASE_TURN, WRITTEN_AT, stored_item
+
+PATIENCE = timedelta(seconds=5)
+"""How long somebody who holds a session is waited for, in turns of ERASE_TURN: it must be us who gives way."""
+
+ITEMS_A_CHUNK = 100
+"""How many items are changed at once. An agent of the session waits for so long."""
+
+
+class CannotRewrite(Exception):
+    """Items of this kind of store are changed by nobody but its agents; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What becomes of the items that somebody was shown."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The new stored text, by the id of the item."""
+    gone: AbstractSet[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.gone)
+
+
+class Rewriter(Protocol):
+    """All methods raise StoreUnavailable."""
+
+    def session_count(self) -> int: ...
+
+    def session_ids(self) -> Iterator[str]:
+        """Every session that has an item, in an order of the store's; one that comes meanwhile may be among them."""
+
+    def change_items(
+        self,
+        session_id: str,
+        after: Position | None,
+        *,
+        decide: Callable[[Sequence[StoredItem]], Changes],
+        before_writing: Callable[[Changes], None],
+        limit: int = ITEMS_A_CHUNK,
+    ) -> Position | None:
+        """Shows the next whole turns beyond a place and writes what is decided. Returns where to go on, or None.
+
+        One transaction, in which nobody else changes the session, and which `before_writing` is part of. Where somebody
+        holds the session both are called again. Raises SessionBusy after PATIENCE, with nothing changed.
+        """
+
+
+def rewriter_for(store: SessionStore) -> Rewriter:
+    """Raises CannotRewrite."""
+    if store.kind != "sqlalchemy":
+        raise CannotRewrite(f"Items of {store} cannot be changed from here: nobody can take part in its agents' locks.")
+    return SqlRewriter(store)
+
+
+# Along the index of the messages, so that a session without a row of its own is found, too.
+SESSION_IDS = sql.SQL("""
+WITH RECURSIVE walk AS (
+    (SELECT session_id FROM {messages} WHERE session_id > %(after)s ORDER BY session_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.session_id FROM {messages} AS m WHERE m.session_id > walk.session_id ORDER BY m.session_id LIMIT 1)
+    FROM walk WHERE walk.session_id IS NOT NULL
+)
+SELECT session_id FROM walk WHERE session_id IS NOT NULL LIMIT 500
+""")
+SESSION_COUNT = sql.SQL("SELECT count(*) FROM {sessions}")
+COLUMN_TYPE = """
+SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'message_data'
+"""
+LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
+LOCK_ITEMS = sql.SQL("""
+SELECT id, {instant}, octet_length(message_data::text), message_data::text, '', {written_at}
+FROM {messages}
+WHERE session_id = %(session_id)s {beyond}
+ORDER BY created_at, id
+LIMIT %(limit)s
+FOR UPDATE
+""")
+BEYOND = sql.SQL("AND (created_at, id) > (%(instant)s, %(number)s)")
+UPDATE_ITEMS = sql.SQL("""
+UPDATE {messages} AS stored SET message_data = changed.raw::{type}
+FROM unnest(%(ids)s::bigint[], %(texts)s::text[]) AS changed(id, raw)
+WHERE stored.session_id = %(session_id)s AND stored.id = changed.id
+""")
+DELETE_ITEMS = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s AND id = ANY(%(ids)s::bigint[])")
+
+
+class SqlRewriter:
+    """Of the tables in Django's own database."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+
+    def session_count(self) -> int:
+        with in_plain_words(self.store):
+            return int(fetch(self._compose(SESSION_COUNT))[0][0])
+
+    def session_ids(self) -> Iterator[str]:
+        after = ""
+        while True:
+            with in_plain_words(self.store):
+                found = [str(row[0]) for row in fetch(self._compose(SESSION_IDS), {"after": after})]
+            yield from found
+            if not found:
+                return
+            after = found[-1]
+
+    def change_items(
+        self,
+        session_id: str,
+        after: Position | None,
+        *,
+        decide: Callable[[Sequence[StoredItem]], Changes],
+        before_writing: Callable[[Changes], None],
+        limit: int = ITEMS_A_CHUNK,
+    ) -> Position | None:
+        give_up_at = monotonic() + PATIENCE.total_seconds()
+        with in_plain_words(self.store):
+            while True:
+                try:
+                    with transaction.atomic():
+                        return self._change_now(session_id, after, decide, before_writing, limit)
+                except OperationalError as problem:
+                    gave_way = isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected | SerializationFailure)
+                    if not gave_way or monotonic() > give_up_at:
+                        raise
+                sleep(ERASE_PAUSE.total_seconds())
+
+    def _change_now(
+        self,
+        session_id: str,
+        after: Position | None,
+        decide: Callable[[Sequence[StoredItem]], Changes],
+        before_writing: Callable[[Changes], None],
+        limit: int,
+    ) -> Position | None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
+            self._lock_session(cursor, session_id)
+            items, has_more = self._whole_turns(cursor, session_id, after, limit)
+            changes = decide(items)
+            if changes:
+                before_writing(changes)
+                if changes.texts:
+                    ids = [int(item_id) for item_id in changes.texts]
+                    texts = list(changes.texts.values())
+                    cursor.execute(self._update_items, {"session_id": session_id, "ids": ids, "texts": texts})
+                if changes.gone:
+                    ids = [int(item_id) for item_id in changes.gone]
+                    cursor.execute(self._compose(DELETE_ITEMS), {"session_id": session_id, "ids": ids})
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+        return items[-1].position if has_more else None
+
+    def _lock_session(self, cursor: Any, session_id: str) -> None:
+        """First of all, as each of the SDK's own transactions begins."""
+        cursor.execute(self._compose(LOCK_SESSION), {"session_id": session_id})
+
+    def _whole_turns(
+        self, cursor: Any, session_id: str, after: Position | None, limit: int
+    ) -> tuple[list[StoredItem], bool]:
+        """The next items, up to the end of a turn; more than `limit` where one turn has more."""
+        while True:
+            instant, number = after.key if after else (None, None)
+            cursor.execute(
+                self._compose(LOCK_ITEMS, beyond=BEYOND if after else sql.SQL("")),
+                {
+                    "session_id": session_id,
+                    "instant": instant,
+                    "number": number,
+                    "limit": limit + 1,
+                    "zone": self.store.writer_timezone,
+                },
+            )
+            items = [stored_item(*row) for row in cursor.fetchall()]
+            if len(items) <= limit:
+                return items, False
+            whole = [item for item in items if item.position.key[0] != items[-1].position.key[0]]
+            if whole:
+                return whole, True
+            limit *= 2
+
+    @cached_property
+    def _update_items(self) -> sql.Composed:
+        table = sql.SQL(".").join(sql.Identifier(part) for part in self.store.messages_table.split("."))
+        ((column_type,),) = fetch(COLUMN_TYPE, [table.as_string(None)])
+        return self._compose(UPDATE_ITEMS, type=sql.SQL(column_type))
+
+    def _compose(self, query: sql.SQL, **parts: sql.Composable) -> sql.Composed:
+        return query.format(
+            sessions=with_parameters(self.store.sessions_table),
+            messages=with_parameters(self.store.messages_table),
+            instant=INSTANT,
+            written_at=WRITTEN_AT,
+            **parts,
+        )
