@@ -129,6 +129,8 @@ def _health_of_discovered(store: SessionStore, *, thorough: bool = False) -> Hea
     except StoreUnavailable as away:  # of a kind that nobody brings
         return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
     problems = list(found.problems)
+    if found.state != "down":
+        problems += key_problems(store)
     if store.attached_at is None:
         problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
     if returned := store.discovery.get("returned", 0):
@@ -139,7 +141,7 @@ def _health_of_discovered(store: SessionStore, *, thorough: bool = False) -> Hea
                 " running wrote to it again. Erase it again once the agent has ended.",
             )
         )
-    return replace(found, problems=tuple(problems))
+    return replace(found, problems=tuple(problems), hints=(*found.hints, *key_hints(store)))
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:

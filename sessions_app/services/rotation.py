@@ -19,7 +19,7 @@ from sessions_app.encryption.rotation import Rotation, Standing
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import SessionBusy
+from sessions_app.stores.base import Capability, SessionBusy
 from sessions_app.stores.rewriting import Changes, Rewriter, rewriter_for
 
 ROUNDS = 3
@@ -69,7 +69,7 @@ def rotate_key(
     sealing = sealing_of(store)
     keys = checked_keys(store, sealing, old, new)
     report = RotationReport()
-    rewriter = rewriter_for(store)
+    rewriter = rewriter_for(store, Capability.REPLACE_ITEMS)
     if dry_run:
         read_again(store, sealing, keys, rewriter.session_ids(), report, report_session)
         report.resealed = report.standings[Standing.OLD]

@@ -1,12 +1,14 @@
-"""Changing stored items where they are, in the agents' own order of locks: for sealing anew, and for purging.
+"""Changing many stored items where they are, in the agents' own order of locks: for sealing anew, and for purging.
 
-A kind of store that cannot do this has no rewriter, and says so.
+Any kind of store is rewritten through its `Backend`, item by item. The main store has a quicker way: a chunk at a time,
+with one statement, and one event, for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -19,18 +21,22 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionStore
+from sessions_app.stores.base import Backend, Capability, ItemChanged, UnknownItem
+from sessions_app.stores.kinds import backend_for
 from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
-from sessions_app.stores.sqlalchemy import ERASE_PAUSE, ERASE_TURN, WRITTEN_AT, stored_item
+from sessions_app.stores.sqlalchemy import ERASE_PAUSE, ERASE_TURN, SQLAlchemyBackend, instant_in, stored_item
 
 PATIENCE = timedelta(seconds=5)
 """How long somebody who holds a session is waited for, in turns of ERASE_TURN: it must be us who gives way."""
+
+SESSIONS_A_PAGE = 500
 
 ITEMS_A_CHUNK = 100
 """How many items are changed at once. An agent of the session waits for so long."""
 
 
 class CannotRewrite(Exception):
-    """Items of this kind of store are changed by nobody but its agents; the message is a sentence."""
+    """Items of this kind of store are changed by nobody but its agents, or it does not tell its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,8 @@ class Changes:
 class Rewriter(Protocol):
     """All methods raise StoreUnavailable."""
 
-    def session_count(self) -> int: ...
+    def session_count(self) -> int | None:
+        """About how many; None where nobody knows."""
 
     def session_ids(self) -> Iterator[str]:
         """Every session that has an item, in an order of the store's; one that comes meanwhile may be among them."""
@@ -69,11 +76,78 @@ class Rewriter(Protocol):
         """
 
 
-def rewriter_for(store: SessionStore) -> Rewriter:
-    """Raises CannotRewrite."""
-    if store.kind != "sqlalchemy":
-        raise CannotRewrite(f"Items of {store} cannot be changed from here: nobody can take part in its agents' locks.")
-    return SqlRewriter(store)
+def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
+    """For changes that take these capabilities. Raises CannotRewrite where the store has not all of them."""
+    backend = backend_for(store)
+    if isinstance(backend, SQLAlchemyBackend):
+        return SqlRewriter(store)
+    for capability in (Capability.ENUMERATE, *needed):
+        if capability not in backend.capabilities:
+            raise CannotRewrite(f"{store} cannot be gone through from here. {capability.lack}")
+    return BackendRewriter(backend)
+
+
+class BackendRewriter:
+    """Item by item: an item that somebody has changed since it was read is left for the next time."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def session_count(self) -> int | None:
+        return self.backend.health().sessions
+
+    def session_ids(self) -> Iterator[str]:
+        page = self.backend.enumerate_sessions(limit=SESSIONS_A_PAGE)
+        while True:
+            yield from (found.session_id for found in page.sessions)
+            if not page.next_cursor:
+                return
+            page = self.backend.enumerate_sessions(page.next_cursor, limit=SESSIONS_A_PAGE)
+
+    def change_items(
+        self,
+        session_id: str,
+        after: Position | None,
+        *,
+        decide: Callable[[Sequence[StoredItem]], Changes],
+        before_writing: Callable[[Changes], None],
+        limit: int = ITEMS_A_CHUNK,
+    ) -> Position | None:
+        items, has_more = self._whole_turns(session_id, after, limit)
+        changes = decide(items)
+        if changes:
+            with transaction.atomic():
+                before_writing(changes)
+                for item in items:
+                    if item.id in changes.texts:
+                        with suppress(ItemChanged, UnknownItem):
+                            self.backend.replace_item(session_id, item.id, changes.texts[item.id], expected=item.raw)
+                if gone := [item for item in items if item.id in changes.gone]:
+                    with suppress(ItemChanged):
+                        self.backend.delete_items(session_id, gone)
+        return items[-1].position if has_more else None
+
+    def _whole_turns(self, session_id: str, after: Position | None, limit: int) -> tuple[list[StoredItem], bool]:
+        if Capability.ITEM_IDS not in self.backend.capabilities:
+            # Where one goes, those behind it move up: no place stays what it was.
+            return list(self.backend.every_item(session_id)), False
+        while True:
+            page = (
+                self.backend.page_after(session_id, after, limit)
+                if after
+                else self.backend.first_page(session_id, limit)
+            )
+            items = [self._whole(session_id, item) for item in page.items]
+            if not page.has_later:
+                return items, False
+            last = items[-1]
+            whole = items if last.written_at is None else [item for item in items if item.written_at != last.written_at]
+            if whole:
+                return whole, True
+            limit *= 2
+
+    def _whole(self, session_id: str, item: StoredItem) -> StoredItem:
+        return item if item.is_whole else self.backend.item(session_id, item.id)
 
 
 # Along the index of the messages, so that a session without a row of its own is found, too.
@@ -213,6 +287,6 @@ class SqlRewriter:
             sessions=with_parameters(self.store.sessions_table),
             messages=with_parameters(self.store.messages_table),
             instant=INSTANT,
-            written_at=WRITTEN_AT,
+            written_at=instant_in("created_at"),
             **parts,
         )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import TResponseInputItem
+from agents import SQLiteSession, TResponseInputItem
+from agents.extensions.memory import EncryptedSession
 from django.conf import settings as project
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -32,7 +37,9 @@ from sessions_app.services import rotation
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for, rewriting
+from sessions_app.stores.base import Capability
 from sessions_app.stores.rewriting import Changes, SqlRewriter
+from sessions_app.stores.sqlite import SqliteBackend
 from tests.agents import add_items, attach_main_store, attach_store, in_sdk, run_sql, second_connection
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, secrets
@@ -240,8 +247,6 @@ class TestAgentsMeanwhile:
         begun = threading.Event()
 
         async def talk(tables: Any) -> None:
-            from agents.extensions.memory import EncryptedSession
-
             talking = [EncryptedSession(each, tables.session(each), encryption_key=NEW_KEY) for each in sessions]
             for turn in range(12):
                 for session in talking:
@@ -480,10 +485,61 @@ def wait_for_events(count: int) -> None:
         time.sleep(0.005)
 
 
-def test_a_kind_whose_items_nobody_can_change_says_so(store: SessionStore) -> None:
-    store.kind = "other"
-    with pytest.raises(rewriting.CannotRewrite, match="nobody can take part"):
-        rotate(store)
+class TestOtherKinds:
+    def test_one_whose_items_nobody_can_change_says_so(
+        self, files: SessionStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(SqliteBackend, "capabilities", frozenset({Capability.ENUMERATE}))
+        with pytest.raises(rewriting.CannotRewrite, match="The text of an item cannot be replaced"):
+            rotate(files)
+
+    def test_a_file_of_the_sdks_own_class(self, files: SessionStore) -> None:
+        talk(files, OLD_KEY, *[f"old {number}" for number in range(250)])
+        report = rotate(files)
+        assert report.is_complete
+        assert report.resealed == 250
+        assert talk(files, NEW_KEY, "new") == [*[f"old {number}" for number in range(250)], "new"]
+        assert talk(files, OLD_KEY) == []
+
+    def test_what_is_taken_out_of_a_file_meanwhile_stays_out(
+        self, files: SessionStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk(files, OLD_KEY, "one", "two")
+        reseal = Rotation.resealed
+
+        def after_somebody_popped(self: Rotation, item: StoredItem) -> str:
+            with closing(sqlite3.connect(files.options["path"])) as file, file:
+                file.execute("DELETE FROM agent_messages WHERE id = 2")
+                file.execute("UPDATE agent_messages SET message_data = '{}' WHERE id = 1")
+            return reseal(self, item)
+
+        monkeypatch.setattr(Rotation, "resealed", after_somebody_popped)
+        assert rotate(files).is_complete
+        assert talk(files, NEW_KEY) == []
+
+
+@pytest.fixture
+def files(agent_tables: None, tmp_path: Path) -> SessionStore:
+    path = tmp_path / "agents.db"
+    SQLiteSession("a", path).close()
+    store = registry.declare_store("files", kind="sqlite", options={"path": str(path)})
+    registry.attach(store)
+    return declare_encryption(store, key="old")
+
+
+def talk(files: SessionStore, key: str, *words: str) -> list[str]:
+    """Says something, and gives back what is then said in the session."""
+
+    async def speak() -> list[Any]:
+        inner = SQLiteSession("a", files.options["path"])
+        try:
+            session = EncryptedSession("a", inner, encryption_key=key)
+            await session.add_items(as_items(words))
+            return list(await session.get_items())
+        finally:
+            inner.close()
+
+    return [item["content"] for item in asyncio.run(speak())]
 
 
 def test_another_store_is_left_alone(store: SessionStore) -> None:
