@@ -110,10 +110,13 @@ class SessionPage:
 class Branch:
     """One of several courses that a session took from some point on."""
 
-    id: str
+    name: str
+    """As the agent named it; it may say anything."""
+    number: int
+    """For addresses, which must not say anything."""
     item_count: int
+    """Capped at COUNT_CAP + 1; items that several branches share count in each."""
     turn_count: int
-    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +257,16 @@ class Backend(Readable, Protocol):
 
 
 class Branching(Backend, Protocol):
-    """A store that keeps several courses of one session, of which the agent goes on with one. Has BRANCHES."""
+    """A store that keeps several courses of one session, of which the agent goes on with one. Has BRANCHES.
+
+    Its other methods answer for all of them together: an item that branches share is there once.
+    """
 
     def branches(self, session_id: str) -> Sequence[Branch]:
-        """In the order in which they began."""
+        """In the order of their names' first use; at most a hundred."""
 
-    def on_branch(self, branch_id: str) -> Backend:
-        """The same store with nothing in each session but what this branch has. The other methods answer for all."""
+    def on_branch(self, branch: Branch) -> Readable:
+        """The same store with nothing in the session but what this branch has. Places are the same in both."""
 
-    def branches_of(self, session_id: str, item_id: str) -> Sequence[str]:
-        """The ids of the branches that an item is in; several, where they share it."""
-
-    def usage(self, session_id: str, branch_id: str) -> Sequence[TurnUsage]:
-        """By turn, as far as the agents noted it. Needs USAGE."""
+    def usage(self, session_id: str, branch: Branch) -> Sequence[TurnUsage]:
+        """The newest turns, oldest of them first, as far as the agents noted them. Needs USAGE."""

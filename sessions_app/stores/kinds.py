@@ -18,12 +18,16 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from sessions_app.stores.base import Backend, Capability, StoreUnavailable
+from sessions_app.stores.base import Backend, Branching, Capability, StoreUnavailable
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionStore
 
-BUILT_IN = ("sessions_app.stores.sqlalchemy.KIND", "sessions_app.stores.sqlite.KIND")
+BUILT_IN = (
+    "sessions_app.stores.sqlalchemy.KIND",
+    "sessions_app.stores.sqlite.KIND",
+    "sessions_app.stores.advanced_sqlite.KIND",
+)
 
 
 class NoSettings(forms.Form):
@@ -108,6 +112,12 @@ def missing_backend(store: SessionStore) -> Backend:
 def backend_for(store: SessionStore) -> Backend:
     """The store, ready to be asked. Opens nothing: the first question does."""
     return kind_of(store).open(store)
+
+
+def branching(store: SessionStore) -> Branching | None:
+    """The store, where its sessions have branches."""
+    backend: Any = backend_for(store)
+    return backend if Capability.BRANCHES in backend.capabilities else None
 
 
 def limits_of(store: SessionStore) -> list[str]:

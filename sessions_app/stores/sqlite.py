@@ -53,20 +53,22 @@ CASE WHEN length(CAST(message_data AS BLOB)) <= :whole THEN '' ELSE substr(messa
 
 WINDOW = """
 SELECT {columns} FROM (
-    SELECT * FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) {condition}
+    SELECT * FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) {shown} {condition}
     ORDER BY id {direction} LIMIT :limit
 )
 """
 
 ITEM = """
 SELECT id, created_at, length(CAST(message_data AS BLOB)), message_data, ''
-FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id
+FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id {shown}
 """
 
-COUNT = "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) LIMIT :cap)"
+COUNT = """
+SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) {shown} LIMIT :cap)
+"""
 FROM_INSTANT = """
 SELECT min(id) FROM {messages}
-WHERE session_id = CAST(:session_id AS TEXT) AND datetime(created_at) >= CAST(:instant AS TEXT)
+WHERE session_id = CAST(:session_id AS TEXT) {shown} AND datetime(created_at) >= CAST(:instant AS TEXT)
 """
 
 SESSIONS = "SELECT session_id FROM {sessions} {beyond} ORDER BY session_id LIMIT :limit"
@@ -116,6 +118,9 @@ REPLACE = (
 DELETE_ITEM = "DELETE FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
 
 
+OF_ADVANCED = "belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite."
+
+
 class SqliteForm(forms.Form):
     path = PathField(label="File", max_length=1_000, help_text="The file that the agents give to SQLiteSession.")
 
@@ -131,6 +136,9 @@ class SqliteBackend(PagedBackend):
             Capability.REPLACE_ITEMS,
         }
     )
+
+    shown = ""
+    """A further condition on the items that are read."""
 
     @property
     def path(self) -> str:
@@ -170,15 +178,11 @@ class SqliteBackend(PagedBackend):
             yield Problem(
                 "read-only", f"This console may read {self.path} and not write to it: nothing can be erased in it."
             )
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'").fetchone():
-            yield from self._problems_of_branches()
+        yield from self._problems_of_branches(has_branches=has_branches(connection))
 
-    def _problems_of_branches(self) -> Iterator[Problem]:
-        yield Problem(
-            "has-branches",
-            f"{self.path} belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite.",
-            is_fatal=True,
-        )
+    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[Problem]:
+        if has_branches:
+            yield Problem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         limit = min(limit, ASKED_AT_ONCE)
@@ -266,6 +270,7 @@ class SqliteBackend(PagedBackend):
         wanted = {"session_id": session_id, "limit": ROWS_A_TRANSACTION}
         count, gone = 0, ROWS_A_TRANSACTION
         with erasing(self.store, session_id):
+            self._refuse_wrong_kind()
             while gone == ROWS_A_TRANSACTION:
                 with self.writing() as connection:
                     gone = self._erase_some(connection, wanted)
@@ -273,6 +278,12 @@ class SqliteBackend(PagedBackend):
                         self._erase_rest(connection, wanted)
                 count += gone
         return count
+
+    def _refuse_wrong_kind(self) -> None:
+        """What is erased here would stay in the tables that this kind does not know."""
+        with self.reading() as connection:
+            if has_branches(connection):
+                raise StoreUnavailable(f"{self.path} {OF_ADVANCED}")
 
     def _erase_some(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
         return self._change(connection, DELETE_SOME, wanted)
@@ -344,6 +355,7 @@ class SqliteBackend(PagedBackend):
             sessions=identifier(self.store.sessions_table),
             messages=identifier(self.store.messages_table),
             columns=COLUMNS,
+            shown=self.shown,
             **parts,
         )
 
@@ -351,6 +363,10 @@ class SqliteBackend(PagedBackend):
 def identifier(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
+
+
+def has_branches(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'").fetchone() is not None
 
 
 def as_bytes(text: str) -> bytes:

@@ -25,7 +25,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from tests.agents import assistant, user
 from tests.builders import make_subject
-from tests.stores.test_sqlite import SqliteAgent
+from tests.stores.sqlite_files import SqliteAgent
 
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sent"}
 
