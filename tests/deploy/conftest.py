@@ -6,6 +6,7 @@ import pytest
 
 from memadmin.deploy.roles import Roles
 from tests.agents import run_sql
+from tests.audit.conftest import empty_log  # noqa: F401
 from tests.deploy.connecting import AGENTS_TABLES, bring_into_force, our_roles, take_away
 
 

@@ -1,0 +1,55 @@
+"""What an operator forgot: roles, grants, triggers, the log, the worker, stores, settings, backups.
+
+`findings` looks as the web server would, whose environment and role it is given; each check is a function that yields
+what is wrong, in sentences that say what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error
+
+from memadmin.deploy.checks import operation, rights, standing
+from memadmin.deploy.checks.finding import Finding
+from memadmin.web.health import reasons_not_to_serve
+from sessions_app.stores.base import StoreUnavailable
+
+Check = Callable[[], Iterator[Finding]]
+
+OF_SETTINGS: tuple[Check, ...] = (operation.sign_in, operation.transport, operation.django)
+
+OF_DATABASE: tuple[Check, ...] = (
+    rights.own_roles,
+    rights.grants,
+    rights.ways_round,
+    rights.agents,
+    standing.functions,
+    standing.triggers,
+    operation.log,
+    operation.worker,
+    operation.stores,
+    operation.backups,
+)
+
+
+def findings() -> list[Finding]:
+    """Everything that is wrong, errors first."""
+    if reasons := reasons_not_to_serve():
+        found = [Finding("error", "database", reason) for reason in reasons]
+        checks = OF_SETTINGS
+    else:
+        found, checks = [], OF_DATABASE + OF_SETTINGS
+    for check in checks:
+        found += answered(check)
+    return sorted(found, key=lambda finding: finding.level)
+
+
+def answered(check: Check) -> list[Finding]:
+    """A check that cannot be made is a finding, too."""
+    try:
+        return list(check())
+    except (Error, StoreUnavailable, ImproperlyConfigured) as problem:
+        reason = str(problem).splitlines()[0].rstrip(".")
+        return [Finding("error", check.__name__.replace("_", "-"), f"This could not be looked at: {reason}.")]

@@ -1,0 +1,209 @@
+"""Who may what in the database: the application's roles, the agents', and everybody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.db import connection
+
+from memadmin.deploy.checks.finding import APPLY, Finding, Level
+from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, our_tables
+from memadmin.deploy.steps import fetch
+from sessions_app import registry
+from sessions_app.registry.tables import find_table
+
+ROLE = """
+SELECT r.rolname, r.rolsuper, pg_has_role(r.oid, c.relowner, 'MEMBER'), c.relowner::regrole::text, r.rolcreaterole,
+       has_table_privilege(r.oid, 'audit_leaf', 'INSERT')
+FROM pg_roles AS r, pg_class AS c WHERE r.rolname = %s AND c.oid = 'audit_event'::regclass
+"""
+
+# Names of roles are everybody's to see, and so is as what a program presents itself.
+CONNECTED = """
+SELECT DISTINCT usename::text FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'memadmin' AND pid <> pg_backend_pid()
+  AND usename <> session_user
+ORDER BY 1
+"""
+
+
+def own_roles() -> Iterator[Finding]:
+    """As whom we connect: neither an administrator nor the owner, and nobody who can become one."""
+    web = str(fetch("SELECT session_user")[0][0])
+    worker = str(settings.WORKER_DATABASE.get("USER", "")) if settings.WORKER_DATABASE else ""
+    seen = {web, worker}
+    yield from _of_role(web, "memadmin connects as", f"let it connect as the role for the web server, {_variable()}")
+    if worker and worker != web:
+        advice = "let the worker connect as its own role, by MEMADMIN_WORKER_DATABASE_URL"
+        yield from _of_role(worker, "The worker connects as", advice)
+        if not _may_sequence(worker):
+            hint = f"The worker connects as {worker}, which may not give events their places in the log. {APPLY}"
+            yield Finding("error", "roles", hint)
+    for (role,) in fetch(CONNECTED):
+        if role not in seen:
+            # A deployment that migrates is one, too.
+            is_connected = "Another process of memadmin is connected as"
+            yield from _of_role(role, is_connected, "let it connect as a role of its own", as_owner="warning")
+
+
+def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "error") -> Iterator[Finding]:
+    found = fetch(ROLE, [name])
+    if not found:
+        yield Finding("error", "roles", f"{is_connected} {name}, and this database has no such role. {APPLY}")
+        return
+    role, is_superuser, may_become_owner, owner, may_make_roles, _ = found[0]
+    if is_superuser:
+        hint = f"{is_connected} {role}, an administrator of the database, who can rewrite the audit log."
+        yield Finding("error", "roles", f"{hint} {APPLY} Then {advice}.")
+    elif may_become_owner:
+        hint = f"{is_connected} {role}, which is or can become {owner}, the owner of the audit log, and can rewrite it."
+        yield Finding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
+    elif may_make_roles:
+        yield Finding("error", "roles", f"{is_connected} {role}, which can make roles. Take CREATEROLE from it.")
+
+
+def _may_sequence(role: str) -> bool:
+    return any(found[-1] for found in fetch(ROLE, [role]))
+
+
+def _variable() -> str:
+    is_embedded = connection.settings_dict["ENGINE"] == "memadmin.embedded"
+    return "by MEMADMIN_DATABASE_ROLE" if is_embedded else "by DATABASE_URL"
+
+
+# Who owns a table may all with it anyway, and is looked at by the check of the roles.
+NOT_ABOVE = r"NOT r.rolsuper AND NOT pg_has_role(r.oid, {owner}, 'MEMBER') AND r.rolname NOT LIKE 'pg\_%%'"
+
+WIDE_RIGHTS = f"""
+SELECT r.rolname, t.name, string_agg(p.privilege, ', ' ORDER BY p.privilege)
+FROM pg_roles AS r
+CROSS JOIN unnest(%(tables)s::text[]) AS t(name)
+CROSS JOIN (VALUES ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE'), ('REFERENCES'), ('TRIGGER')) AS p(privilege)
+JOIN pg_class AS c ON c.oid = to_regclass(t.name)
+WHERE {NOT_ABOVE.format(owner="c.relowner")}
+  AND (p.privilege <> 'INSERT' OR t.name = 'audit_event')
+  AND (has_table_privilege(r.oid, c.oid, p.privilege)
+       OR p.privilege = 'UPDATE' AND has_any_column_privilege(r.oid, c.oid, 'UPDATE'))
+GROUP BY 1, 2
+ORDER BY 1, 2
+"""
+
+WIDE_COLUMNS = f"""
+SELECT r.rolname, string_agg(a.attname, ', ' ORDER BY a.attname)
+FROM pg_roles AS r
+JOIN pg_attribute AS a ON a.attrelid = 'audit_event'::regclass AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_class AS c ON c.oid = a.attrelid
+WHERE {NOT_ABOVE.format(owner="c.relowner")}
+  AND a.attname <> ALL (%s) AND NOT has_table_privilege(r.oid, c.oid, 'INSERT')
+  AND has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
+GROUP BY 1
+ORDER BY 1
+"""
+
+
+def grants() -> Iterator[Finding]:
+    """Rights on the log that are wider than they should be, whoever has them."""
+    for role, table, rights in fetch(WIDE_RIGHTS, {"tables": list(INSERT_ONLY)}):
+        yield Finding(
+            "error", "grants", f"{role} may {rights} on {table}, where nobody may but the owner. {_revoke(role)}"
+        )
+    for role, columns in fetch(WIDE_COLUMNS, [list(EVENT_COLUMNS)]):
+        hint = f"{role} may choose {columns} of an event, which is the database's word. {_revoke(role)}"
+        yield Finding("error", "grants", hint)
+
+
+def _revoke(role: str) -> str:
+    return f"{APPLY} Where {role} is none of its roles, REVOKE it from them, or from the role that they are in."
+
+
+MAKERS = f"""
+SELECT r.rolname FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = current_schema()
+WHERE r.rolcanlogin AND {NOT_ABOVE.format(owner="n.nspowner")} AND has_schema_privilege(r.oid, n.oid, 'CREATE')
+  AND NOT pg_has_role(r.oid, (SELECT relowner FROM pg_class WHERE oid = 'audit_event'::regclass), 'MEMBER')
+ORDER BY 1
+"""
+
+SKIPPERS = """
+SELECT r.rolname FROM pg_roles AS r JOIN pg_parameter_acl AS p ON p.parname = 'session_replication_role'
+WHERE r.rolcanlogin AND NOT r.rolsuper AND has_parameter_privilege(r.oid, 'session_replication_role', 'SET')
+ORDER BY 1
+"""
+
+BEYOND = """
+SELECT r.rolname, string_agg(above.rolname, ', ' ORDER BY above.rolname)
+FROM pg_roles AS r JOIN pg_roles AS above ON pg_has_role(r.oid, above.oid, 'MEMBER')
+WHERE r.rolname = ANY (%s) AND NOT r.rolsuper
+  AND above.rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_write_all_data')
+GROUP BY 1
+ORDER BY 1
+"""
+
+
+def ways_round() -> Iterator[Finding]:
+    """What leads past triggers without a right on any table of ours."""
+    schema, database, role, has_temporary = fetch(
+        "SELECT current_schema(), current_database(), session_user,"
+        " has_database_privilege(session_user, current_database(), 'TEMPORARY')"
+        " AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)"
+        " AND NOT pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = 'audit_event'::regclass),"
+        " 'MEMBER')"
+    )[0]
+    for (maker,) in fetch(MAKERS):
+        yield Finding(
+            "error",
+            "grants",
+            f"{maker} may make functions in {schema}, where one of a fitting name would be called instead of ours and"
+            f" run with the owner's rights. Run REVOKE CREATE ON SCHEMA {schema} FROM {maker}.",
+        )
+    if has_temporary:
+        yield Finding(
+            "error",
+            "grants",
+            f"memadmin connects as {role}, which may make temporary tables in {database}; a trigger on one can hide"
+            f" what it changes. {APPLY}",
+        )
+    if connection.pg_version >= 150_000:  # type: ignore[attr-defined]  # before, it takes a superuser
+        for (skipper,) in fetch(SKIPPERS):
+            hint = f"{skipper} may SET session_replication_role, and so skip the triggers that record. Revoke that."
+            yield Finding("error", "grants", hint)
+    for member, above in fetch(BEYOND, [[role, *_agent_roles()]]):
+        yield Finding("error", "grants", f"{member} is a member of {above}, and so past every rule here. Revoke that.")
+
+
+OTHERS_WITH_RIGHTS = """
+SELECT r.rolname, string_agg(c.relname, ', ' ORDER BY c.relname)
+FROM pg_roles AS r JOIN pg_class AS c ON c.relname = ANY (%s) AND c.relnamespace = current_schema()::regnamespace
+WHERE NOT r.rolsuper AND r.rolname = ANY (%s) AND has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE')
+GROUP BY 1
+ORDER BY 1
+"""
+
+OWNERS = """
+SELECT r.rolname FROM pg_roles AS r JOIN pg_class AS c ON c.oid = %s
+WHERE r.rolname = ANY (%s) AND pg_has_role(r.oid, c.relowner, 'MEMBER') ORDER BY 1
+"""
+
+
+def agents() -> Iterator[Finding]:
+    """Agents have no business in our tables, and should not own theirs."""
+    roles = _agent_roles()
+    for (role,) in fetch("SELECT rolname FROM pg_roles WHERE rolsuper AND rolname = ANY (%s) ORDER BY 1", [roles]):
+        yield Finding(
+            "error", "agents", f"Agents write as {role}, an administrator of the database, whom no fence stops."
+        )
+    for role, tables in fetch(OTHERS_WITH_RIGHTS, [our_tables(), roles]):
+        yield Finding("error", "agents", f"Agents write as {role}, which has rights on our tables ({tables}). {APPLY}")
+    for store in registry.known_stores():
+        if not (registry.has_fence(store) and store.agent_roles):
+            continue
+        for table in filter(None, (find_table(store.sessions_table), find_table(store.messages_table))):
+            for (role,) in fetch(OWNERS, [table.oid, list(store.agent_roles)]):
+                hint = (
+                    f"Agents write as {role}, which owns {table} and could take the fence off. Give it to another role."
+                )
+                yield Finding("warning", "agents", hint)
+
+
+def _agent_roles() -> list[str]:
+    return sorted({role for store in registry.known_stores() for role in store.agent_roles})

@@ -1,0 +1,78 @@
+"""Whether what the database enforces still stands: functions with their owner's rights, and triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.apps import apps
+from django.db import connection
+
+from memadmin.audit.triggers import Calling
+from memadmin.deploy.checks.finding import APPLY, Finding
+from memadmin.deploy.steps import fetch
+
+FUNCTIONS = """
+SELECT p.oid::regprocedure::text, has_function_privilege('public', p.oid, 'EXECUTE'),
+       NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%%pg_temp'),
+       p.proowner = c.relowner OR (SELECT rolsuper FROM pg_roles WHERE oid = p.proowner), p.proowner::regrole::text
+FROM pg_proc AS p, pg_class AS c
+WHERE p.prosecdef AND p.proname LIKE 'memadmin\\_%%' AND p.pronamespace = current_schema()::regnamespace
+  AND c.oid = 'audit_event'::regclass
+ORDER BY 1
+"""
+
+
+def functions() -> Iterator[Finding]:
+    """Functions with the owner's rights: ours, with a fixed path, and not for everybody."""
+    for name, is_open, is_loose, is_ours, owner in fetch(FUNCTIONS, []):
+        if is_open:
+            hint = f"Everybody who can connect may call {name}, which runs with its owner's rights. {APPLY}"
+            yield Finding("error", "functions", hint)
+        if is_loose:
+            hint = f"{name} runs with its owner's rights and any search_path: it is not as migrate makes it."
+            yield Finding("error", "functions", hint)
+        if not is_ours:
+            hint = f"{name} has a name of ours and belongs to {owner}. Find out who made it, and drop it."
+            yield Finding("error", "functions", hint)
+
+
+TRIGGER = """
+SELECT t.tgenabled, p.proname FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+WHERE t.tgrelid = to_regclass(%s) AND t.tgname = %s
+"""
+
+WITHOUT = {
+    "guard": "nobody is kept from rewriting it",
+    "stamp": "time and role of an event are what the client says",
+    "enqueue": "events get no place in the log",
+}
+
+
+def triggers() -> Iterator[Finding]:
+    """The guards of the log, and what records the changes of governed tables."""
+    for model in apps.get_models(include_auto_created=True):
+        for trigger in getattr(model._meta, "triggers", ()):
+            if isinstance(trigger, Calling):
+                # The type knows instances of models, and means the class.
+                name = trigger.get_pgid(model)  # type: ignore[arg-type]
+                yield from _fault_of(trigger, model._meta.db_table, name)
+    identity = (
+        "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'audit_event'::regclass AND attname = 'number'"
+    )
+    if fetch(identity) != [("a",)]:
+        hint = (
+            "A client may choose the numbers of events. Run ALTER TABLE audit_event ALTER number SET GENERATED ALWAYS."
+        )
+        yield Finding("error", "triggers", hint)
+
+
+def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[Finding]:
+    standing = fetch(TRIGGER, [connection.ops.quote_name(table), name])
+    what = WITHOUT.get(trigger.name or "", "what changes there is not recorded")
+    if not standing or standing[0][1] != trigger.call.partition("(")[0]:
+        hint = f"The trigger {name} of {table} is missing or calls something else: {what}. Somebody changed it;"
+        yield Finding("error", "triggers", f"{hint} `pgtrigger install` makes it anew.")
+    elif standing[0][0] != ("A" if trigger.name == "guard" else "O"):
+        state = "ENABLE ALWAYS TRIGGER" if trigger.name == "guard" else "ENABLE TRIGGER"
+        hint = f"The trigger {name} of {table} is disabled: {what}. Run ALTER TABLE {table} {state} {name}."
+        yield Finding("error", "triggers", hint)

@@ -1,0 +1,399 @@
+"""`check_deploy` is silent about what is well, and says what is wrong with what it is wrong about."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils.timezone import now
+from pytest_django.fixtures import Settings
+
+from memadmin import environment
+from memadmin.audit import anchors
+from memadmin.audit.models import AuditEvent, AuditVerdict
+from memadmin.audit.sequencer import Sequencer
+from memadmin.deploy import checks
+from memadmin.deploy.checks import operation, rights, standing
+from memadmin.deploy.checks.finding import Finding
+from memadmin.deploy.roles import INSERT_ONLY, Roles
+from tests.agents import attach_main_store, run_sql, second_connection, value_of
+from tests.audit.events import record_events
+from tests.builders import make_store
+from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
+
+pytestmark = pytest.mark.django_db
+
+Check = Callable[[], Iterator[Finding]]
+
+
+def hints(check: Check, level: str = "error") -> list[str]:
+    return [finding.hint for finding in check() if finding.level == level]
+
+
+def database() -> str:
+    return connection.ops.quote_name(connection.settings_dict["NAME"])
+
+
+# --- roles and grants -------------------------------------------------------------------------------------------------
+
+OF_THE_DATABASE = (
+    rights.own_roles,
+    rights.grants,
+    rights.ways_round,
+    rights.agents,
+    standing.functions,
+    standing.triggers,
+)
+
+
+def test_all_is_well_when_the_roles_are_in_force(ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    with connected_as(ours["web"]):
+        assert [finding for check in OF_THE_DATABASE for finding in check()] == []
+
+
+def test_an_administrator_or_an_owner_as_the_application_is_found(ours: Roles) -> None:
+    assert "an administrator of the database, who can rewrite" in hints(rights.own_roles)[0]
+    with connected_as(ours["migrator"]):
+        assert "the owner of the audit log" in hints(rights.own_roles)[0]
+    run_sql(f'GRANT "{ours["migrator"]}" TO "{ours["web"]}"')
+    with connected_as(ours["web"]):
+        assert "is or can become" in hints(rights.own_roles)[0]
+    run_sql(f'REVOKE "{ours["migrator"]}" FROM "{ours["web"]}"; ALTER ROLE "{ours["web"]}" CREATEROLE')
+    with connected_as(ours["web"]):
+        assert "which can make roles" in hints(rights.own_roles)[0]
+
+
+@pytest.mark.parametrize(
+    ("role", "wrong"),
+    [
+        ("postgres", "The worker connects as postgres, an administrator"),
+        ("{migrator}", "is or can become"),
+        ("{web}", ""),
+        ("{auditor}", "may not give events their places"),
+        ("nobody_knows_it", "has no such role"),
+        ("{worker}", ""),
+    ],
+)
+def test_the_workers_own_role_is_looked_at(
+    ours: Roles, monkeypatch: pytest.MonkeyPatch, settings: Settings, role: str, wrong: str
+) -> None:
+    monkeypatch.setenv("WORKERS", f"postgres://{role.format(**ours.names)}:secret@host/console")
+    settings.WORKER_DATABASE = environment.database("WORKERS")
+    with connected_as(ours["web"]):
+        found = hints(rights.own_roles)
+    assert any(wrong in hint for hint in found) if wrong else found == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_process_under_the_administrator_is_found(in_force: Roles) -> None:
+    bring_into_force(in_force)
+    with second_connection(application_name="memadmin"), logged_in_as(in_force["web"]):
+        assert "Another process of memadmin is connected as postgres" in hints(rights.own_roles)[0]
+    with second_connection(application_name="psql"), logged_in_as(in_force["web"]):
+        assert hints(rights.own_roles) == []
+
+
+WIDER = {
+    "GRANT UPDATE ON audit_event TO {web}": "may UPDATE on audit_event",
+    "GRANT UPDATE (type) ON audit_event TO {web}": "may UPDATE on audit_event",
+    "GRANT INSERT ON audit_event TO {web}": "may INSERT on audit_event",
+    "GRANT INSERT (number) ON audit_event TO {worker}": "may choose number of an event",
+    "GRANT DELETE ON audit_leaf TO {worker}": "may DELETE on audit_leaf",
+    "GRANT TRUNCATE ON audit_checkpoint TO {auditor}": "may TRUNCATE on audit_checkpoint",
+    "GRANT TRIGGER ON audit_node TO PUBLIC": "may TRIGGER on audit_node",
+    "GRANT pg_write_all_data TO {web}": "is a member of pg_write_all_data",
+    "GRANT pg_execute_server_program TO {agents}": "is a member of pg_execute_server_program",
+    "GRANT CREATE ON SCHEMA public TO {agents}": "may make functions in public",
+    "GRANT TEMPORARY ON DATABASE {database} TO {web}": "may make temporary tables",
+    "GRANT SET ON PARAMETER session_replication_role TO {web}": "may SET session_replication_role",
+    "GRANT SELECT ON auth_user TO {agents}": "which has rights on our tables (auth_user)",
+    "GRANT INSERT ON audit_event TO {agents}": "which has rights on our tables (audit_event)",
+    "ALTER ROLE {agents} SUPERUSER": "an administrator of the database, whom no fence stops",
+}
+
+
+@pytest.mark.parametrize("grant", WIDER)
+def test_rights_that_are_wider_are_found(grant: str, ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    names = {kind: f'"{name}"' for kind, name in ours.names.items()}
+    run_sql(grant.format(database=database(), **names))
+    with connected_as(ours["web"]):
+        found = [hint for check in (rights.grants, rights.ways_round, rights.agents) for hint in hints(check)]
+    assert any(WIDER[grant] in hint for hint in found), found
+
+
+def test_agents_that_own_their_tables_are_told(ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    run_sql(f'ALTER TABLE agent_sessions OWNER TO "{ours["agents"]}"')
+    [told] = hints(rights.agents, "warning")
+    assert "owns public.agent_sessions and could take the fence off" in told
+
+
+# --- functions and triggers -------------------------------------------------------------------------------------------
+
+
+def test_functions_that_everybody_may_call_or_that_are_not_ours_are_found(ours: Roles) -> None:
+    run_sql("GRANT EXECUTE ON FUNCTION memadmin_actor(text, text, bigint) TO PUBLIC")
+    run_sql("ALTER FUNCTION memadmin_stamp_event() RESET search_path")
+    run_sql("CREATE FUNCTION memadmin_trap() RETURNS void LANGUAGE sql SECURITY DEFINER AS ''")
+    run_sql(f'ALTER FUNCTION memadmin_trap() OWNER TO "{ours["agents"]}"')
+    found = hints(standing.functions)
+    assert any("Everybody who can connect may call memadmin_actor" in hint for hint in found)
+    assert any("memadmin_stamp_event() runs with its owner's rights and any search_path" in hint for hint in found)
+    assert any("memadmin_trap() has a name of ours and belongs to" in hint for hint in found)
+
+
+@pytest.mark.parametrize("table", INSERT_ONLY)
+@pytest.mark.parametrize("damage", ["DISABLE", "ENABLE", "ENABLE REPLICA", "DROP"])
+def test_guards_that_do_not_stand_are_found(table: str, damage: str) -> None:
+    name = value_of(f"SELECT tgname FROM pg_trigger WHERE tgrelid = '{table}'::regclass AND tgname LIKE '%guard%'")
+    run_sql(f"DROP TRIGGER {name} ON {table}" if damage == "DROP" else f"ALTER TABLE {table} {damage} TRIGGER {name}")
+    [found] = hints(standing.triggers)
+    assert name in found
+    assert table in found
+    assert "nobody is kept from rewriting it" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("stamp", "what the client says"), ("enqueue", "events get no place in the log")]
+)
+def test_triggers_of_the_log_that_are_off_are_found(name: str, what: str) -> None:
+    trigger = value_of(
+        f"SELECT tgname FROM pg_trigger WHERE tgrelid = 'audit_event'::regclass AND tgname LIKE 'pgtrigger_{name}%'"
+    )
+    run_sql(f"ALTER TABLE audit_event DISABLE TRIGGER {trigger}")
+    [found] = hints(standing.triggers)
+    assert what in found
+
+
+def test_triggers_that_do_not_record_are_found() -> None:
+    run_sql("ALTER TABLE auth_user DISABLE TRIGGER ALL")
+    found = hints(standing.triggers)
+    assert sum("auth_user is disabled: what changes there is not recorded" in hint for hint in found) >= 4
+    run_sql("ALTER TABLE auth_user_groups DISABLE TRIGGER ALL")
+    assert len(hints(standing.triggers)) > len(found)
+
+
+def test_numbers_that_a_client_may_choose_are_found() -> None:
+    run_sql("ALTER TABLE audit_event ALTER number SET GENERATED BY DEFAULT")
+    assert "may choose the numbers" in hints(standing.triggers)[0]
+
+
+# --- the log and what works on it -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def later(empty_log: None) -> Callable[[timedelta], None]:
+    """Lets all events be older by so much; their times are the database's word, so the owner has to say it."""
+
+    def make_older(by: timedelta) -> None:
+        run_sql("ALTER TABLE audit_event DISABLE TRIGGER USER")
+        try:
+            AuditEvent.objects.update(at=now() - by)
+        finally:
+            run_sql("ALTER TABLE audit_event ENABLE TRIGGER USER")
+            guard = value_of(
+                "SELECT tgname FROM pg_trigger WHERE tgrelid = 'audit_event'::regclass AND tgname ~ 'guard'"
+            )
+            run_sql(f"ALTER TABLE audit_event ENABLE ALWAYS TRIGGER {guard}")
+
+    return make_older
+
+
+def codes(check: Check, level: str = "error") -> list[str]:
+    return [finding.check for finding in check() if finding.level == level]
+
+
+@pytest.fixture
+def anchored(settings: Settings, tmp_path: Path) -> None:
+    settings.ANCHOR_PATH = tmp_path / "anchor.jsonl"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_events_without_a_place_for_more_than_ten_seconds(anchored: None, later: Callable[[timedelta], None]) -> None:
+    record_events(1)
+    assert codes(operation.log) == []
+    later(timedelta(seconds=9))
+    assert codes(operation.log) == []
+    later(timedelta(seconds=11))
+    assert codes(operation.log) == ["log-unsequenced"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_events_without_an_anchor_for_more_than_fifteen_minutes(
+    anchored: None, later: Callable[[timedelta], None]
+) -> None:
+    record_events(1)
+    later(timedelta(minutes=14))
+    Sequencer().step(is_last=True)
+    assert codes(operation.log) == []
+    later(timedelta(minutes=16))
+    assert codes(operation.log) == ["log-unanchored"]
+    anchors.publish()
+    assert codes(operation.log) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_anchor_at_all(empty_log: None) -> None:
+    [found] = hints(operation.log)
+    assert found == "Not anchored: the database owner could rewrite this log."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_signing_key(anchored: None, empty_log: None, settings: Settings) -> None:
+    assert codes(operation.log) == []
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = b"", None
+    assert codes(operation.log) == ["log-signing-key"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_key_is_the_workers_alone(anchored: None, empty_log: None, settings: Settings) -> None:
+    """Who looks from the web server, which has none, sees that somebody signs."""
+    record_events(1)
+    Sequencer().step(is_last=True)
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = b"", None
+    assert codes(operation.log) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_log_that_was_found_broken_or_was_not_looked_at(anchored: None, empty_log: None) -> None:
+    assert codes(operation.log, "warning") == ["log-unverified"]
+    AuditVerdict.objects.create(verdict="ok", size=0)
+    assert codes(operation.log, "warning") == []
+    run_sql("UPDATE audit_verdict SET at = now() - interval '3 days'")
+    assert codes(operation.log, "warning") == ["log-unverified"]
+    AuditVerdict.objects.create(verdict="broken", size=0)
+    assert codes(operation.log) == ["log-broken"]
+
+
+def test_a_worker_has_to_run() -> None:
+    assert "No worker runs" in hints(operation.worker)[0]
+    run_sql("INSERT INTO procrastinate_workers DEFAULT VALUES")
+    assert hints(operation.worker) == []
+    run_sql("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '2 minutes'")
+    assert "No worker runs" in hints(operation.worker)[0]
+    run_sql("INSERT INTO procrastinate_jobs (queue_name, task_name, status) VALUES ('default', 'tried', 'failed')")
+    assert "1 job failed" in hints(operation.worker, "warning")[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fence_that_is_off_is_found(agent_tables: None) -> None:
+    store = attach_main_store(agent_roles=["some_agent"])
+    assert list(operation.stores()) == []
+    run_sql(f"ALTER TABLE agent_sessions DISABLE TRIGGER memadmin_register_{store.pk}")
+    [found] = operation.stores()
+    assert (found.level, found.check) == ("error", "store-main")
+    assert "is disabled" in found.hint
+
+
+def test_stores_whose_agents_roles_nobody_said_are_told() -> None:
+    assert [finding.level for finding in operation.stores()] == ["error"]
+
+
+def test_backups_are_told_as_far_as_the_database_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "archives no log" in hints(operation.backups, "warning")[0]
+    for row, expected in (
+        (("on", True, now(), False), [("error", "backups")]),
+        (("on", False, None, False), []),
+        (("off", False, None, True), []),
+    ):
+        monkeypatch.setattr(operation, "fetch", lambda query, row=row: [row])
+        assert [(finding.level, finding.check) for finding in operation.backups()] == expected
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_password_alone_is_not_enough(settings: Settings) -> None:
+    settings.SECOND_FACTOR_REQUIRED = True
+    assert hints(operation.sign_in) == []
+    settings.SECOND_FACTOR_REQUIRED = False
+    assert "MEMADMIN_SECOND_FACTOR is optional" in hints(operation.sign_in)[0]
+
+
+def test_nothing_travels_in_the_clear(settings: Settings) -> None:
+    settings.IS_HTTPS, settings.DEBUG = True, False
+    assert hints(operation.transport) == []
+    settings.IS_HTTPS, settings.DEBUG = False, True
+    assert codes(operation.transport) == ["debug", "https"]
+
+
+def test_what_django_says_is_in_it(settings: Settings) -> None:
+    settings.AGENT_SESSIONS_TABLE = settings.AGENT_MESSAGES_TABLE
+    assert "memadmin.E001" in codes(operation.django)
+    assert not any(finding.check in operation.OF_HTTPS for finding in operation.django())
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def run_command(*arguments: str) -> tuple[int, str]:
+    said = io.StringIO()
+    try:
+        call_command("check_deploy", *arguments, stdout=said)
+    except SystemExit as end:
+        return int(str(end.code)), said.getvalue()
+    return 0, said.getvalue()
+
+
+def test_it_ends_with_1_and_its_json_has_the_keys_that_scripts_rely_on() -> None:
+    code, said = run_command("--json")
+    found = json.loads(said)["findings"]
+    assert code == 1
+    assert {frozenset(finding) for finding in found} == {frozenset({"level", "check", "hint"})}
+    assert {finding["level"] for finding in found} == {"error", "warning"}
+    assert {"roles", "worker", "https", "second-factor"} <= {finding["check"] for finding in found}
+    code, said = run_command()
+    assert code == 1
+    assert said.startswith("error: ")
+    assert "error: second-factor: A password alone opens everything" in said
+
+
+def test_it_ends_with_0_when_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def harmless() -> Iterator[Finding]:
+        yield Finding("warning", "tea", "It is getting cold.")
+
+    monkeypatch.setattr(checks, "OF_DATABASE", (harmless,))
+    monkeypatch.setattr(checks, "OF_SETTINGS", ())
+    assert run_command() == (0, "warning: tea: It is getting cold.\n")
+    monkeypatch.setattr(checks, "OF_DATABASE", ())
+    assert run_command() == (0, "Nothing was forgotten.\n")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deployment_as_it_should_be_has_no_error(
+    in_force: Roles, empty_log: None, anchored: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    bring_into_force(in_force)
+    settings.IS_HTTPS = settings.SECOND_FACTOR_REQUIRED = True
+    run_sql("INSERT INTO procrastinate_workers DEFAULT VALUES")
+    with logged_in_as(in_force["web"]):
+        assert [finding for finding in checks.findings() if finding.level == "error"] == []
+        code, _ = run_command("--json")
+    assert code == 0
+
+
+def test_without_its_tables_the_rest_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "reasons_not_to_serve", lambda: ["The database does not answer."])
+    found = checks.findings()
+    assert {"roles", "worker"} & {finding.check for finding in found} == set()
+    assert Finding("error", "database", "The database does not answer.") in found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_cannot_be_looked_at_is_a_finding() -> None:
+    def broken_check() -> Iterator[Finding]:
+        run_sql("SELECT nonsense")
+        yield from ()
+
+    [finding] = checks.answered(broken_check)
+    assert (finding.level, finding.check) == ("error", "broken-check")
+    assert "nonsense" in finding.hint
