@@ -202,7 +202,10 @@ for (const button of document.querySelectorAll("[data-copy], [data-copy-from]"))
   button.hidden = false;
   button.addEventListener("click", async () => {
     const { copy, copyFrom } = button.dataset;
-    const text = copy ? document.getElementById(copy).textContent : await fetch(copyFrom).then((answer) => answer.text());
+    // An address of text that asks for something first is a page to go to.
+    const answer = copy ? null : await fetch(copyFrom, { headers: { Accept: "text/markdown" } });
+    if (answer && !answer.ok) return location.assign(copyFrom);
+    const text = answer ? await answer.text() : document.getElementById(copy).textContent;
     await navigator.clipboard.writeText(text);
     button.querySelector("[data-copy-word]").textContent = "Copied";
   });

@@ -10,8 +10,8 @@ import allauth.mfa.admin
 import allauth.socialaccount.admin
 import allauth.usersessions.admin  # noqa: F401
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -25,7 +25,7 @@ from memadmin.accounts.confirming import recently_authenticated
 for model in [model for model in admin.site._registry if model.__module__.startswith("allauth.")]:
     admin.site.unregister(model)
 
-admin.site.unregister(User)
+admin.site.unregister([User, Group])
 
 confirmed = method_decorator(recently_authenticated(doing="change people and their roles"))
 
@@ -38,6 +38,8 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
     else whoever may change accounts could give themselves everything.
     """
 
+    # Deleting people by the dozen would pass by the question of who it is.
+    actions = None
     list_display = ("username", "first_name", "last_name", "is_active", "last_login")
     list_filter = ("groups", "is_active", "is_superuser")
     # Without is_staff, which decides nothing here (see admin_site.py).
@@ -86,3 +88,13 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
         if obj and obj.is_superuser and not request.user.is_superuser:
             return False
         return super().has_change_permission(request, obj)
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin):
+    """What a role may is the project's (see roles.py); a superuser may change it all the same."""
+
+    actions = None
+
+    changeform_view = confirmed(GroupAdmin.changeform_view)
+    delete_view = confirmed(GroupAdmin.delete_view)

@@ -36,16 +36,20 @@ __all__ = ["READING", "Question", "recently_authenticated"]
 
 
 @asks_for_proof
-def ask_unless_recent(request: HttpRequest, doing: str) -> HttpResponse | None:
-    return None if is_confirmed_recently(request) else ask(cast(OperatorRequest, request), doing=doing)
+def ask_unless_recent(request: HttpRequest, doing: str, is_file: bool) -> HttpResponse | None:
+    if is_confirmed_recently(request):
+        return None
+    return ask(cast(OperatorRequest, request), doing=doing, is_file=is_file)
 
 
-def ask(request: OperatorRequest, *, doing: str) -> HttpResponse:
-    if request.method in READING:
-        address = f"{reverse('accounts:confirm')}?{urlencode({'next': request.get_full_path()})}"
-        return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
+def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpResponse:
     if not request.accepts("text/html"):
         return JsonResponse({"error": "Show who you are first: your last proof is too old."}, status=403)
+    if request.method in READING:
+        came_from = way_back(request, otherwise="")
+        query = {"next": came_from, "for": "file"} if is_file and came_from else {"next": request.get_full_path()}
+        address = f"{reverse('accounts:confirm')}?{urlencode(query)}"
+        return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
     question = Question(request)
     is_answered = question.is_answered()
     context = {
@@ -64,12 +68,12 @@ def ask(request: OperatorRequest, *, doing: str) -> HttpResponse:
     return response
 
 
-def way_back(request: OperatorRequest) -> str:
-    """The page that the form was sent from, as far as the browser tells."""
+def way_back(request: OperatorRequest, *, otherwise: str = "/") -> str:
+    """The page that the form was sent from, or the link stood on, as far as the browser tells."""
     now_shown = request.htmx.current_url if request.htmx else request.headers.get("Referer")
-    came_from = request.POST.get(f"{Question.PREFIX}-from") or now_shown or "/"
+    came_from = request.POST.get(f"{Question.PREFIX}-from") or now_shown or otherwise
     is_ours = url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()})
-    return came_from if is_ours else "/"
+    return came_from if is_ours else otherwise
 
 
 def typed(request: HttpRequest) -> Iterator[tuple[str, str]]:

@@ -112,6 +112,7 @@ class SessionRecordAdmin(ShortList):
     def has_change_permission(self, request: HttpRequest, obj: SessionRecord | None = None) -> bool:
         return super().has_change_permission(request, obj) and not (obj and obj.erased_at)
 
+    @method_decorator(recently_authenticated(doing="change a session on record"))
     def changeform_view(
         self,
         request: HttpRequest,

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.items import StoredItem
@@ -27,6 +28,7 @@ MARKDOWN_BATCH = 1_000
 @require_safe
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
+@recently_authenticated(doing="download a session", file=True)
 def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     """Every item as stored, one a line, oldest first; with `?decrypted` what is sealed comes opened.
 
@@ -49,6 +51,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
 @require_safe
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
+@recently_authenticated(doing="download a session", file=True)
 def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     """Every item as this person reads it: what is sealed comes opened under a grant."""
     record = access.session_for(request.user, record_id)

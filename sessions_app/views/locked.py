@@ -87,6 +87,7 @@ def lock(request: OperatorRequest) -> HttpResponse:
 
 @require_POST
 @permission_required("sessions_app.mark_sensitive", raise_exception=True)
+@recently_authenticated(doing="unlock sessions")
 def unlock(request: OperatorRequest) -> HttpResponse:
     return marked(request, sessions.unmark_sensitive, "unlocked")
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, count_ahead, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -121,6 +122,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
 
 @require_POST
 @permission_required("sessions_app.attach_session", raise_exception=True)
+@recently_authenticated(doing="attach sessions")
 def attach(request: OperatorRequest) -> HttpResponse:
     """Attaches the ticked sessions to a subject. One that nobody knows yet is only made when asked a second time."""
     form = AttachForm(request.POST)
@@ -142,6 +144,7 @@ def attach(request: OperatorRequest) -> HttpResponse:
 
 @require_POST
 @permission_required("sessions_app.attach_session", raise_exception=True)
+@recently_authenticated(doing="detach sessions")
 def detach(request: OperatorRequest) -> HttpResponse:
     form = SelectionForm(request.POST)
     if not form.is_valid():

@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
@@ -136,6 +137,7 @@ def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = No
 @require_POST
 @never_cache
 @permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+@recently_authenticated(doing="change a pattern")
 def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
     """Adds a pattern, or changes the one with this id."""
     shown = access.store_for(request.user, name)
@@ -165,6 +167,7 @@ def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = N
 
 @require_POST
 @permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+@recently_authenticated(doing="change a pattern")
 def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
     pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
     try:
@@ -176,6 +179,7 @@ def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> Htt
 
 @require_POST
 @permission_required("sessions_app.delete_sessionidpattern", raise_exception=True)
+@recently_authenticated(doing="delete a pattern")
 def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
     pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
     patterns.delete_pattern(pattern, by=request.user)

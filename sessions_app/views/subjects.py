@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -102,6 +103,7 @@ def holdings(records: SessionRecordQuerySet) -> Holdings:
 
 @require_POST
 @permission_required("sessions_app.merge_subject", raise_exception=True)
+@recently_authenticated(doing="change a subject's ids")
 def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
     form = KeyForm(request.POST)
@@ -118,6 +120,7 @@ def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 
 @require_POST
 @permission_required("sessions_app.merge_subject", raise_exception=True)
+@recently_authenticated(doing="change a subject's ids")
 def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
     alias = access.alias_for(request.user, named, alias_id)
@@ -131,6 +134,7 @@ def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> H
 
 @require_POST
 @permission_required("sessions_app.merge_subject", raise_exception=True)
+@recently_authenticated(doing="merge subjects")
 def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """Merges the subject with the id that was typed into the one whose page this is."""
     into = access.subject_for(request.user, subject_id)
@@ -148,6 +152,7 @@ def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 
 @require_POST
 @permission_required("sessions_app.merge_subject", raise_exception=True)
+@recently_authenticated(doing="undo a merge")
 def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     merged = access.subject_for(request.user, subject_id)
     try:

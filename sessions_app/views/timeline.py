@@ -160,11 +160,27 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @never_cache
 @permission_required("sessions_app.read_content", raise_exception=True)
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """One item, its values masked: on a page, or with `?download` as a file, which is as stored unless `decrypted`."""
+    """One item, its values masked: on a page, or with `?download` as a file."""
+    if "download" in request.GET:
+        return item_file(request, record_id, item_id)
     record = access.session_for(request.user, record_id)
-    as_file = "download" in request.GET
-    opens = access.may_open(request.user, record) and not (as_file and "decrypted" not in request.GET)
-    if as_file and "decrypted" in request.GET and not opens:
+    opens = access.may_open(request.user, record)
+    try:
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.item(record, stored, as_file=False)
+    return item_page(request, record, stored, RevealForm())
+
+
+@recently_authenticated(doing="download an item", file=True)
+def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """As stored, its values masked; with `?decrypted` what is sealed comes opened."""
+    record = access.session_for(request.user, record_id)
+    opens = "decrypted" in request.GET
+    if opens and not access.may_open(request.user, record):
         raise access.NeedsGrant(record)
     try:
         stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
@@ -172,15 +188,14 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(record, stored, as_file=as_file)
-    if as_file:
-        return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
-    return item_page(request, record, stored, RevealForm())
+    showing.item(record, stored, as_file=True)
+    return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
 
 
 @require_POST
 @never_cache
 @permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@recently_authenticated(doing="reveal what is masked in an item")
 def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
 

@@ -211,6 +211,36 @@ LOCKED = frozenset(
 )
 """What is refused to everybody without a grant when the session is locked."""
 
+FRESH_PROOF = {
+    "GET": frozenset(
+        {
+            *("audit:export-jsonl", "audit:export-csv", "audit:export-log"),
+            *("sessions:export-jsonl", "sessions:export-markdown"),
+            *("mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes"),
+        }
+    ),
+    "POST": frozenset(
+        {
+            *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
+            *("accounts:grant-approve", "sessions:ask", "sessions:unlock"),
+            *("audit:erase-details", "audit:erase-name"),
+            *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
+            *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),
+            *("sessions:pattern-add", "sessions:pattern-change", "sessions:pattern-up", "sessions:pattern-delete"),
+            *(f"admin:auth_{kind}_{form}" for kind in ("user", "group") for form in ("add", "change", "delete")),
+            *("admin:auth_user_password_change", "admin:auth_user_reset_second_factor"),
+            *("admin:sessions_app_sessionrecord_add", "admin:sessions_app_sessionrecord_change"),
+            *("admin:sessions_app_agentmessage_add", "admin:sessions_app_agentmessage_change"),
+            *("admin:sessions_app_agentmessage_delete", "admin:sessions_app_agentsession_delete"),
+            "admin:sessions_app_sessionstore_delete",
+        }
+    ),
+}
+"""What asks again who somebody is, when their last proof is more than 5 minutes old: whatever cannot be undone, decides
+about people's rights or identities, shows what is masked, or takes content away. The rest shows, sorts, or can be taken
+back by the same hand; a change of one's own password asks for the password itself.
+"""
+
 DECISIONS = frozenset({"accounts:grant-approve", "accounts:grant-refuse", "accounts:grant-review"})
 """What nobody does with a grant of their own."""
 

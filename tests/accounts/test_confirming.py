@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -130,6 +131,53 @@ def test_a_page_that_asks_leads_to_the_question_and_back(boss: Client) -> None:
     )
     assert back["Location"] == "/accounts/second-factor/app/"
     assert boss.get(reverse("mfa_activate_totp")).status_code == 200
+
+
+def test_a_file_that_asks_leads_back_to_where_its_link_stands(client: Client) -> None:
+    client.force_login(person("auditor"))
+    let_proof_age(client)
+    away: Any = client.get(
+        reverse("audit:export-csv"), headers={"Referer": "http://testserver/audit/?type=key.rotated"}
+    )
+    question = client.get(away["Location"])
+    sent = dict(Forms(question.text).fields) | {"confirm-password": "auditor"}
+    back = client.post("/accounts/confirm/", sent, follow=True)
+    assert back.redirect_chain[0][0] == "http://testserver/audit/?type=key.rotated"
+    assert "files can be downloaded" in back.text
+    assert client.get(reverse("audit:export-csv"))["Content-Disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize("came_from", ["", "https://elsewhere.example/"])
+def test_a_file_from_nowhere_leads_on_to_itself(client: Client, came_from: str) -> None:
+    client.force_login(person("auditor"))
+    let_proof_age(client)
+    away: Any = client.get(reverse("audit:export-log"), headers={"Referer": came_from} if came_from else {})
+    assert away["Location"] == "/accounts/confirm/?next=%2Faudit%2Flog.jsonl"
+
+
+def test_a_file_for_a_script_is_refused_and_not_replaced_by_the_question(client: Client) -> None:
+    client.force_login(person("auditor"))
+    let_proof_age(client)
+    refused = client.get(reverse("audit:export-csv"), headers={"Accept": "text/csv"})
+    assert refused.status_code == 403
+    assert "proof is too old" in refused.json()["error"]
+
+
+def test_nothing_of_a_file_leaves_before_the_answer(client: Client) -> None:
+    client.force_login(person("auditor"))
+    let_proof_age(client)
+    client.get(reverse("audit:export-csv"))
+    assert not AuditEvent.objects.filter(type="log.exported").exists()
+
+
+def test_people_and_roles_are_not_deleted_by_the_dozen(client: Client, clerk: User) -> None:
+    """That list action of Django admin would pass by the question."""
+    client.force_login(User.objects.create_superuser("owner"))
+    sent = {"action": "delete_selected", "_selected_action": [clerk.pk], "post": "yes"}
+    client.post(reverse("admin:auth_user_changelist"), sent)
+    client.post(reverse("admin:auth_group_changelist"), sent | {"_selected_action": [clerk.groups.get().pk]})
+    clerk.refresh_from_db()
+    assert clerk.groups.exists()
 
 
 def test_the_question_leads_nowhere_else(boss: Client) -> None:

@@ -26,12 +26,13 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias
 from sessions_app.services.search import remember_search
-from tests.accounts.factors import with_app
+from tests.accounts.factors import let_proof_age, with_app
 from tests.accounts.matrix import (
     DECIDERS,
     DECISIONS,
     DOOR,
     EVERYBODY,
+    FRESH_PROOF,
     LEADS_ON,
     LOCKED,
     MATRIX,
@@ -279,6 +280,36 @@ def try_at(tries: Tries, world: World, name: str, rule: Rule, method: str, allow
         tries.expect(method, theirs, *(() if sees_all else (404 if is_allowed else 403,)), but=(401, 403, 404, 405))
     if name in LOCKED:
         tries.expect(method, address_of(name, world, **world.locked), 403)
+
+
+@pytest.mark.django_db
+def test_what_asks_for_a_fresh_proof_and_what_does_not(tables: None) -> None:
+    user = somebody(SUPERUSER)
+    world = make_world(user)
+    client = signed_in(user)
+    asks: dict[str, set[str]] = {"GET": set(), "POST": set()}
+    for name, rule in MATRIX.items():
+        for method, takes in (("GET", rule.reads), ("POST", rule.sends)):
+            if takes is not None and is_asked(client, method, address_of(name, world)):
+                asks[method].add(name)
+    for method, expected in FRESH_PROOF.items():
+        assert asks[method] - expected == set(), f"ask at {method}, and tests/accounts/matrix.py does not say so"
+        assert expected - asks[method] == set(), f"have to ask at {method}"
+
+
+def is_asked(client: Client, method: str, address: str) -> bool:
+    """Whether an old proof is not enough; the effect of the request is undone."""
+    point = transaction.savepoint()
+    signed_in_with = client.cookies[settings.SESSION_COOKIE_NAME].value
+    try:
+        let_proof_age(client)
+        answer: Any = client.generic(method, address)
+        if method == "GET":
+            return bool(answer.status_code == 302 and answer["Location"].startswith("/accounts/confirm/"))
+        return answer.status_code == 422 and "accounts/confirm_form.html" in [used.name for used in answer.templates]
+    finally:
+        transaction.savepoint_rollback(point)
+        client.cookies[settings.SESSION_COOKIE_NAME] = signed_in_with
 
 
 def may_be_missing(name: str) -> bool:

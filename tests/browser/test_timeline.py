@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import Browser, Error, Page, expect
 
 from sessions_app.models import SessionRecord
@@ -137,6 +138,23 @@ def test_a_key_leads_to_the_next_finding(address: str, page: Page) -> None:
 def test_a_conversation_can_be_copied(address: str, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(address)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert "Where is my order?" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_copying_with_an_old_proof_leads_to_the_question(address: str, page: Page, watch: Watch) -> None:
+    watch.expect("status of 403")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    [cookie] = [cookie for cookie in page.context.cookies() if cookie["name"] == "sessionid"]
+    session = SessionStore(cookie["value"])
+    session["confirmed_at"] -= 301
+    session.save()
+    page.goto(address)
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_label("Your password").fill("support")
+    page.get_by_role("button", name="Confirm with password").click()
+    expect(page.get_by_text("files can be downloaded")).to_be_visible()
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert "Where is my order?" in page.evaluate("navigator.clipboard.readText()")

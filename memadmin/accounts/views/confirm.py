@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from allauth.account.adapter import get_adapter
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -24,10 +25,13 @@ def confirm(request: OperatorRequest) -> HttpResponse:
     target = request.POST.get("next") or request.GET.get("next") or "/"
     if not get_adapter().is_safe_url(target):
         target = "/"
+    is_for_file = "file" in (request.POST.get("for"), request.GET.get("for"))
     if request.method == "POST" and question.is_answered():
+        if is_for_file:
+            messages.success(request, "It is you: for 5 minutes files can be downloaded without being asked again.")
         return redirect(target)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
     layout = "base.html" if has_second_factor(request) else "bare.html"
-    return render(
-        request, "accounts/confirm.html", {"question": question, "next": target, "layout": layout}, status=status
-    )
+    kept = [("for", "file")] if is_for_file else []
+    context = {"question": question, "next": target, "layout": layout, "kept": kept}
+    return render(request, "accounts/confirm.html", context, status=status)

@@ -18,12 +18,14 @@ from memadmin.audit.forms import AuditFilter
 from memadmin.audit.recording import before_showing
 from memadmin.audit.views.log import base_context
 from memadmin.web.downloads import as_download
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 
 @require_safe
 @never_cache
 @permission_required("audit.export_log", raise_exception=True)
+@recently_authenticated(doing="download the log", file=True)
 def export_jsonl(request: OperatorRequest) -> HttpResponseBase:
     """One event a line, newest first, each with its proof."""
     return export(request, "jsonl", "application/jsonl", exporting.as_json_lines)
@@ -32,6 +34,7 @@ def export_jsonl(request: OperatorRequest) -> HttpResponseBase:
 @require_safe
 @never_cache
 @permission_required("audit.export_log", raise_exception=True)
+@recently_authenticated(doing="download the log", file=True)
 def export_csv(request: OperatorRequest) -> HttpResponseBase:
     """A table for reading; it proves nothing."""
     return export(request, "csv", "text/csv", exporting.as_table)
@@ -56,6 +59,7 @@ def export(
 @require_safe
 @never_cache
 @permission_required("audit.export_log", raise_exception=True)
+@recently_authenticated(doing="download the log", file=True)
 def export_log(request: OperatorRequest) -> HttpResponseBase:
     """The whole log as it is at one moment, for the stand-alone verifier; without details, which may tell of people."""
     before_showing(LOG_EXPORTED, by=request.user, reason_code="whole")
