@@ -103,6 +103,21 @@ STORE_DISCOVERED = declare(
     counters=("sessions",),
 )
 DISCOVERY_ASKED = declare("store.searched", "Somebody had a store looked through for its sessions.", object=STORE)
+PURGE_BEGUN = declare(
+    "store.purge_begun", "Sealed items that agents no longer read began to be removed from a store.", object=STORE
+)
+SESSION_PURGED = declare(
+    "session.purged",
+    "Sealed items that agents no longer read were removed from a session.",
+    object=SESSION,
+    counters=("items",),
+)
+PURGE_ENDED = declare(
+    "store.purge_ended",
+    "The removal ended; the time of unproven items is what their envelopes say, since their key is not here.",
+    object=STORE,
+    counters=("sessions", "items", "unproven", "busy"),
+)
 ROTATION_BEGUN = declare("store.rotation_begun", "A store began to be sealed anew with another key.", object=STORE)
 SESSION_RESEALED = declare(
     "session.resealed", "Items of a session were sealed anew with another key.", object=SESSION, counters=("items",)

@@ -192,13 +192,17 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
 
 def session_key() -> str:
     """The key of the encrypted demo session: made once and kept in the data folder, like the signing secret."""
-    kept = Path(settings.DATA_DIR) / "demo-session-key"
+    kept = session_key_path()
     if not kept.exists():
         fresh = kept.with_suffix(".new")
         fresh.touch(mode=0o600)
         fresh.write_bytes(Fernet.generate_key())
         fresh.replace(kept)
     return kept.read_text()
+
+
+def session_key_path() -> Path:
+    return Path(settings.DATA_DIR) / "demo-session-key"
 
 
 # --- demo time -------------------------------------------------------------------------------------------------------

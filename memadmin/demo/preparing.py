@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import aclosing
+from datetime import timedelta
 from io import StringIO
 
 from django.conf import settings
@@ -11,15 +13,20 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
+from memadmin import environment
 from memadmin.demo import agents
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
+from sessions_app.encryption import keyring
 from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
+from sessions_app.services.encryption import declare_encryption
 from sessions_app.stores.engine import open_agent_tables
 
 PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{subject}"}
 
+
+KEY_NAME = "demo"
 
 ROLES = Roles() if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
 
@@ -37,9 +44,22 @@ def prepare(password: str) -> list[str]:
     store = registry.declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
     registry.attach(store)
     add_patterns(store)
+    hand_over_key(store)
     if ROLES:
         call_command("db_roles", apply=True, stdout=StringIO())
     return names
+
+
+def hand_over_key(store: SessionStore) -> None:
+    """Lets this process, and the programs that it starts, open what a demo agent sealed; unless somebody has keys."""
+    if not settings.SESSION_KEYS:
+        agents.session_key()
+        os.environ["MEMADMIN_KEYRING"] = KEY_NAME
+        os.environ[f"MEMADMIN_SESSION_KEY_{KEY_NAME.upper()}_FILE"] = str(agents.session_key_path())
+        settings.SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
+    if not store.encryption_key and keyring().get(KEY_NAME):
+        ttl = timedelta(seconds=agents.TEN_YEARS_IN_SECONDS)
+        declare_encryption(store, key=KEY_NAME, ttl=ttl, by=User.objects.get(username="administrator"))
 
 
 def role_of(kind: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from datetime import timedelta
 from functools import partial
@@ -18,14 +19,16 @@ from django.db import connection, transaction
 from django.utils.timezone import now
 from openai import OpenAIError
 
-from memadmin.demo import agents
+from memadmin.demo import agents, preparing
 from memadmin.demo.script import Ending, Story
 from memadmin.demo.stories import STORIES, assistant, support, tutor
-from sessions_app.models import AgentMessage, AgentSession, SessionRecord
+from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore
+from sessions_app.reading import reader_for
 from sessions_app.stores import backend_for
 from sessions_app.stores.engine import AgentTables, open_agent_tables
 from tests.agents import attach_main_store, in_sdk, run_sql, value_of
 from tests.builders import make_session
+from tests.people import person
 
 SHORT_STORIES = [story for story in STORIES if story is not tutor.HUNDRED_WORDS]
 
@@ -247,6 +250,24 @@ def test_the_encrypted_session_opens_with_its_key_and_shows_nothing_without() ->
         return EncryptedSession(session_id, tables.session(session_id), agents.session_key()).get_items()
 
     assert in_sdk(opened)[0]["content"].startswith("Запиши меня к кардиологу")
+
+
+def test_the_console_opens_it_with_the_key_that_the_demo_hands_over(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY_DEMO_FILE"):
+        monkeypatch.setenv(name, "")
+    settings.SESSION_KEYS = ()
+    person("administrator")
+    store = attach_main_store()
+    agents.run_all([assistant.PRIVATE_MATTER])
+    preparing.hand_over_key(store)
+    preparing.hand_over_key(SessionStore.objects.get())
+    (first, *_) = reader_for(SessionStore.objects.get(), opens=True).first_page("assistant:acct_207", 5).items
+    assert "кардиологу" in first.raw
+    assert first.seal
+    assert not first.seal.is_expired
+    assert os.environ["MEMADMIN_KEYRING"] == "demo", "the programs that it starts have it, too"
 
 
 def test_the_agents_tables_may_stand_in_a_schema_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
