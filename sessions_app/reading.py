@@ -13,17 +13,17 @@ from datetime import datetime
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import Readable
+from sessions_app.stores.base import Branch, Readable
 from sessions_app.stores.sealed import sealed_backend_for
 
 
-def reader_for(store: SessionStore, *, opens: bool = False) -> Reader:
-    """What one page, or one file, reads from a store.
+def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
+    """What one page, or one file, reads from a store; with `branch` one course of a session (`branching`).
 
     `opens` for who may see what is sealed in the session that they read (`access.may_open`): its items come opened, as
     far as the keys here go, and are masked like any others.
     """
-    return Reader(sealed_backend_for(store, opens=opens), opens=opens)
+    return Reader(sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 
 from memadmin import environment
-from memadmin.demo import agents
+from memadmin.demo import agents, files
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
 from sessions_app.encryption import keyring
@@ -43,8 +43,9 @@ def prepare(password: str) -> list[str]:
     names = make_logins(password)
     store = registry.declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
     registry.attach(store)
-    add_patterns(store)
     hand_over_key(store)
+    for each in (store, *files.connect()):
+        add_patterns(each)
     if ROLES:
         call_command("db_roles", apply=True, stdout=StringIO())
     return names
@@ -101,4 +102,4 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
-    return len(agents.run_all(role=role_of("agents")))
+    return len(agents.run_all(role=role_of("agents"))) + files.tell()

@@ -11,6 +11,7 @@ from sessions_app.audited import SESSION_REVEALED, RevealReason
 from sessions_app.items import ItemPage, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord
+from sessions_app.stores.base import Branch
 from sessions_app.stores.sealed import sealed_backend_for
 
 REVEAL = "sessions_app.reveal_personal_data"
@@ -31,13 +32,19 @@ def reveal_item(
 
 
 def reveal_page(
-    record: SessionRecord, page: ItemPage, *, by: User, reason: RevealReason, opens: bool = False
+    record: SessionRecord,
+    page: ItemPage,
+    *,
+    by: User,
+    reason: RevealReason,
+    opens: bool = False,
+    branch: Branch | None = None,
 ) -> ItemPage:
     """The items of a page that has some, as they are stored now; one event tells of how many, and of their values.
 
     `opens`, and what is raised, as above.
     """
-    backend = sealed_backend_for(record.store, opens=opens)
+    backend = sealed_backend_for(record.store, opens=opens, branch=branch)
     stored = backend.page_at(record.session_id, page.items[0].position, len(page.items))
     masker = Masker()
     note_revealed(record, [masker.item(item) for item in stored.items], by=by, reason=reason)

@@ -52,6 +52,21 @@ FROM named WHERE name IS NOT NULL
 LIMIT :limit
 """
 
+# Capped on both sides; the SDK has no index on message_id, so items cannot be looked up one by one.
+SHARED = """
+SELECT count(*) FROM (
+    SELECT message_id FROM (
+        SELECT message_id FROM message_structure
+        WHERE session_id = CAST(:session_id AS TEXT) AND branch_id = CAST(:branch AS TEXT) LIMIT :cap
+    )
+    INTERSECT
+    SELECT message_id FROM (
+        SELECT message_id FROM message_structure
+        WHERE session_id = CAST(:session_id AS TEXT) AND branch_id <> CAST(:branch AS TEXT) LIMIT 10 * :cap
+    )
+)
+"""
+
 USAGE = """
 SELECT * FROM (
     SELECT user_turn_number, requests, input_tokens, output_tokens, total_tokens FROM turn_usage
@@ -104,6 +119,11 @@ class AdvancedSqliteBackend(SqliteBackend):
 
     def on_branch(self, branch: Branch) -> Readable:
         return OneBranch(self.store, branch)
+
+    def shared_count(self, session_id: str, branch: Branch) -> int:
+        wanted = {"session_id": session_id, "branch": branch.name, "cap": COUNT_CAP + 1}
+        with self.reading() as connection:
+            return int(self._rows(connection, SHARED, wanted)[0][0])
 
     def usage(self, session_id: str, branch: Branch) -> Sequence[TurnUsage]:
         wanted = {"session_id": session_id, "branch": branch.name, "limit": TURNS_LISTED}

@@ -268,5 +268,8 @@ class Branching(Backend, Protocol):
     def on_branch(self, branch: Branch) -> Readable:
         """The same store with nothing in the session but what this branch has. Places are the same in both."""
 
+    def shared_count(self, session_id: str, branch: Branch) -> int:
+        """How many items of a branch are in others as well, as far as they are counted."""
+
     def usage(self, session_id: str, branch: Branch) -> Sequence[TurnUsage]:
         """The newest turns, oldest of them first, as far as the agents noted them. Needs USAGE."""

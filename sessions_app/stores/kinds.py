@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from sessions_app.stores.base import Backend, Branching, Capability, StoreUnavailable
+from sessions_app.stores.base import Backend, Branch, Branching, Capability, Readable, StoreUnavailable
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionStore
@@ -118,6 +118,15 @@ def branching(store: SessionStore) -> Branching | None:
     """The store, where its sessions have branches."""
     backend: Any = backend_for(store)
     return backend if Capability.BRANCHES in backend.capabilities else None
+
+
+def on_branch(store: SessionStore, branch: Branch | None) -> Readable:
+    """The store with one course of each session in it; all of it without a branch."""
+    if branch is None:
+        return backend_for(store)
+    backend = branching(store)
+    assert backend, f"{store} has no branches"
+    return backend.on_branch(branch)
 
 
 def limits_of(store: SessionStore) -> list[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from memadmin.counting import COUNT_CAP
 from sessions_app.encryption import Sealing, SessionSeals, sealing_of
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.stores import backend_for
-from sessions_app.stores.base import Backend, Preview
+from sessions_app.stores.base import Branch, Preview, Readable
+from sessions_app.stores.kinds import on_branch
 from sessions_app.stores.search_by_reading import SearchByReading
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ PROOF_ITEMS = 20
 """How many items at each end of a session are tried, to tell a wrong key from a broken seal."""
 
 
-def sealed_backend_for(store: SessionStore, *, opens: bool) -> SealedBackend:
-    """`opens` is for who may read what is sealed in the session that they ask about."""
-    return SealedBackend(backend_for(store), sealing_of(store), opens=opens)
+def sealed_backend_for(store: SessionStore, *, opens: bool, branch: Branch | None = None) -> SealedBackend:
+    """`opens` is for who may read what is sealed in the session that they ask about; `branch` for one course of it."""
+    return SealedBackend(on_branch(store, branch), sealing_of(store), opens=opens)
 
 
 class SealedBackend:
@@ -32,7 +32,7 @@ class SealedBackend:
     Only the items that were asked for are opened. Previews never are.
     """
 
-    def __init__(self, backend: Backend, sealing: Sealing, *, opens: bool) -> None:
+    def __init__(self, backend: Readable, sealing: Sealing, *, opens: bool) -> None:
         self.backend, self.sealing, self.opens = backend, sealing, opens
         self.kept_closed: set[tuple[str, str]] = set()
         """Which items were to be opened and could not be, by session and item."""
@@ -71,9 +71,6 @@ class SealedBackend:
 
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         return self.backend.count(session_id, cap)
-
-    def erase_session(self, session_id: str) -> int:
-        return self.backend.erase_session(session_id)
 
     @property
     def search(self) -> SearchByReading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -18,6 +19,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.audited import RevealReason
+from sessions_app.branching import Branches, branches_for
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord
@@ -48,8 +50,8 @@ MARKDOWN = "markdown"
 @permission_required("sessions_app.read_content", raise_exception=True)
 def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     record = access.session_for(request.user, record_id)
-    reader = reader_for(record.store, opens=access.may_open(request.user, record))
     try:
+        reader, branches = open_session(request, record, request.GET)
         window = choose_window(reader, record, request.GET)
         item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
     except StoreUnavailable as away:
@@ -62,7 +64,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = None
         messages.warning(request, str(gone))
     context = {
-        **window_context(record, window, found, form=form_asked_for(request.GET)),
+        **window_context(record, window, found, branches, form=form_asked_for(request.GET)),
         **around_timeline(request, record, reader, window),
         "item_count": item_count,
         "problem": window.problem,
@@ -81,20 +83,22 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
     """
     record = access.session_for(request.user, record_id)
-    reader = reader_for(record.store, opens=access.may_open(request.user, record))
     reveal_form = RevealForm(request.POST)
     try:
+        reader, branches = open_session(request, record, request.POST)
         window = choose_window(reader, record, request.POST)
         item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
         is_revealed = reveal_form.is_valid() and bool(window.page.items)
         if is_revealed:
             reason = RevealReason(reveal_form.cleaned_data["reason"])
-            page = reveal_page(record, window.page, by=request.user, reason=reason, opens=reader.opens)
+            page = reveal_page(
+                record, window.page, by=request.user, reason=reason, opens=reader.opens, branch=branches.shown
+            )
             window = replace(window, page=page)
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     context = {
-        **window_context(record, window, None, form=form_asked_for(request.POST)),
+        **window_context(record, window, None, branches, form=form_asked_for(request.POST)),
         **around_timeline(request, record, reader, window),
         "item_count": item_count,
         "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
@@ -106,6 +110,12 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     else:
         showing.session(record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
+
+
+def open_session(request: OperatorRequest, record: SessionRecord, query: QueryDict) -> tuple[Reader, Branches]:
+    """What a page of a session reads from, on the branch that its address asks for. Raises StoreUnavailable."""
+    branches = branches_for(record, asked=query.get("branch", ""), item_id=query.get("item", ""))
+    return reader_for(record.store, opens=access.may_open(request.user, record), branch=branches.shown), branches
 
 
 def around_timeline(
@@ -134,9 +144,9 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     others that were already visible. 204 tells htmx to leave the page alone.
     """
     record = access.session_for(request.user, record_id)
-    reader = reader_for(record.store, opens=access.may_open(request.user, record))
     cursor = Cursor.read(record, request.GET.get("from", ""))
     try:
+        reader, branches = open_session(request, record, request.GET)
         page = (
             reader.page_at(record.session_id, cursor.position, LIVE_ITEMS)
             if cursor
@@ -152,7 +162,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     except SearchGone:
         found = None
     showing.news(record, page.items)
-    context = window_context(record, window, found, form=form_asked_for(request.GET))
+    context = window_context(record, window, found, branches, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 
 
@@ -254,7 +264,9 @@ def form_link(query: QueryDict) -> str:
     return f"?{other.urlencode()}"
 
 
-def window_context(record: SessionRecord, window: Window, found: Found | None, *, form: str = "") -> dict[str, Any]:
+def window_context(
+    record: SessionRecord, window: Window, found: Found | None, branches: Branches, *, form: str = ""
+) -> dict[str, Any]:
     """What the timeline partial needs, on the first paint and on every refresh."""
     page = window.page
     opened = [item.seal for item in page.items if item.seal and item.seal.is_open]
@@ -268,9 +280,9 @@ def window_context(record: SessionRecord, window: Window, found: Found | None, *
         live_query["item"] = window.target
     if found:
         live_query["find"] = found.search_id
-    if form:
-        live_query["form"] = form
-    onward = f"&form={form}" if form else ""
+    kept = {name: value for name, value in (("form", form), ("branch", branches.asked)) if value}
+    live_query.update(kept)
+    onward = f"&{urlencode(kept)}" if kept else ""
     earlier = Cursor("before", first).sign(record) if first and page.has_earlier else ""
     later = Cursor("after", last).sign(record) if last and page.has_later else ""
     return {
@@ -283,6 +295,8 @@ def window_context(record: SessionRecord, window: Window, found: Found | None, *
         "find": found,
         "highlight": found and found.highlight,
         "as_markdown": form == MARKDOWN,
+        "branches": branches,
+        "onward": onward,
         "timeline": build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later),
         "earlier": earlier,
         "later": later,

@@ -1,0 +1,117 @@
+"""Which course of a session with branches a page shows: what its address asks for, and what there is to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessions_app.masking import Masker
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import Branch, Branching, TurnUsage, UnknownItem
+from sessions_app.stores.kinds import branching
+
+ALL = "all"
+"""In an address: the items of all branches together, in the order in which they were written."""
+
+MAIN = "main"
+"""The branch in which the SDK begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A branch as it stands in the menu; its name masked, as anything that an agent wrote."""
+
+    name: str
+    number: int
+    item_count: int
+    turn_count: int
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBar:
+    """What one turn took, beside the turn that took most."""
+
+    usage: TurnUsage
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Nothing for a session with a single course."""
+
+    shown: Branch | None = None
+    """None: all items."""
+    choices: Sequence[Choice] = ()
+    """Empty where there is nothing to choose."""
+    shared_count: int = 0
+    """How many items of the shown one are in others as well."""
+    turns: Sequence[TurnBar] = ()
+
+    @property
+    def asked(self) -> str:
+        """What the further addresses of the page have to say of it."""
+        if not self.choices:
+            return ""
+        return str(self.shown.number) if self.shown else ALL
+
+    @property
+    def shown_name(self) -> str:
+        return next((choice.name for choice in self.choices if choice.is_shown), "")
+
+
+NONE = Branches()
+
+
+def branches_for(record: SessionRecord, *, asked: str = "", item_id: str = "") -> Branches:
+    """The branch that an address asks for; without that the one with the item that it points at, or the first one.
+
+    A branch that is gone gives the same. A few questions to a store with branches, none to others. Raises
+    StoreUnavailable.
+    """
+    backend = branching(record.store)
+    if backend is None:
+        return NONE
+    found = backend.branches(record.session_id)
+    if not found:
+        return NONE
+    if len(found) == 1:
+        return Branches(turns=_turns(backend, record.session_id, found[0]))
+    shown = _shown(backend, record.session_id, found, asked, item_id)
+    masker = Masker()
+    return Branches(
+        shown,
+        [
+            Choice(masker.text(each.name), each.number, each.item_count, each.turn_count, each == shown)
+            for each in found
+        ],
+        backend.shared_count(record.session_id, shown) if shown else 0,
+        _turns(backend, record.session_id, shown) if shown else (),
+    )
+
+
+def _shown(backend: Branching, session_id: str, found: Sequence[Branch], asked: str, item_id: str) -> Branch | None:
+    if asked == ALL:
+        return None
+    for branch in found:
+        if str(branch.number) == asked:
+            return branch
+    # The one in which the SDK begins is tried first.
+    ordered = sorted(found, key=lambda branch: branch.name != MAIN)
+    if not item_id:
+        return ordered[0]
+    return next((branch for branch in ordered if _has(backend, branch, session_id, item_id)), None)
+
+
+def _has(backend: Branching, branch: Branch, session_id: str, item_id: str) -> bool:
+    try:
+        backend.on_branch(branch).item(session_id, item_id)
+    except UnknownItem:
+        return False
+    return True
+
+
+def _turns(backend: Branching, session_id: str, branch: Branch) -> Sequence[TurnBar]:
+    usage = backend.usage(session_id, branch)
+    most = max((turn.total_tokens for turn in usage), default=0)
+    return [TurnBar(turn, max(most, 1)) for turn in usage]
