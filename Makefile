@@ -11,6 +11,7 @@ demo:
 test:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
+	@tools/install-servers.sh
 	$(PYTHON) -m pytest $(ARGS)
 
 check:

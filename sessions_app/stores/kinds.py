@@ -27,6 +27,7 @@ BUILT_IN = (
     "sessions_app.stores.sqlalchemy.KIND",
     "sessions_app.stores.sqlite.KIND",
     "sessions_app.stores.advanced_sqlite.KIND",
+    "sessions_app.stores.redis.KIND",
 )
 
 

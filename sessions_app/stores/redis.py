@@ -1,0 +1,445 @@
+"""Sessions of the SDK's RedisSession: a hash, a list of items and sometimes a counter each, below one prefix.
+
+An item's id and position are its place in the list. The keys of a session:
+`PREFIX:ID` (hash: session_id, created_at, updated_at), `PREFIX:ID:messages` (list), `PREFIX:ID:counter` (string).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic, perf_counter
+from typing import Any
+from uuid import uuid4
+
+from django import forms
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionStore
+from sessions_app.stores import redis_server
+from sessions_app.stores.base import (
+    ITEM_HEAD_BYTES,
+    ITEM_TAIL_BYTES,
+    WHOLE_ITEM_BYTES,
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionPage,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.paged import PagedBackend, erasing, whole_number
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+
+COUNTED_EXACTLY = 10_000
+"""Up to so many keys in the database, its sessions are counted whenever somebody looks at the store."""
+
+WALK_SECONDS = 2.0
+"""After so long a page of `enumerate_sessions` ends, however few of the keys that were passed are sessions."""
+
+LIST, COUNTER = b":messages", b":counter"
+
+LONGEST_ID_BYTES = 2_500
+"""What an index of the registry can hold."""
+
+IN_DOUBT = " Whether the change was made is not known: look, or do it again."
+
+# --- scripts ----------------------------------------------------------------------------------------------------------
+#
+# KEYS are the session's hash, list and counter, as far as a script needs them.
+
+WINDOW = """
+local count = redis.call('LLEN', KEYS[1])
+local earlier, later, whole = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local place = tonumber(ARGV[1]) or (earlier > 0 and count or 0)
+place = math.max(0, math.min(place, count))
+local first, beyond = math.max(place - earlier, 0), math.min(place + later, count)
+local items = {}
+if beyond > first then
+    for number, text in ipairs(redis.call('LRANGE', KEYS[1], first, beyond - 1)) do
+        if #text <= whole then
+            items[number] = {#text, text, ''}
+        else
+            items[number] = {#text, string.sub(text, 1, ARGV[5]), string.sub(text, -ARGV[6])}
+        end
+    end
+end
+return {count, first, items}
+"""
+
+# How many items, for how long the session stays, and the beginnings of the first items; nothing where it is not there.
+PREVIEW = """
+local is_hash = redis.call('TYPE', KEYS[1]).ok == 'hash'
+local is_list = redis.call('TYPE', KEYS[2]).ok == 'list'
+if not is_hash and not is_list then return {} end
+local heads, count = {}, 0
+if is_list then
+    count = redis.call('LLEN', KEYS[2])
+    for number, text in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
+        heads[number] = string.sub(text, 1, ARGV[2])
+    end
+end
+return {count, redis.call('PTTL', is_hash and KEYS[1] or KEYS[2]), heads}
+"""
+
+# What a key that was come upon is: a session, a list that lost its hash, or neither. KEYS: the key, its list if it is a
+# hash, and its hash if it is a list.
+FOUND = """
+local kind = redis.call('TYPE', KEYS[1]).ok
+local about, list = {}, KEYS[2]
+if kind == 'hash' then
+    about = redis.call('HMGET', KEYS[1], 'session_id', 'created_at', 'updated_at')
+elseif kind == 'list' and KEYS[3] ~= KEYS[1] and redis.call('EXISTS', KEYS[3]) == 0 then
+    list = KEYS[1]
+else
+    return {kind}
+end
+local count, last = 0, ''
+if redis.call('TYPE', list).ok == 'list' then
+    count = redis.call('LLEN', list)
+    last = redis.call('LINDEX', list, -1) or ''
+end
+local mark = string.sub(redis.sha1hex(string.sub(last, -4096)), 1, 16)
+return {kind, about[1] or '', about[2] or '', about[3] or '', count, redis.call('PTTL', KEYS[1]), mark}
+"""
+
+# All three keys are looked at before the first goes, as the SDK does.
+ERASE = """
+local wanted = {'hash', 'list', 'string'}
+for number, key in ipairs(KEYS) do
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'none' and kind ~= wanted[number] then
+        return redis.error_reply('WRONGTYPE key of a session')
+    end
+end
+local owner = redis.call('HGET', KEYS[1], 'session_id')
+if owner and owner ~= ARGV[1] then return redis.error_reply('WRONGTYPE hash of another session') end
+local count = redis.call('LLEN', KEYS[2])
+redis.call('DEL', unpack(KEYS))
+return count
+"""
+
+REPLACE = """
+local stored = redis.call('LINDEX', KEYS[1], ARGV[1])
+if not stored then return 'unknown' end
+if stored ~= ARGV[2] then return 'changed' end
+redis.call('LSET', KEYS[1], ARGV[1], ARGV[3])
+return 'done'
+"""
+
+# ARGV: what no item is, and then place and text of each item. Marked first and taken out at once, because places move
+# up with each that goes.
+DELETE = """
+local gone = {}
+for number = 2, #ARGV, 2 do
+    local stored = redis.call('LINDEX', KEYS[1], ARGV[number])
+    if stored and stored ~= ARGV[number + 1] then return -1 end
+    if stored then gone[#gone + 1] = ARGV[number] end
+end
+for _, place in ipairs(gone) do redis.call('LSET', KEYS[1], place, ARGV[1]) end
+if #gone > 0 then redis.call('LREM', KEYS[1], 0, ARGV[1]) end
+return #gone
+"""
+
+
+class RedisForm(forms.Form):
+    url_env = EnvironmentField(
+        label="Address, from the variable",
+        max_length=200,
+        help_text="The name of the environment variable with the address, such as redis://user:password@host:6379/0.",
+    )
+    key_prefix = forms.CharField(
+        label="Prefix of the keys",
+        required=False,
+        max_length=200,
+        strip=False,
+        help_text="What the agents give to RedisSession as key_prefix; agents:session if not given.",
+    )
+
+    def clean_key_prefix(self) -> str:
+        return str(self.cleaned_data["key_prefix"]) or "agents:session"
+
+
+class RedisBackend(PagedBackend):
+    capabilities = frozenset(
+        {Capability.ENUMERATE, Capability.ERASE_SESSIONS, Capability.ERASE_ITEMS, Capability.REPLACE_ITEMS}
+    )
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        began = perf_counter()
+        try:
+            about = self._ask("INFO")
+            answered_in_ms = (perf_counter() - began) * 1000
+            key_count = self._ask("DBSIZE")
+            problems, sessions, items = [*problems_of(about), *self._problem_of_place()], None, None
+            if thorough or key_count <= COUNTED_EXACTLY:
+                sessions, items, odd = self._count_all()
+                if odd:
+                    problems.append(
+                        Problem(
+                            "odd-keys",
+                            f"{odd:,} of the keys below {self.prefix} are no session of the SDK: they hold something"
+                            " else, or their names are no text or too long. They are in no list.",
+                        )
+                    )
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms, hints=tuple(hints_of(about)))
+
+    def _problem_of_place(self) -> Iterator[Problem]:
+        """Two variables can hold one address."""
+        for other in SessionStore.objects.filter(kind=self.store.kind).exclude(pk=self.store.pk):
+            with suppress(StoreUnavailable):
+                has_address = secret_named(other, "url_env") == secret_named(self.store, "url_env")
+                if has_address and other.options.get("key_prefix") == self.prefix:
+                    yield Problem(
+                        "same-place", f"The store {other} has the same address and prefix: remove one of them."
+                    )
+
+    def _count_all(self) -> tuple[int, int, int]:
+        """How many sessions and items there are, and how many keys that are neither. Walks over all keys."""
+        items, odd, cursor = {}, 0, 0
+        while True:
+            cursor, found = self._found(cursor, 1_000)
+            for key in found:
+                if key.session:
+                    items[key.session.session_id] = key.item_count
+                odd += key.is_odd
+            if not cursor:
+                return len(items), sum(items.values()), odd
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        sessions: dict[str, FoundSession] = {}
+        place, deadline = int(cursor or 0), monotonic() + WALK_SECONDS
+        while True:
+            place, found = self._found(place, limit)
+            sessions |= {key.session.session_id: key.session for key in found if key.session}
+            if not place or len(sessions) >= limit or monotonic() > deadline:
+                return SessionPage(list(sessions.values()), str(place or ""))
+
+    def _found(self, cursor: int, count: int) -> tuple[int, list[FoundKey]]:
+        """About so many of the server's keys beyond a cursor, those of the store looked at; and the cursor behind."""
+        prefix = as_bytes(f"{self.prefix}:")
+        pattern = re.sub(rb"([\\*?\[\]])", rb"\\\1", prefix) + b"*"
+        cursor, keys = self._ask("SCAN", cursor, "MATCH", pattern, "COUNT", count)
+        answers = self._ask_all(FOUND, [(key, key + LIST, key.removesuffix(LIST)) for key in keys])
+        return int(cursor), [found_key(key, prefix, *answer) for key, answer in zip(keys, answers, strict=True)]
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        ids = list(dict.fromkeys(session_ids))
+        # Four bytes are the longest letter there is.
+        answers = self._ask_all(
+            PREVIEW, [self._keys(session_id)[:2] for session_id in ids], [PREVIEW_ITEMS, 4 * PREVIEW_HEAD_CHARACTERS]
+        )
+        return {session_id: preview_of(answer) for session_id, answer in zip(ids, answers, strict=True)}
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        place = "" if pivot is None else int(pivot.key[-1])
+        wanted = [place, earlier, later, WHOLE_ITEM_BYTES, ITEM_HEAD_BYTES, ITEM_TAIL_BYTES]
+        count, first, stored = self._run(WINDOW, self._keys(session_id)[1:2], wanted)
+        items = [item_at(first + number, *each) for number, each in enumerate(stored)]
+        return ItemPage(items, has_earlier=first > 0, has_later=first + len(items) < count)
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        place = whole_number(item_id)
+        # To the server a negative place is one from the end.
+        text = self._ask("LINDEX", self._keys(session_id)[1], place) if place >= 0 else None
+        if text is None:
+            raise UnknownItem(item_id)
+        return item_at(place, len(text), text, b"")
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        return min(int(self._ask("LLEN", self._keys(session_id)[1])), cap + 1)
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def erase_session(self, session_id: str) -> int:
+        with erasing(self.store, session_id):
+            return int(self._change(ERASE, self._keys(session_id), [as_bytes(session_id)]))
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        place = whole_number(item_id)
+        if place < 0:
+            raise UnknownItem(item_id)
+        texts = [as_bytes(expected), as_bytes(text)]
+        outcome = self._change(REPLACE, self._keys(session_id)[1:2], [place, *texts])
+        if outcome == b"unknown":
+            raise UnknownItem(item_id)
+        if outcome == b"changed":
+            raise ItemChanged(item_id)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        wanted = {int(item.id): as_bytes(item.raw) for item in items}
+        pairs = [part for pair in wanted.items() for part in pair]
+        gone = int(self._change(DELETE, self._keys(session_id)[1:2], [uuid4().hex, *pairs]))
+        if gone < 0:
+            raise ItemChanged(session_id)
+        return gone
+
+    # --- how it is asked ----------------------------------------------------------------------------------------------
+
+    @property
+    def prefix(self) -> str:
+        return str(self.store.options.get("key_prefix", ""))
+
+    @property
+    def variable(self) -> str:
+        return str(self.store.options.get("url_env", ""))
+
+    def _keys(self, session_id: str) -> tuple[bytes, bytes, bytes]:
+        key = as_bytes(f"{self.prefix}:{session_id}")
+        return key, key + LIST, key + COUNTER
+
+    def _client(self) -> Any:
+        return redis_server.client_for(secret_named(self.store, "url_env"), self.variable)
+
+    def _ask(self, *command: object) -> Any:
+        client = self._client()
+        with redis_server.plain_words(self.variable):
+            return client.execute_command(*command)
+
+    def _run(self, script: str, keys: Sequence[bytes], arguments: Sequence[str | bytes | int]) -> Any:
+        client = self._client()
+        with redis_server.plain_words(self.variable):
+            return redis_server.run(script, client, keys, arguments)
+
+    def _ask_all(
+        self, script: str, keys: Sequence[Sequence[bytes]], arguments: Sequence[str | bytes | int] = ()
+    ) -> list[Any]:
+        """A script for each of several sets of keys, in one trip."""
+        if not keys:
+            return []
+        client = self._client()
+        with redis_server.plain_words(self.variable):
+            pipeline = client.pipeline(transaction=False)
+            for each in keys:
+                redis_server.run(script, pipeline, each, arguments)
+            return list(pipeline.execute())
+
+    def _change(self, script: str, keys: Sequence[bytes], arguments: Sequence[str | bytes | int]) -> Any:
+        # A server that does not answer would carry out later what was sent to it: so it is asked first.
+        self._ask("PING")
+        client = self._client()
+        with redis_server.plain_words(self.variable, changed=IN_DOUBT):
+            return redis_server.run(script, client, keys, arguments)
+
+
+def problems_of(about: Mapping[str, Any]) -> Iterator[Problem]:
+    """From the server's INFO."""
+    if about.get("role") in ("slave", "replica"):
+        yield Problem("read-only", "The server is a replica: sessions are read, and nothing can be erased in it.")
+    if about.get("cluster_enabled"):
+        yield Problem(
+            "cluster", "The server is part of a cluster, to which the SDK's RedisSession cannot write.", is_fatal=True
+        )
+
+
+def hints_of(about: Mapping[str, Any]) -> Iterator[str]:
+    if about.get("aof_enabled"):
+        yield (
+            "The server keeps an append-only file, in which erased text stays until the file is rewritten"
+            " (BGREWRITEAOF)."
+        )
+    if str(about.get("maxmemory_policy", "")).startswith("allkeys"):
+        yield "When its memory is full the server drops any session it likes (maxmemory-policy)."
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    session: FoundSession | None
+    item_count: int = 0
+    is_odd: bool = False
+    """Whether it is neither a session nor belongs to one."""
+
+
+def found_key(
+    key: bytes,
+    prefix: bytes,
+    kind: bytes,
+    owner: bytes = b"",
+    created_at: bytes = b"",
+    updated_at: bytes = b"",
+    item_count: int = 0,
+    left: int = -1,
+    digest: bytes = b"",
+) -> FoundKey:
+    """What the script FOUND says of a key."""
+    if not digest:
+        belongs_to_one = (kind == b"list" and key.endswith(LIST)) or (kind == b"string" and key.endswith(COUNTER))
+        return FoundKey(None, is_odd=not belongs_to_one)
+    session_id = key.removeprefix(prefix) if kind == b"hash" else key.removeprefix(prefix).removesuffix(LIST)
+    if kind == b"hash" and owner and owner != session_id:
+        return FoundKey(None)  # of a longer prefix, which begins with this one
+    if not is_text(session_id):
+        return FoundKey(None, is_odd=True)
+    # Times are whole seconds, and taking an item back changes none: the mark goes by the number of items and the last.
+    mark = f"{as_text(updated_at)[:20]}/{item_count}/{as_text(digest)}"
+    session = FoundSession(as_text(session_id), instant(created_at), instant(updated_at), mark)
+    return FoundKey(session, item_count)
+
+
+def is_text(session_id: bytes) -> bool:
+    """Whether the registry can hold it."""
+    try:
+        return bool(session_id.decode()) and b"\0" not in session_id and len(session_id) <= LONGEST_ID_BYTES
+    except UnicodeDecodeError:
+        return False
+
+
+def as_bytes(text: str) -> bytes:
+    """The inverse of `as_text`."""
+    return text.encode(errors="surrogateescape")
+
+
+def as_text(stored: bytes) -> str:
+    """What is no UTF-8 is shown all the same, and written back as the bytes that it was."""
+    return stored.decode(errors="surrogateescape")
+
+
+def item_at(place: int, byte_count: int, raw: bytes, tail: bytes) -> StoredItem:
+    if not tail:
+        return StoredItem(str(place), Position((place,)), as_text(raw), byte_count, None)
+    # The cut may have gone through a letter.
+    head, end = raw.decode(errors="ignore"), tail.decode(errors="ignore")
+    return StoredItem(str(place), Position((place,)), head, byte_count, None, raw_tail=end)
+
+
+def preview_of(answer: Sequence[Any]) -> Preview:
+    if not answer:
+        return preview_from([], None)
+    count, _, heads = answer
+    texts = [head.decode(errors="replace")[:PREVIEW_HEAD_CHARACTERS] for head in heads]
+    return preview_from(texts, min(count, COUNT_CAP + 1))
+
+
+def instant(seconds: bytes) -> datetime | None:
+    """None for what is no time."""
+    try:
+        return datetime.fromtimestamp(float(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+KIND = Kind(
+    "redis",
+    "Redis",
+    "bolt",
+    open=RedisBackend,
+    form=RedisForm,
+    limits=("What is erased stays in the server's own files (RDB, AOF) until it writes them anew, and in backups.",),
+)
