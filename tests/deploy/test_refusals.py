@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from memadmin import audit
 from memadmin.audit import types
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import APPLICATION, INSERT_ONLY, Roles, our_tables
 from tests.agents import run_sql
-from tests.deploy.connecting import connected_as, refusal
+from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as, refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -281,3 +282,64 @@ def test_the_owner_too_meets_the_guard(ours: Roles) -> None:
     with connected_as(ours["migrator"]):
         for statement in ("UPDATE audit_event SET type = 'x.y'", "DELETE FROM audit_event", "TRUNCATE audit_event"):
             assert refusal(statement).startswith(GUARDED)
+
+
+# --- the statements that an insert-only log must survive, each on a connection that the role itself opened ------------
+
+STATEMENTS = {
+    "rewrite": "UPDATE audit_event SET reason_code = 'forged'",
+    "delete": "DELETE FROM audit_event",
+    "empty": "TRUNCATE audit_event",
+    "switch the guard off": "ALTER TABLE audit_event DISABLE TRIGGER USER",
+    "name a number": event(number="99").replace(" OVERRIDING SYSTEM VALUE", ""),
+    "name a number all the same": event(number="98"),
+}
+
+
+def tries(role: str, *, before: str = "") -> dict[str, str]:
+    """Why each of the statements is refused to who logs in as a role; their effect is undone."""
+    with logged_in_as(role) if role else nullcontext(), transaction.atomic():
+        if before:
+            run_sql(before)
+        reasons = {what: refusal(statement) for what, statement in STATEMENTS.items()}
+        transaction.set_rollback(True)
+    return reasons
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", APPLICATION)
+def test_the_six_statements_are_refused_to_the_application(kind: str, in_force: Roles) -> None:
+    bring_into_force(in_force)
+    reasons = tries(in_force[kind])
+    assert "cannot insert a non-DEFAULT value" in reasons.pop("name a number")
+    assert [reason for reason in reasons.values() if not by_a_right(reason)] == []
+    assert len(reasons) == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_broken_variant_rights_on_the_table_leave_two_of_them_to_be_refused_by_nothing(in_force: Roles) -> None:
+    """What an application usually has: all rights on the table, which is its own."""
+    bring_into_force(in_force)
+    run_sql(f'GRANT ALL ON audit_event TO "{in_force["web"]}"')
+    assert tries(in_force["web"])["name a number all the same"] == ""
+    run_sql(f'ALTER TABLE audit_event OWNER TO "{in_force["web"]}"')
+    reasons = tries(in_force["web"])
+    assert reasons["switch the guard off"] == reasons["name a number all the same"] == ""
+    assert reasons["rewrite"].startswith(GUARDED)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_guard_stands_where_triggers_are_skipped(in_force: Roles) -> None:
+    """As replication does with those that are not ENABLE ALWAYS; it takes a superuser to come so far."""
+    bring_into_force(in_force)
+    reasons = tries("", before="SET LOCAL session_replication_role = replica")
+    assert all(reasons[what].startswith(GUARDED) for what in ("rewrite", "delete", "empty"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whom_nothing_in_the_database_stops(in_force: Roles) -> None:
+    """A superuser and the owner switch the guard off and rewrite: an anchor outside shows it (test_attacks)."""
+    bring_into_force(in_force)
+    for role in ("", in_force["migrator"]):
+        reasons = tries(role, before="ALTER TABLE audit_event DISABLE TRIGGER USER")
+        assert reasons["rewrite"] == reasons["delete"] == ""

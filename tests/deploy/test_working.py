@@ -26,14 +26,16 @@ from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
 from memadmin.audit.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
-from sessions_app.models import SessionRecord, SubjectKind
+from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
 from sessions_app.services import patterns, sessions, subjects
-from tests.accounts.matrix import MATRIX, SUPERUSER
+from sessions_app.services.raw_edits import state_of
+from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
 from tests.people import person
+from tests.sessions.admin.test_raw_edits import fields_of
 
 transactional = pytest.mark.django_db(transaction=True)
 
@@ -187,6 +189,23 @@ def test_no_event_no_content(ours: Roles, monkeypatch: pytest.MonkeyPatch) -> No
         transaction.savepoint_rollback(point)
     assert answer.status_code == 503
     assert "tea leaves" not in answer.text
+
+
+@transactional
+def test_raw_edits_are_refused_in_a_sentence_unless_they_were_asked_for(in_force: Roles) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    add_items("chat-1", "helo")
+    editor, item = somebody(RAW_EDITOR), AgentMessage.objects.get()
+    address = reverse("admin:sessions_app_agentmessage_change", args=[item.pk])
+    for raw_edits, status in ((False, 503), (True, 302)):
+        bring_into_force(in_force, raw_edits=raw_edits)
+        with logged_in_as(in_force["web"]):
+            client = signed_in(editor)
+            fields = fields_of(client.get(address)) if raw_edits else {"opened_as": state_of(item)}
+            answer = client.post(address, fields | {"message_data": '{"role": "user", "content": "hello"}'})
+        assert answer.status_code == status, answer.text
+        assert raw_edits or "lacks a right: permission denied for table agent_sessions" in answer.text
+    assert "hello" in str(value_of("SELECT message_data FROM agent_messages"))
 
 
 # --- the worker -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from memadmin.deploy.checks.finding import APPLY, Finding, Level
-from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, our_tables
+from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, Roles, our_tables
 from memadmin.deploy.steps import fetch
 from sessions_app import registry
 from sessions_app.registry.tables import find_table
@@ -69,7 +69,7 @@ def _may_sequence(role: str) -> bool:
 
 def _variable() -> str:
     is_embedded = connection.settings_dict["ENGINE"] == "memadmin.embedded"
-    return "by MEMADMIN_DATABASE_ROLE" if is_embedded else "by DATABASE_URL"
+    return f"by MEMADMIN_DATABASE_ROLE={Roles()['web']}" if is_embedded else "by DATABASE_URL"
 
 
 # Who owns a table may all with it anyway, and is looked at by the check of the roles.
