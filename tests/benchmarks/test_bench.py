@@ -42,3 +42,20 @@ def test_the_bench_of_the_audit_log_measures_and_writes_it_down(tmp_path: Path) 
     assert found["verified"].keys() == {"an export", "the database"}
     for target in found["targets"]:
         assert target["name"] in run.stdout
+
+
+@pytest.mark.slow
+def test_the_bench_of_sealed_sessions_measures_and_writes_it_down(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    options = ["--items", "200", "--json", str(written)]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.encryption", *options],
+        cwd=CHECKOUT_DIR,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(written.read_text())
+    assert all(rate > 0 for rate in found["items_per_s"].values())
+    for target in found["targets"]:
+        assert target["name"] in run.stdout
