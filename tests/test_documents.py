@@ -1,0 +1,39 @@
+"""What the documents say is there, is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+ROOT: Path = settings.CHECKOUT_DIR
+SECURITY = (ROOT / "docs" / "security.md").read_text()
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+ROW = re.compile(r"^\| ([AS]-\d+) \|.*$", re.MULTILINE)
+
+
+def names_in(path: Path) -> set[str]:
+    """Names of the tests of a file, also of those in classes."""
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(TEST.findall(SECURITY))))
+def test_a_test_that_shows_a_requirement_exists(path: str, name: str) -> None:
+    assert name in names_in(ROOT / path)
+
+
+def test_every_requirement_has_one_row() -> None:
+    expected = [f"A-{number}" for number in range(1, 19)] + [f"S-{number}" for number in range(1, 25)]
+    assert ROW.findall(SECURITY) == expected
+
+
+def test_what_is_met_is_shown_and_what_waits_says_for_what() -> None:
+    for row in ROW.finditer(SECURITY):
+        stands = row[0].split("|")[3].strip()
+        if stands.startswith("met"):
+            assert TEST.search(row[0]), f"{row[1]} is said to be met, and no test is named"
+        elif "missed" not in stands:
+            assert "wait" in stands, f"{row[1]} says neither that it is met nor what it waits for"
