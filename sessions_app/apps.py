@@ -7,3 +7,4 @@ class SessionsConfig(AppConfig):
 
     def ready(self) -> None:
         from sessions_app.encryption import checks  # noqa: F401  # registers them
+        from sessions_app.stores import checks as checks_of_stores  # noqa: F401

@@ -21,7 +21,7 @@ from sessions_app.registry.declaring import (
 from sessions_app.registry.discovering import Discovery, discover, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
-from sessions_app.stores.kinds import kind_of, limits_of
+from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [
     "ERASED",
@@ -34,6 +34,7 @@ __all__ = [
     "StoreStillNeeded",
     "UnknownStore",
     "attach",
+    "can",
     "check",
     "check_unneeded",
     "declare_store",

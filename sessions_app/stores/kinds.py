@@ -130,6 +130,10 @@ def on_branch(store: SessionStore, branch: Branch | None) -> Readable:
     return backend.on_branch(branch)
 
 
+def can(store: SessionStore, capability: Capability) -> bool:
+    return capability in backend_for(store).capabilities
+
+
 def limits_of(store: SessionStore) -> list[str]:
     """What a store cannot do, as sentences."""
     missing = [each for each in Capability if each.lack and each not in backend_for(store).capabilities]

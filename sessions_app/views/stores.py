@@ -24,7 +24,7 @@ from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, Se
 from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
 from sessions_app.services import discovery, patterns
-from sessions_app.stores.base import Health, StoreUnavailable
+from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
 
@@ -69,6 +69,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "place": registry.kind_of(shown).settings_of(shown),
         "limits": registry.limits_of(shown),
         "search_index": search_index_of(shown),
+        "has_search_index": registry.can(shown, Capability.WORD_INDEX),
         "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
         "encryption_ttl": in_words(timedelta(seconds=shown.encryption_ttl_seconds)),
         "patterns": SessionIdPattern.objects.of(shown),

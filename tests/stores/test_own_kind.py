@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from sessions_app import registry
+from sessions_app.stores.checks import kinds_of_stores_are_there
 from sessions_app.stores.kinds import kinds
 from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent
 
@@ -126,5 +127,7 @@ def test_a_setting_that_names_no_kind_is_told(path: str, sentence: str, monkeypa
     try:
         with pytest.raises(ImproperlyConfigured, match=sentence):
             kinds()
+        (told,) = kinds_of_stores_are_there()
+        assert sentence in told.msg
     finally:
         kinds.cache_clear()

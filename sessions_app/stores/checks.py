@@ -1,0 +1,19 @@
+"""What is wrong with the kinds of stores that the environment names, said before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import ImproperlyConfigured
+
+from sessions_app.stores.kinds import kinds
+
+
+@register
+def kinds_of_stores_are_there(**options: Any) -> list[CheckMessage]:
+    try:
+        kinds()
+    except ImproperlyConfigured as problem:
+        return [Error(str(problem), hint="docs/stores.md tells what such a file contains.", id="memadmin.E003")]
+    return []
