@@ -104,7 +104,8 @@ class SessionSeals:
         seal = Seal(
             self._state_without_key(item, entry.fields),
             moment,
-            is_expired=moment is not None and moment + self.sealing.ttl < at,
+            # Not `moment + ttl`: an envelope may claim to be of the year 9999, after which Python knows no time.
+            is_expired=moment is not None and moment < at - self.sealing.ttl,
             is_ahead=moment is not None and moment > at + CLOCK_SKEW,
             store_key=self.sealing.key_name,
         )

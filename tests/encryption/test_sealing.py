@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessions_app.encryption import BadSessionIds, Keyring, Sealing, SessionSeals, WrapperIds
 from sessions_app.encryption.sealing import is_token
@@ -153,6 +156,36 @@ def test_an_item_read_in_part_cannot_be_checked() -> None:
 )
 def test_what_is_no_envelope_has_no_seal(value: Any) -> None:
     assert states(seals().looked_at([stored(1, value), stored(2, "{not json __enc__")])) == ["", ""]
+
+
+@pytest.mark.parametrize("seconds", [0, 2**31, 253_402_300_799, 253_402_300_800, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("ttl", [timedelta(seconds=1), timedelta(days=36_500)])
+def test_any_time_may_stand_in_an_envelope(seconds: int, ttl: timedelta) -> None:
+    (item,) = sealed_in_memory("Hi", key=OLD_KEY)
+    token = base64.urlsafe_b64decode(payload_of(item))
+    moved = base64.urlsafe_b64encode(token[:1] + seconds.to_bytes(8) + token[9:]).decode()
+    assert states(seals(ttl=ttl).looked_at([changed(item, payload=moved)])) == [SealState.WRONG_KEY]
+
+
+@given(
+    envelope=st.fixed_dictionaries(
+        {
+            "__enc__": st.just(1),
+            "v": st.integers() | st.none(),
+            "kid": st.text() | st.lists(st.none()),
+            "payload": st.text()
+            | st.binary().map(lambda some: base64.urlsafe_b64encode(some).decode())
+            | st.integers(),
+        }
+    )
+)
+def test_whatever_stands_in_an_envelope_it_is_shown_as_what_it_is(envelope: dict[str, Any]) -> None:
+    item = stored(1, envelope)
+    for opens in (False, True):
+        (seen,) = seals().examined([item], at=datetime.now(UTC), opens=opens)
+        assert seen.seal
+        assert not seen.seal.is_proven
+        assert seen.raw == item.raw
 
 
 @pytest.mark.parametrize(

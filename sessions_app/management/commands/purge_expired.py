@@ -23,7 +23,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 def length_of_time(text: str) -> timedelta:
     """`90d`, `12h`, `30m` or `600s`."""
-    found = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    found = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
     if not found:
         raise ArgumentTypeError(f"{text!r} is not a length of time such as 90d, 12h, 30m or 600s")
     return timedelta(**{UNITS[found[2]]: int(found[1])})
