@@ -112,6 +112,14 @@ def required_with(name: str, other: str) -> str:
     return value
 
 
+def embedded_role(name: str) -> str:
+    """Under which role to connect to the embedded PostgreSQL; with a DATABASE_URL that address has it."""
+    value = text(name)
+    if value and text("DATABASE_URL"):
+        raise ImproperlyConfigured(f"{name} is for the embedded PostgreSQL; with DATABASE_URL, put the role into it.")
+    return value
+
+
 def origins(name: str) -> list[str]:
     values = words(name)
     for value in values:

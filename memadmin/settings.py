@@ -55,7 +55,7 @@ EMBEDDED_DATABASE = {
     "NAME": "memadmin",
     "DATA_DIR": str(DATA_DIR),
     # Under which to connect, once `db_roles` made it; without, as the administrator.
-    "ROLE": environment.text("MEMADMIN_DATABASE_ROLE"),
+    "ROLE": environment.embedded_role("MEMADMIN_DATABASE_ROLE"),
 }
 # The registry and the agents' tables.
 DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or EMBEDDED_DATABASE)}

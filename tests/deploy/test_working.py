@@ -6,6 +6,7 @@ import asyncio
 import io
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -295,6 +296,35 @@ def test_transcripts_are_imported_by_the_worker(in_force: Roles, tmp_path: Any) 
     assert value_of("SELECT count(*) FROM agent_messages") == 1
     noted = AuditEvent.objects.filter(type="stored_item.row_inserted").latest("number")
     assert (label_of(noted.actor_ref), label_of(noted.role_ref)) == ("import_transcripts", in_force["worker"])
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+@transactional
+def test_commands_run_under_the_role_that_the_documentation_names(in_force: Roles, tmp_path: Path) -> None:
+    store = attach_main_store(agent_roles=[in_force["agents"]])
+    add_items("chat-1", "Hello")
+    person("support")
+    bring_into_force(in_force)
+    said = io.StringIO()
+    with logged_in_as(in_force["worker"]):
+        for arguments in (
+            ("sequence_audit", "--once"),
+            ("verify_audit",),
+            ("export_audit", str(tmp_path / "log.jsonl")),
+            ("purge_expired", store.name, "--older-than", "90d"),
+        ):
+            call_command(*arguments, stdout=said, stderr=said)
+    with logged_in_as(in_force["web"]):
+        for arguments in (
+            ("check_stores",),
+            ("store_key", store.name, "--ttl", "700"),
+            ("reset_second_factor", "support"),
+        ):
+            call_command(*arguments, stdout=said, stderr=said)
+    assert "main: ok" in said.getvalue()
+    assert (tmp_path / "log.jsonl").stat().st_size > 1000
 
 
 # --- the migrator -----------------------------------------------------------------------------------------------------

@@ -44,6 +44,10 @@ STARTS = {
             {"MEMADMIN_MAIL_URL": "smtp://mail.example"},
             "MEMADMIN_MAIL_URL is set, so MEMADMIN_URL has to be, too.",
         ),
+        (
+            {"DATABASE_URL": "postgres://role@host/name", "MEMADMIN_DATABASE_ROLE": "memadmin_web"},
+            "MEMADMIN_DATABASE_ROLE is for the embedded PostgreSQL; with DATABASE_URL, put the role into it.",
+        ),
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
