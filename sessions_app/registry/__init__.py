@@ -20,6 +20,7 @@ from sessions_app.registry.declaring import (
 )
 from sessions_app.registry.discovering import Discovery, discover, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
+from sessions_app.registry.finding import FoundTables, unconnected_tables
 from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
@@ -30,6 +31,7 @@ __all__ = [
     "WRITE_DROPPED",
     "AttachRefused",
     "Discovery",
+    "FoundTables",
     "Step",
     "StoreStillNeeded",
     "UnknownStore",
@@ -50,4 +52,5 @@ __all__ = [
     "plan_declaration",
     "plan_removal",
     "remove",
+    "unconnected_tables",
 ]

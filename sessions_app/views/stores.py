@@ -39,7 +39,11 @@ class CheckedStore:
 @permission_required("sessions_app.view_sessionstore", raise_exception=True)
 def store_list(request: OperatorRequest) -> HttpResponse:
     """Every store, asked how it is while the page is made."""
-    return render(request, "sessions/stores.html", {"checked_stores": check_stores()})
+    return render(
+        request,
+        "sessions/stores.html",
+        {"checked_stores": check_stores(), "unconnected": registry.unconnected_tables()},
+    )
 
 
 def check_stores() -> list[CheckedStore]:

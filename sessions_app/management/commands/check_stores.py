@@ -25,8 +25,11 @@ class Command(BaseCommand):
             # The main store is in the same database, so this much is known of it.
             health = Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
             found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
+        looked_for = registry.unconnected_tables()
         if as_json:
-            self.stdout.write(json.dumps({"stores": [summary(*each) for each in found]}, indent=2))
+            unconnected = [{"sessions_table": each.sessions, "messages_table": each.messages} for each in looked_for]
+            told = {"stores": [summary(*each) for each in found], "unconnected": unconnected}
+            self.stdout.write(json.dumps(told, indent=2))
             return
         for name, _, health in found:
             about = "unknown" if health.sessions is None else f"{health.sessions:,}"
@@ -35,6 +38,11 @@ class Command(BaseCommand):
                 self.stdout.write(f"  - {problem.sentence}")
             for hint in health.hints:
                 self.stdout.write(f"  note: {hint}")
+        for tables in looked_for:
+            self.stdout.write(
+                f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK, and no store has them."
+                f" Run {tables.command}."
+            )
 
 
 def summary(name: str, kind: str, health: Health) -> dict[str, object]:

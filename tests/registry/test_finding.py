@@ -1,0 +1,52 @@
+"""Tables of the SDK that nobody connected are found by how they look."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from sessions_app import registry
+from tests.agents import attach_main_store, make_agent_tables, run_sql
+
+OTHERS = """
+CREATE SCHEMA "Agents";
+CREATE TABLE "Agents".talks (session_id text PRIMARY KEY, created_at timestamp, updated_at timestamp, tenant text);
+CREATE TABLE "Agents".said (
+    id bigint PRIMARY KEY, session_id text REFERENCES "Agents".talks ON DELETE CASCADE, message_data text,
+    created_at timestamp
+);
+CREATE TABLE "Agents".orders (id bigint PRIMARY KEY, session_id text REFERENCES "Agents".talks, created_at timestamp)
+"""
+
+
+def test_nothing_is_found_where_nothing_is(agent_tables: None) -> None:
+    assert registry.unconnected_tables() == []
+
+
+def test_the_main_tables_are_found_until_they_are_declared(agent_tables: None) -> None:
+    make_agent_tables()
+    (found,) = registry.unconnected_tables()
+    assert found.command == "attach_store main"
+    attach_main_store()
+    assert registry.unconnected_tables() == []
+
+
+def test_tables_in_another_schema_are_shown_with_the_command_that_connects_them(
+    agent_tables: None, operator: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attach_main_store()
+    run_sql(OTHERS)
+    (found,) = registry.unconnected_tables()
+    assert (found.sessions, found.messages) == ("Agents.talks", "Agents.said")
+    page = operator.get(reverse("sessions:stores"))
+    assert "attach_store NAME --sessions-table Agents.talks --messages-table Agents.said" in page.text
+    call_command("check_stores", as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["unconnected"] == [{"sessions_table": "Agents.talks", "messages_table": "Agents.said"}]
+
+    call_command("attach_store", "others", "--sessions-table", "Agents.talks", "--messages-table", "Agents.said")
+    assert registry.unconnected_tables() == []
