@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BUILT_IN = (
     "sessions_app.stores.sqlalchemy.KIND",
+    "sessions_app.stores.remote_sql.KIND",
     "sessions_app.stores.sqlite.KIND",
     "sessions_app.stores.advanced_sqlite.KIND",
     "sessions_app.stores.redis.KIND",

@@ -39,7 +39,7 @@ TABLES_WRONG = ("no such table", "no such column", "has no column")
 @contextmanager
 def reading(path: str, *, seconds: float = READ_SECONDS) -> Iterator[sqlite3.Connection]:
     """One moment of the file: agents may write meanwhile. Raises StoreUnavailable with a sentence."""
-    with plain_words(path), closing(_open(path, "ro")) as connection:
+    with plain_words(path), closing(open_file(path, "ro")) as connection:
         deadline = monotonic() + seconds
         connection.set_progress_handler(lambda: monotonic() > deadline, CHECK_EVERY)
         connection.execute("BEGIN")
@@ -53,10 +53,8 @@ def writing(path: str) -> Iterator[sqlite3.Connection]:
     Raises StoreUnavailable, and SessionBusy when somebody stood in the way: before the transaction nothing was changed,
     after it only the log still has the old text, and the same change again removes it.
     """
-    with plain_words(path), closing(_open(path, "rw")) as connection:
-        connection.execute(SECURE_DELETE)
-        connection.execute(f"PRAGMA busy_timeout = {int(WRITE_PATIENCE_SECONDS * 1000)}")
-        connection.execute("BEGIN IMMEDIATE")
+    with plain_words(path), closing(open_file(path, "rw")) as connection:
+        begin_writing(connection)
         try:
             yield connection
             connection.execute("COMMIT")
@@ -67,7 +65,7 @@ def writing(path: str) -> Iterator[sqlite3.Connection]:
         empty_log(connection, path)
 
 
-def _open(path: str, mode: str) -> sqlite3.Connection:
+def open_file(path: str, mode: str) -> sqlite3.Connection:
     if not Path(path).exists():
         raise StoreUnavailable(f"There is no file {path}.")
     # mode=rw and not rwc: a file that was deleted meanwhile must not come back empty.
@@ -81,6 +79,13 @@ def _open(path: str, mode: str) -> sqlite3.Connection:
     # What is no UTF-8 is shown all the same, and written back as the bytes that it was.
     connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
     return connection
+
+
+def begin_writing(connection: sqlite3.Connection) -> None:
+    """Begins a transaction; after it, `empty_log` takes what went out of the log, too."""
+    connection.execute(SECURE_DELETE)
+    connection.execute(f"PRAGMA busy_timeout = {int(WRITE_PATIENCE_SECONDS * 1000)}")
+    connection.execute("BEGIN IMMEDIATE")
 
 
 def empty_log(connection: sqlite3.Connection, path: str) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.stores.mariadb import MariaDb, running_mariadb
 from tests.stores.servers import RedisServer, own_redis
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    with running_mariadb() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

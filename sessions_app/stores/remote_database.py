@@ -1,0 +1,235 @@
+"""Reaching a database by the SQLAlchemy URL in an environment variable, and what it refuses in plain words.
+
+No message holds anything of the URL, where a password that was not quoted can stand in the place of a host or a port:
+all name the variable instead.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchTableError
+from sqlalchemy.exc import TimeoutError as NoneFree
+
+from sessions_app.models import SessionStore
+from sessions_app.stores import sqlite_file
+from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.kinds import secret_named
+from sessions_app.stores.remote_dialects import Dialect, Layout, MySql, Postgres, Refusal, Sqlite
+
+T = TypeVar("T")
+
+READ_SECONDS = 5
+"""What one question may take."""
+
+WRITE_SECONDS = 30
+"""What one statement of a change may take: deleting all of a long session is one."""
+
+PATIENCE_SECONDS = 5
+"""How long a change tries while agents hold the session."""
+
+PAUSE_SECONDS = 0.02
+
+CONNECTIONS = 2
+"""Kept open by each process for each place; as many again are opened for a moment where these are taken."""
+
+LAYOUT_SECONDS = 60
+"""How long somebody who changes a column waits until that is noticed."""
+
+SENTENCES = {
+    Refusal.UNREACHABLE: "No database answers at the address in {variable}: host and port may be wrong, the server or"
+    " the network between may be down.",
+    Refusal.WRONG_PASSWORD: "The database refuses the user name or the password in {variable}, or this machine.",
+    Refusal.NO_DATABASE: "The server that {variable} names has no database of that name.",
+    Refusal.NOT_ENCRYPTED: "{variable} asks for an encrypted connection. The server offers none, its certificate is"
+    " not to be trusted, or a file of certificates cannot be read here.",
+    Refusal.MUST_ENCRYPT: "The server takes encrypted connections only; say so in {variable}, as with sslmode=require"
+    " or ssl_ca=/path/of/ca.pem.",
+    Refusal.WRONG_OPTION: "{variable} has an option behind its ? that the driver does not know.",
+    Refusal.FULL: "The server that {variable} names has no connection free.",
+    Refusal.NO_TABLES: "The tables {tables} are not in the database that {variable} names.",
+    Refusal.NO_COLUMNS: "The tables {tables} do not have the columns that the agents' SDK uses.",
+    Refusal.NO_RIGHT: "The database user in {variable} lacks a right to the tables {tables}; nothing was changed.",
+    Refusal.READ_ONLY: "The database that {variable} names takes no changes: it is a copy, or was set to be read-only.",
+    Refusal.BUSY: "The agents hold this session at the moment; nothing was changed. Try again.",
+    Refusal.TOO_SLOW: "The store {store} did not answer in time.",
+    Refusal.TEXT_REFUSED: "The column message_data of the store {store} does not take this text; nothing was changed.",
+}
+
+_engines: dict[str, tuple[str, Engine, Dialect]] = {}
+_layouts: dict[tuple[str, str, str], tuple[float, Layout]] = {}
+_lock = threading.Lock()
+
+
+class RemoteDatabase:
+    """Where the tables of a store are. Connects when it is asked."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self.variable = str(store.options.get("url_env", ""))
+
+    @property
+    def dialect(self) -> Dialect:
+        """Raises StoreUnavailable for an address that is none."""
+        return self._connector()[1]
+
+    def quoted(self, name: str) -> str:
+        """The name of a table, or of a schema, for a statement with parameters."""
+        quoted = self._connector()[0].dialect.identifier_preparer.quote_identifier(name)
+        return quoted.replace(":", "\\:")
+
+    @contextmanager
+    def reading(self, *, seconds: float = READ_SECONDS) -> Iterator[Connection]:
+        """One moment of the database. Raises StoreUnavailable with a sentence; mistakes of ours pass."""
+        with self._connected() as (connection, dialect):
+            dialect.begin(connection, seconds=seconds, is_writing=False)
+            yield connection
+
+    def change(self, work: Callable[[Connection], T]) -> T:
+        """What the work returns, in a transaction that gives way to agents and begins again.
+
+        Raises StoreUnavailable, and SessionBusy when agents hold the session for longer than PATIENCE_SECONDS.
+        """
+        give_up_at = monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._connected() as (connection, dialect):
+                    dialect.begin(connection, seconds=WRITE_SECONDS, is_writing=True)
+                    done = work(connection)
+                    connection.commit()
+                    dialect.committed(connection)
+                    return done
+            except SessionBusy:
+                # In a file the wait was long enough, and the change may even be made.
+                if monotonic() > give_up_at or isinstance(self.dialect, Sqlite):
+                    raise
+            sleep(PAUSE_SECONDS)
+
+    def layout(self, connection: Connection, *, is_fresh: bool = False) -> Layout:
+        """What the tables look like, as seen within LAYOUT_SECONDS. Only inside of `reading` and `change`."""
+        key = (self.variable, self.store.sessions_table, self.store.messages_table)
+        seen_at, layout = _layouts.get(key, (0.0, None))
+        if layout is None or is_fresh or monotonic() > seen_at + LAYOUT_SECONDS:
+            sessions, messages = schema_and_table(key[1]), schema_and_table(key[2])
+            layout = self.dialect.layout(connection, sessions, messages)
+            _layouts[key] = (monotonic(), layout)
+        return layout
+
+    # --- connecting ---------------------------------------------------------------------------------------------------
+
+    def _connector(self) -> tuple[Engine, Dialect]:
+        """One for each variable in this process, until what is in it changes."""
+        address = secret_named(self.store, "url_env")
+        with _lock:
+            known = _engines.get(self.variable)
+            if known and known[0] == address:
+                return known[1], known[2]
+            engine, dialect = self._open(address)
+            if known:
+                known[1].dispose()
+            _engines[self.variable] = (address, engine, dialect)
+            return engine, dialect
+
+    def _open(self, address: str) -> tuple[Engine, Dialect]:
+        try:
+            url = make_url(address)
+        except (ArgumentError, ValueError):
+            # Without the cause, which quotes what may be a password.
+            raise StoreUnavailable(
+                f"What is in {self.variable} is not an address such as postgresql://user:password@host/database. A @, :"
+                " or / in a password is written %40, %3A or %2F."
+            ) from None
+        dialect = self._dialect_of(url)
+        driver_url, arguments = dialect.connecting(url)
+        # No error quotes what a statement was about.
+        common: dict[str, Any] = {"hide_parameters": True}
+        if isinstance(dialect, Sqlite):
+            path = dialect.path
+            common |= {"creator": lambda: sqlite_file.open_file(path, "rw"), "poolclass": NullPool}
+        else:
+            common |= {
+                "connect_args": dict(arguments),
+                "pool_size": CONNECTIONS,
+                "max_overflow": CONNECTIONS,
+                "pool_timeout": READ_SECONDS,
+                "pool_pre_ping": True,
+                "pool_recycle": 300,
+            }
+        try:
+            return create_engine(driver_url, **common), dialect
+        except ImportError as missing:
+            raise StoreUnavailable(
+                f"The driver for the address in {self.variable} is not installed here: pip install '{dialect.package}'."
+            ) from missing
+
+    def _dialect_of(self, url: URL) -> Dialect:
+        name = url.get_backend_name()
+        if name == "sqlite":
+            if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+                raise StoreUnavailable(
+                    f"{self.variable} names no file; four slashes begin one: sqlite:////path/of/file."
+                )
+            return Sqlite(url.database)
+        if name in ("postgresql", "postgres"):
+            return Postgres()
+        if name in ("mysql", "mariadb"):
+            return MySql()
+        raise StoreUnavailable(
+            f"{self.variable} has to begin with postgresql:, mysql:, mariadb: or sqlite:. No other database is"
+            " read here."
+        )
+
+    @contextmanager
+    def _connected(self) -> Iterator[tuple[Connection, Dialect]]:
+        engine, dialect = self._connector()
+        with self._in_plain_words(dialect):
+            try:
+                connection = engine.connect()
+            except (TypeError, ValueError) as problem:  # PyMySQL takes the options of an address as arguments
+                raise self._unavailable(Refusal.WRONG_OPTION) from problem
+            except OSError as problem:  # of a file that an option names
+                raise self._unavailable(Refusal.NOT_ENCRYPTED) from problem
+            with connection:
+                yield connection, dialect
+
+    @contextmanager
+    def _in_plain_words(self, dialect: Dialect) -> Iterator[None]:
+        try:
+            yield
+        except NoneFree as problem:
+            raise StoreTooSlow(f"All connections of this console to the store {self.store} are taken.") from problem
+        except NoSuchTableError as problem:
+            raise self._unavailable(Refusal.NO_TABLES) from problem
+        except sqlite3.Error:
+            assert isinstance(dialect, Sqlite)
+            with sqlite_file.plain_words(dialect.path):
+                raise
+        except DBAPIError as problem:
+            if isinstance(dialect, Sqlite) and problem.orig:
+                with sqlite_file.plain_words(dialect.path):
+                    raise problem.orig from None
+            refusal = dialect.refusal(problem.orig) if problem.orig else None
+            if refusal is None:
+                raise
+            raise self._unavailable(refusal) from problem
+
+    def _unavailable(self, refusal: Refusal) -> StoreUnavailable:
+        sentence = SENTENCES[refusal].format(
+            variable=self.variable,
+            store=self.store,
+            tables=f"{self.store.sessions_table} and {self.store.messages_table}",
+        )
+        if refusal == Refusal.BUSY:
+            return SessionBusy(sentence)
+        return StoreTooSlow(sentence) if refusal == Refusal.TOO_SLOW else StoreUnavailable(sentence)
+
+
+def schema_and_table(name: str) -> tuple[str | None, str]:
+    schema, _, table = name.rpartition(".")
+    return schema or None, table

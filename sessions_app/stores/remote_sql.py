@@ -1,0 +1,407 @@
+"""Tables of the SDK's SQLAlchemySession in a database of their own: PostgreSQL, MySQL, MariaDB or SQLite by URL.
+
+Items are read in the order in which the agent reads them, `(created_at, id)`, along the SDK's own index on
+`(session_id, created_at)`. Tables made by hand are read, too: the SDK cannot create any in MySQL.
+"""
+
+from __future__ import annotations
+
+import json
+import zoneinfo
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+from django import forms
+from django.utils.timezone import now
+from sqlalchemy import Connection, bindparam, text
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.stores.base import (
+    ITEM_HEAD_BYTES,
+    ITEM_TAIL_BYTES,
+    WHOLE_ITEM_BYTES,
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionPage,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.kinds import EnvironmentField, Kind
+from sessions_app.stores.paged import PagedBackend, erasing, whole_number
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.remote_database import RemoteDatabase, schema_and_table
+from sessions_app.stores.remote_dialects import Layout
+from sessions_app.stores.remote_statements import (
+    ABOUT,
+    COUNT,
+    DELETE_ITEM,
+    DELETE_MESSAGES,
+    DELETE_SESSION,
+    EARLIER,
+    ITEM,
+    LATER,
+    LISTED,
+    LOCK_ITEM,
+    LOCK_SESSION,
+    LONE_ITEMS,
+    NEWEST,
+    OTHERS_ON_ROW,
+    PREVIEW_COUNT,
+    PREVIEW_HEADS,
+    RENAME_SESSION,
+    REPLACE_ITEM,
+    RIGHTS_TO_CHANGE,
+    SESSIONS,
+    WINDOW,
+)
+
+ASKED_AT_ONCE = 100
+"""How many sessions one statement is about: each is a part of it."""
+
+COUNTED_EXACTLY = 10_000
+LARGEST_INTEGER = 2**31 - 1
+IDS_USED_UP_AT = 0.8
+
+AHEAD_AT_MOST = timedelta(minutes=5)
+"""By how much the clock of a writer may be wrong."""
+
+
+class RemoteSqlForm(forms.Form):
+    url_env = EnvironmentField(
+        label="Address in",
+        max_length=200,
+        help_text="The environment variable with the SQLAlchemy URL of the agents' database, such as SUPPORT_DB_URL.",
+    )
+
+
+class RemoteSqlBackend(PagedBackend):
+    """Times without a zone are taken to be in the store's `writer_timezone`."""
+
+    capabilities = frozenset(
+        {
+            Capability.ENUMERATE,
+            Capability.ITEM_TIMES,
+            Capability.ITEM_IDS,
+            Capability.ERASE_SESSIONS,
+            Capability.ERASE_ITEMS,
+            Capability.REPLACE_ITEMS,
+        }
+    )
+
+    @cached_property
+    def database(self) -> RemoteDatabase:
+        return RemoteDatabase(self.store)
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        began = perf_counter()
+        try:
+            with self.database.reading() as connection:
+                layout = self.database.layout(connection, is_fresh=True)
+                sessions = self._about(connection, self.store.sessions_table)
+                items = self._about(connection, self.store.messages_table)
+                answered_in_ms = (perf_counter() - began) * 1000
+                problems = [*self._problems(layout), *self._problems_of_newest(connection, layout)]
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        try:
+            self.database.change(self._try_rights)
+        except StoreUnavailable as refusal:
+            sentence = f"Nothing can be erased or changed in it from here. {refusal}"
+            problems.append(Problem("read-only", sentence))
+        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+
+    def _about(self, connection: Connection, table: str) -> int:
+        """How many rows a table has: exactly if they are few, else about."""
+        count = int(self._rows(connection, ABOUT, {"cap": COUNTED_EXACTLY}, table=self._quoted(table))[0][0])
+        if count < COUNTED_EXACTLY:
+            return count
+        schema, name = schema_and_table(table)
+        wanted = {"schema": schema, "name": name, "quoted": self._quoted(table)}
+        query = self.database.dialect.rows_by_statistics
+        rows = self._rows(connection, query, wanted, table=self._quoted(table))
+        return max(count, int(rows[0][0] or 0) if rows else 0)
+
+    def _problems(self, layout: Layout) -> Iterator[Problem]:
+        messages = self.store.messages_table
+        if not layout.ids_are_exact:
+            yield Problem(
+                "ids-not-exact",
+                "For this database M1 and m1 are one session: agents that use both read each other's items. Here they"
+                " are two. Give the column session_id of both tables a binary collation, such as utf8mb4_bin.",
+            )
+        if layout.has_short_texts:
+            yield Problem(
+                "texts-too-short",
+                f"message_data of {messages} ends at 64 KB or before: an agent whose item is longer, as one with a"
+                " picture is, fails. Make it a MEDIUMTEXT.",
+            )
+        if not layout.has_time_index:
+            yield Problem(
+                "index-missing",
+                f"{messages} has no index on (session_id, created_at): long sessions open slowly.",
+            )
+        if layout.times_may_be_empty:
+            yield Problem(
+                "times-may-be-empty", f"created_at of {messages} may be empty; an item without a time has no place."
+            )
+
+    def _problems_of_newest(self, connection: Connection, layout: Layout) -> Iterator[Problem]:
+        rows = self._rows(connection, "SELECT id, {created_place} FROM {messages} ORDER BY id DESC LIMIT 1")
+        for number, place in rows:
+            if layout.has_short_ids and number > IDS_USED_UP_AT * LARGEST_INTEGER:
+                yield Problem(
+                    "ids-running-out",
+                    f"{self.store.messages_table} has given out {number:,} of {LARGEST_INTEGER:,} ids; after the last"
+                    " one no agent can write. Make the column id a bigint.",
+                )
+            written_at = self._instant(place, layout)
+            if written_at and written_at > now() + AHEAD_AT_MOST:
+                yield Problem(
+                    "wrong-zone",
+                    f"The newest item is of a time to come when read as {self.store.writer_timezone}. Run attach_store"
+                    f" {self.store} --timezone with the agents' zone.",
+                )
+
+    def _try_rights(self, connection: Connection) -> None:
+        for statement in RIGHTS_TO_CHANGE:
+            connection.execute(text(self._compose(statement)))
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        """In the database's own order of their ids; with each page come the items of it that have no session row."""
+        limit = min(limit, ASKED_AT_ONCE)
+        wanted = {"after": json.loads(cursor) if cursor else None, "limit": limit}
+        beyond = "WHERE session_id > :after" if cursor else ""
+        with self.database.reading() as connection:
+            layout = self.database.layout(connection)
+            rows = self._rows(connection, SESSIONS, wanted, beyond=beyond)
+            ids = [as_text(row[0]) for row in rows]
+            is_last = len(ids) < limit
+            if not (layout.has_parents and layout.ids_are_exact):
+                bounds = [beyond[6:]] if cursor else []
+                if not is_last:
+                    bounds.append("session_id <= :until")
+                    wanted["until"] = ids[-1]
+                within = f"WHERE {' AND '.join(bounds)}" if bounds else ""
+                lone = self._rows(connection, LONE_ITEMS, wanted, beyond=within)
+                ids += sorted({as_text(row[0]) for row in lone} - set(ids))
+            found = [
+                each
+                for start in range(0, len(ids), ASKED_AT_ONCE)
+                for each in self._found(connection, layout, ids[start : start + ASKED_AT_ONCE])
+            ]
+        return SessionPage(found, "" if is_last else json.dumps(as_text(rows[-1][0])))
+
+    def _found(self, connection: Connection, layout: Layout, ids: Sequence[str]) -> Iterator[FoundSession]:
+        query = text(self._compose(LISTED)).bindparams(bindparam("ids", expanding=True))
+        listed = {as_text(row[0]): row[1:] for row in connection.execute(query, {"ids": list(ids)})}
+        newest = {wanted: (place, number) for wanted, place, number in self._rows_about(connection, NEWEST, ids)}
+        for n, session_id in enumerate(ids):
+            created, updated = listed.get(session_id, (None, None))
+            last, number = newest.get(n, (None, None))
+            times = [time for time in (self._instant(each, layout) for each in (created, updated, last)) if time]
+            yield FoundSession(
+                session_id,
+                created_at=min(times, default=None),
+                last_activity_at=max(times, default=None),
+                # Without the id what was written within the same second would not be noticed.
+                mark=f"{updated}/{number}"[:64],
+            )
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        previews: dict[str, Preview] = {}
+        ids = list(dict.fromkeys(session_ids))
+        if not ids:
+            return previews
+        with self.database.reading() as connection:
+            for start in range(0, len(ids), ASKED_AT_ONCE):
+                some = ids[start : start + ASKED_AT_ONCE]
+                heads: dict[int, list[str]] = {}
+                for wanted, _, _, head in sorted(
+                    self._rows_about(connection, PREVIEW_HEADS, some), key=lambda row: row[:3]
+                ):
+                    heads.setdefault(wanted, []).append(as_text(head))
+                for wanted, is_there, count in self._rows_about(connection, PREVIEW_COUNT, some):
+                    known = int(count) if is_there or count else None
+                    previews[some[wanted]] = preview_from(heads.get(wanted, []), known)
+        return previews
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        with self.database.reading() as connection:
+            before = self._side(connection, session_id, "DESC", pivot, earlier) if earlier or pivot else []
+            after = self._side(connection, session_id, "ASC", pivot, later) if later or pivot else []
+        shown = [*reversed(before[:earlier]), *after[:later]]
+        return ItemPage(shown, has_earlier=len(before) > earlier, has_later=len(after) > later)
+
+    def _side(
+        self, connection: Connection, session_id: str, direction: str, pivot: Position | None, wanted: int
+    ) -> list[StoredItem]:
+        """One more item than wanted is read: it tells that there are more."""
+        parameters: dict[str, Any] = {"session_id": session_id, "limit": wanted + 1, **ENDS}
+        condition = ""
+        if pivot:
+            condition = LATER if direction == "ASC" else EARLIER
+            parameters["instant"], parameters["number"] = pivot.key
+        query = WINDOW.replace("{condition}", condition)
+        layout = self.database.layout(connection)
+        return [self._stored(layout, *row) for row in self._rows(connection, query, parameters, direction=direction)]
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def position_from(self, session_id: str, instant: datetime) -> Position:
+        with self.database.reading() as connection:
+            layout = self.database.layout(connection)
+        with suppress(OverflowError):  # on the first and the last day that Python knows
+            instant = instant.astimezone(self._zone(layout))
+        # Below all ids: whatever was written at this very instant comes after it.
+        return Position((instant.replace(tzinfo=None).isoformat(" "), -(2**63)))
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        wanted = {"session_id": session_id, "id": whole_number(item_id)}
+        with self.database.reading() as connection:
+            rows = self._rows(connection, ITEM, wanted)
+            layout = self.database.layout(connection)
+        if not rows:
+            raise UnknownItem(item_id)
+        return self._stored(layout, *rows[0])
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        with self.database.reading() as connection:
+            return int(self._rows(connection, COUNT, {"session_id": session_id, "cap": cap + 1})[0][0])
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def erase_session(self, session_id: str) -> int:
+        wanted = {"session_id": session_id}
+
+        def erase(connection: Connection) -> int:
+            layout = self.database.layout(connection)
+            self._rows(connection, LOCK_SESSION, wanted)
+            count = self._change(connection, DELETE_MESSAGES, wanted)
+            others = [] if layout.ids_are_exact else self._rows(connection, OTHERS_ON_ROW, wanted)
+            if others:
+                self._change(connection, RENAME_SESSION, {**wanted, "other": others[0][0]})
+            else:
+                self._change(connection, DELETE_SESSION, wanted)
+            return count
+
+        with erasing(self.store, session_id):
+            return self.database.change(erase)
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        wanted = {"session_id": session_id, "id": whole_number(item_id)}
+
+        def replace(connection: Connection) -> None:
+            self._rows(connection, LOCK_SESSION, wanted)
+            self._expect(connection, wanted, expected)
+            self._change(connection, REPLACE_ITEM, {**wanted, "text": text})
+
+        self.database.change(replace)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        def delete(connection: Connection) -> int:
+            count = 0
+            self._rows(connection, LOCK_SESSION, {"session_id": session_id})
+            for stored in items:
+                wanted = {"session_id": session_id, "id": whole_number(stored.id)}
+                with suppress(UnknownItem):
+                    self._expect(connection, wanted, stored.raw)
+                    count += self._change(connection, DELETE_ITEM, wanted)
+            return count
+
+        return self.database.change(delete)
+
+    def _expect(self, connection: Connection, wanted: Mapping[str, Any], expected: str) -> None:
+        """Raises UnknownItem and ItemChanged."""
+        rows = self._rows(connection, LOCK_ITEM, wanted)
+        if not rows:
+            raise UnknownItem(str(wanted["id"]))
+        if as_text(rows[0][0]) != expected:
+            raise ItemChanged(str(wanted["id"]))
+
+    # --- how it is asked ----------------------------------------------------------------------------------------------
+
+    def _rows(
+        self, connection: Connection, query: str, wanted: Mapping[str, Any] | None = None, **parts: object
+    ) -> list[Any]:
+        return list(connection.execute(text(self._compose(query, **parts)), wanted or {}))
+
+    def _rows_about(self, connection: Connection, query: str, session_ids: Sequence[str]) -> list[Any]:
+        """The rows of one query for each session, in which the session is its number in the list."""
+        each = [self._compose(query, n=n).replace(":session_id", f":session_{n}") for n in range(len(session_ids))]
+        composed = " UNION ALL ".join(each)
+        wanted = {f"session_{n}": session_id for n, session_id in enumerate(session_ids)}
+        limits = {"cap": COUNT_CAP + 1, "items": PREVIEW_ITEMS, "head": PREVIEW_HEAD_CHARACTERS}
+        return list(connection.execute(text(composed), {**wanted, **limits})) if each else []
+
+    def _change(self, connection: Connection, statement: str, wanted: Mapping[str, Any]) -> int:
+        return connection.execute(text(self._compose(statement)), wanted).rowcount
+
+    def _compose(self, query: str, **parts: object) -> str:
+        dialect = self.database.dialect
+        words = {
+            "sessions": self._quoted(self.store.sessions_table),
+            "messages": self._quoted(self.store.messages_table),
+            "created_place": dialect.place.format(column="created_at"),
+            "updated_place": dialect.place.format(column="updated_at"),
+            **{name: getattr(dialect, name) for name in WORDS},
+        }
+        return query.format(**words, **parts)
+
+    def _quoted(self, table: str) -> str:
+        return ".".join(self.database.quoted(part) for part in table.split("."))
+
+    def _stored(
+        self, layout: Layout, number: int, place: str, byte_count: int, raw: object, raw_tail: object
+    ) -> StoredItem:
+        return StoredItem(
+            id=str(number),
+            position=Position((place, number)),
+            raw=as_text(raw),
+            byte_count=byte_count,
+            written_at=self._instant(place, layout),
+            raw_tail=as_text(raw_tail),
+        )
+
+    def _instant(self, place: str | None, layout: Layout) -> datetime | None:
+        """Aware UTC; None for what is no time that Python knows."""
+        try:
+            time = datetime.fromisoformat(place or "")
+            return (time if time.tzinfo else time.replace(tzinfo=self._zone(layout))).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+
+    def _zone(self, layout: Layout) -> zoneinfo.ZoneInfo:
+        return zoneinfo.ZoneInfo("UTC" if layout.times_are_utc else self.store.writer_timezone)
+
+
+WORDS = ("raw", "octets", "head", "tail", "beginning", "instant", "lock", "exact_id", "of_session")
+ENDS = {"whole": WHOLE_ITEM_BYTES, "head": ITEM_HEAD_BYTES, "tail": ITEM_TAIL_BYTES}
+
+
+def as_text(stored: object) -> str:
+    """A stored text, or the bytes of one."""
+    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
+
+
+KIND = Kind(
+    "remote_sql",
+    "SQLAlchemy tables elsewhere",
+    "server",
+    open=RemoteSqlBackend,
+    form=RemoteSqlForm,
+    has_tables=True,
+)

@@ -1,0 +1,60 @@
+"""What `remote_sql` asks, with the words of a dialect left open."""
+
+# The rows are picked before their text is looked at; of a long item only both ends leave the database.
+WINDOW = """
+SELECT id, {created_place}, {octets},
+       CASE WHEN {octets} <= :whole THEN {raw} ELSE {head} END,
+       CASE WHEN {octets} <= :whole THEN '' ELSE {tail} END
+FROM (
+    SELECT id, created_at, message_data FROM {messages} WHERE {of_session} {condition}
+    ORDER BY created_at {direction}, id {direction} LIMIT :limit
+) AS picked
+ORDER BY created_at {direction}, id {direction}
+"""
+LATER = "AND created_at >= {instant} AND (created_at > {instant} OR id >= :number)"
+EARLIER = "AND created_at <= {instant} AND (created_at < {instant} OR id < :number)"
+
+ITEM = "SELECT id, {created_place}, {octets}, {raw}, '' FROM {messages} WHERE {of_session} AND id = :id"
+COUNT = "SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE {of_session} LIMIT :cap) AS few"
+ABOUT = "SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT :cap) AS few"
+
+# Both stop at their limit, so a session of a million items costs what one of a thousand does.
+PREVIEW_COUNT = """
+SELECT {n}, EXISTS (SELECT 1 FROM {sessions} WHERE {of_session}),
+       (SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE {of_session} LIMIT :cap) AS few)
+"""
+PREVIEW_HEADS = """
+SELECT * FROM (
+    SELECT {n} AS wanted, {created_place} AS place, id, {beginning} AS beginning FROM {messages}
+    WHERE {of_session} ORDER BY created_at, id LIMIT :items
+) AS heads_{n}
+"""
+
+SESSIONS = "SELECT session_id FROM {sessions} {beyond} ORDER BY session_id LIMIT :limit"
+LISTED = "SELECT session_id, {created_place}, {updated_place} FROM {sessions} WHERE session_id IN :ids"
+LONE_ITEMS = "SELECT DISTINCT {exact_id} FROM {messages} {beyond}"
+NEWEST = """
+SELECT * FROM (
+    SELECT {n} AS wanted, {created_place} AS place, id FROM {messages}
+    WHERE {of_session} ORDER BY created_at DESC, id DESC LIMIT 1
+) AS newest_{n}
+"""
+
+# As the SDK does, first of all, and by the same comparison as the SDK.
+LOCK_SESSION = "SELECT session_id FROM {sessions} WHERE session_id = :session_id {lock}"
+LOCK_ITEM = "SELECT {raw} FROM {messages} WHERE {of_session} AND id = :id {lock}"
+REPLACE_ITEM = "UPDATE {messages} SET message_data = :text WHERE {of_session} AND id = :id"
+DELETE_ITEM = "DELETE FROM {messages} WHERE {of_session} AND id = :id"
+DELETE_MESSAGES = "DELETE FROM {messages} WHERE {of_session}"
+DELETE_SESSION = "DELETE FROM {sessions} WHERE {of_session}"
+# Where `M1` is `m1` for the database, the items of both hang on one row, which is called like the first of them.
+OTHERS_ON_ROW = "SELECT session_id FROM {messages} WHERE session_id = :session_id LIMIT 1"
+RENAME_SESSION = "UPDATE {sessions} SET session_id = :other WHERE {of_session}"
+
+# Nothing is changed by these: the database looks at the rights first.
+RIGHTS_TO_CHANGE = (
+    "SELECT session_id FROM {sessions} WHERE 1 = 0 {lock}",
+    "UPDATE {messages} SET message_data = '' WHERE 1 = 0",
+    "DELETE FROM {messages} WHERE 1 = 0",
+    "DELETE FROM {sessions} WHERE 1 = 0",
+)

@@ -1,0 +1,101 @@
+"""A MariaDB of the test run's own: in a temporary folder, reached through a socket there, ended with the run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import URL, create_engine, text
+
+from tests.stores.servers import without
+
+INSTALL = "mariadb-install-db"
+SERVER = "mariadbd"
+START_SECONDS = 60
+
+
+class MariaDb:
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+
+    def url(self, *, driver: str = "mysql+pymysql", database: str = "", user: str = "root", password: str = "") -> URL:
+        return URL.create(
+            driver,
+            username=user,
+            password=password or None,
+            host="localhost",
+            database=database or None,
+            query={"unix_socket": str(self.socket)},
+        )
+
+    def run(self, *statements: str, database: str = "") -> list[tuple[Any, ...]]:
+        """As its administrator; the rows of the last statement."""
+        engine = create_engine(self.url(database=database), isolation_level="AUTOCOMMIT")
+        try:
+            with engine.connect() as connection:
+                for statement in statements:
+                    result = connection.execute(text(statement))
+                return [tuple(row) for row in result] if result.returns_rows else []
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def running_mariadb() -> Iterator[MariaDb]:
+    """Some five seconds. A socket's path is short, so the folder is not pytest's."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+    install, server = (
+        shutil.which(program, path=path) or without("MariaDB", "mariadb-server-core") for program in (INSTALL, SERVER)
+    )
+    with tempfile.TemporaryDirectory(prefix="mariadb-", ignore_cleanup_errors=True) as folder:
+        here = [f"--datadir={folder}/data", *(["--user=root"] if os.geteuid() == 0 else [])]
+        ways = {"check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        no_question = ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run([install, "--no-defaults", *here, *no_question], **ways)  # type: ignore[call-overload]
+        socket = Path(folder, "s")
+        with Path(folder, "log").open("wb") as log:
+            process = subprocess.Popen(
+                [
+                    server,
+                    "--no-defaults",
+                    *here,
+                    f"--socket={socket}",
+                    f"--pid-file={folder}/pid",
+                    "--skip-networking",
+                    "--innodb-flush-log-at-trx-commit=0",
+                    "--innodb-buffer-pool-size=32M",
+                    # Not that of the agents, who are two hours ahead: a store's times have to come out all the same.
+                    "--default-time-zone=+02:00",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            mariadb = MariaDb(socket)
+            wait_for(mariadb, process, Path(folder, "log"))
+            yield mariadb
+        finally:
+            # Nothing in it is to be kept.
+            process.kill()
+            process.wait()
+
+
+def wait_for(mariadb: MariaDb, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            mariadb.run("SELECT 1")
+            return
+        except Exception:
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"MariaDB did not start: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.05)

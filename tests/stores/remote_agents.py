@@ -1,0 +1,271 @@
+"""Agents whose SQLAlchemySession keeps its tables in a database that is not the console's."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from agents.extensions.memory import SQLAlchemySession
+from sqlalchemy import URL, NullPool, create_engine, make_url, text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from sessions_app import registry
+from tests.stores.contract import Agent, Item, Trouble, in_agent
+from tests.stores.mariadb import MariaDb
+
+VARIABLE = "ELSEWHERE_DB_URL"
+PASSWORD = "quite/a@secret:word"
+
+
+class RemoteAgent(Agent):
+    """Writes through the SDK's class on an engine of its own, and looks by SQL that is not the console's."""
+
+    creates_tables: ClassVar[bool] = True
+    sessions_table: ClassVar[str] = "agent_sessions"
+    messages_table: ClassVar[str] = "agent_messages"
+    aged: ClassVar[str]
+
+    def __init__(self, url: URL, agents_url: URL, **declared: Any) -> None:
+        self.url, self.agents_url = url, agents_url
+        self.patching = pytest.MonkeyPatch()
+        self.patching.setenv(VARIABLE, url.render_as_string(hide_password=False))
+        self.prepare()
+        if self.creates_tables:
+            self.read("nobody")
+        self.store = registry.declare_store(
+            "elsewhere",
+            kind="remote_sql",
+            options={"url_env": VARIABLE},
+            **{"sessions_table": self.sessions_table, "messages_table": self.messages_table, **declared},
+        )
+        registry.attach(self.store)
+
+    def prepare(self) -> None:
+        """Takes away what an earlier test left, and makes tables where the SDK does not."""
+
+    def call(self, session_id: str, name: str, *arguments: Any) -> Any:
+        async def called() -> Any:
+            engine = create_async_engine(self.agents_url, poolclass=NullPool)
+            try:
+                session = SQLAlchemySession(
+                    session_id,
+                    engine=engine,
+                    create_tables=self.creates_tables,
+                    sessions_table=self.sessions_table.rpartition(".")[2],
+                    messages_table=self.messages_table.rpartition(".")[2],
+                )
+                return await getattr(session, name)(*arguments)
+            finally:
+                await engine.dispose()
+
+        return in_agent(called())
+
+    def add(self, session_id: str, *items: Item) -> None:
+        self.call(session_id, "add_items", list(items))
+
+    def read(self, session_id: str) -> list[Item]:
+        return list(self.call(session_id, "get_items"))
+
+    def pop(self, session_id: str) -> None:
+        self.call(session_id, "pop_item")
+
+    def forget(self, session_id: str) -> None:
+        self.call(session_id, "clear_session")
+
+    def ask(self, query: str, **parameters: Any) -> list[Any]:
+        engine = create_engine(self.url, poolclass=NullPool)
+        with engine.begin() as connection:
+            result = connection.execute(text(query), parameters)
+            return list(result) if result.returns_rows else []
+
+    def stored(self, session_id: str) -> list[str]:
+        query = f"SELECT session_id, message_data FROM {self.messages_table} ORDER BY created_at, id"
+        return [raw for stored_id, raw in self.ask(query) if stored_id == session_id]
+
+    def leftovers(self, words: str) -> list[str]:
+        found = []
+        for table in (self.messages_table, self.sessions_table):
+            if any(words in str(row) for row in self.ask(f"SELECT * FROM {table}")):
+                found.append(table)
+        return found
+
+    def age(self, session_id: str, by: timedelta) -> None:
+        query = f"UPDATE {self.messages_table} SET created_at = {self.aged} WHERE session_id = :session_id"
+        self.ask(query, seconds=int(by.total_seconds()), session_id=session_id)
+
+    # --- troubles -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def elsewhere(self, value: str | None, sentence: str) -> Iterator[str]:
+        """Something else, or nothing, in the variable."""
+        with pytest.MonkeyPatch.context() as patching:
+            if value is None:
+                patching.delenv(VARIABLE)
+            else:
+                patching.setenv(VARIABLE, value)
+            yield sentence
+
+    @contextmanager
+    def renamed(self) -> Iterator[str]:
+        for table in (self.messages_table, self.sessions_table):
+            self.ask(f"ALTER TABLE {table} RENAME TO {table.rpartition('.')[2]}_before")
+        try:
+            yield f"The tables {self.sessions_table} and {self.messages_table} are not in the database"
+        finally:
+            for table in (self.messages_table, self.sessions_table):
+                self.ask(f"ALTER TABLE {table}_before RENAME TO {table.rpartition('.')[2]}")
+
+    def changed(self, **parts: Any) -> str:
+        return self.url.set(**parts).render_as_string(hide_password=False)
+
+    def troubles(self) -> dict[str, Trouble]:
+        return {
+            "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
+            "no address": lambda: self.elsewhere(f"postgres:{PASSWORD}", f"What is in {VARIABLE} is not an address"),
+            "port is a password": lambda: self.elsewhere("mysql://me:se@cret:word@h/d", "is not an address"),
+            "another database": lambda: self.elsewhere("oracle://me:you@here/d", "No other database is read here"),
+            "tables renamed": self.renamed,
+        }
+
+    def close(self) -> None:
+        self.patching.undo()
+
+
+class PostgresAgent(RemoteAgent):
+    aged = "created_at - CAST(:seconds AS int) * interval '1 second'"
+
+    def __init__(self, url: URL, **declared: Any) -> None:
+        super().__init__(url, url.set(drivername="postgresql+asyncpg"), **declared)
+
+    def prepare(self) -> None:
+        self.ask("DROP SCHEMA public CASCADE")
+        self.ask("CREATE SCHEMA public")
+
+    @contextmanager
+    def locked(self) -> Iterator[str]:
+        engine = create_engine(self.url, poolclass=NullPool)
+        with engine.begin() as connection:
+            connection.execute(text(f"LOCK TABLE {self.messages_table}, {self.sessions_table}"))
+            with pytest.MonkeyPatch.context() as impatient:
+                impatient.setattr("sessions_app.stores.remote_database.PATIENCE_SECONDS", 0)
+                yield "in time|hold"
+
+    def troubles(self) -> dict[str, Trouble]:
+        def refused(sentence: str, **parts: Any) -> Trouble:
+            return lambda: self.elsewhere(self.changed(**parts), sentence)
+
+        tcp = {"host": "127.0.0.1", "port": 1, "query": {}}
+        return {
+            **super().troubles(),
+            "unreachable": refused("No database answers", **tcp),
+            "unknown host": refused("No database answers", **{**tcp, "host": "nowhere.invalid"}),
+            "no database": refused("no database of that name", database="nowhere"),
+            "no user": refused("refuses the user name or the password", username="nobody_at_all"),
+            "unknown option": refused("does not know", query={**self.url.query, "colour": "green"}),
+        }
+
+
+class MariaDbAgent(RemoteAgent):
+    """On tables made by hand: the SDK cannot create any without a length for its ids."""
+
+    creates_tables = False
+    aged = "created_at - INTERVAL :seconds SECOND"
+    database = "agents"
+    collation = "utf8mb4_bin"
+    text_type = "MEDIUMTEXT"
+    time_type = "TIMESTAMP"
+    database_driver = "mysql+aiomysql"
+
+    def __init__(self, mariadb: MariaDb, **declared: Any) -> None:
+        self.mariadb = mariadb
+        url = mariadb.url(database=self.database, user="agent", password=PASSWORD)
+        super().__init__(url, url.set(drivername="mysql+aiomysql"), **declared)
+
+    def prepare(self) -> None:
+        quoted = PASSWORD.replace(":", "\\:")
+        self.mariadb.run(
+            f"DROP DATABASE IF EXISTS {self.database}",
+            f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4 COLLATE {self.collation}",
+            f"CREATE OR REPLACE USER agent@localhost IDENTIFIED BY '{quoted}'",
+            f"GRANT ALL ON {self.database}.* TO agent@localhost",
+        )
+        self.mariadb.run(
+            f"""CREATE TABLE {self.sessions_table} (
+                session_id VARCHAR(600) PRIMARY KEY,
+                created_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
+                updated_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)""",
+            f"""CREATE TABLE {self.messages_table} (
+                id BIGINT AUTO_INCREMENT PRIMARY KEY,
+                session_id VARCHAR(600) NOT NULL,
+                message_data {self.text_type} NOT NULL,
+                created_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
+                INDEX (session_id, created_at),
+                FOREIGN KEY (session_id) REFERENCES {self.sessions_table} (session_id) ON DELETE CASCADE)""",
+            database=self.database,
+        )
+
+    @contextmanager
+    def renamed(self) -> Iterator[str]:
+        with super().renamed() as sentence:
+            yield sentence
+
+    def troubles(self) -> dict[str, Trouble]:
+        def refused(sentence: str, **parts: Any) -> Trouble:
+            return lambda: self.elsewhere(self.changed(**parts), sentence)
+
+        query = dict(self.url.query)
+        return {
+            **super().troubles(),
+            "unreachable": refused("No database answers", query={**query, "unix_socket": "/nowhere"}),
+            "wrong password": refused("refuses the user name or the password", password="not it"),
+            "no database": refused("no database of that name|lacks a right", database="nowhere"),
+            "no encryption": refused("asks for an encrypted connection", query={**query, "ssl_ca": certificates()}),
+            "no certificates": refused("cannot be read", query={**query, "ssl_ca": "/nowhere.pem"}),
+            "unknown option": refused("does not know", query={**query, "colour": "green"}),
+        }
+
+
+class SqliteByUrlAgent(RemoteAgent):
+    aged = "datetime(created_at, '-' || :seconds || ' seconds')"
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "agents.db"
+        super().__init__(make_url(f"sqlite:///{self.path}"), make_url(f"sqlite+aiosqlite:///{self.path}"))
+
+    def leftovers(self, words: str) -> list[str]:
+        files = sorted(self.path.parent.glob("agents.db*"))
+        return [file.name for file in files if words.encode() in file.read_bytes()]
+
+    def troubles(self) -> dict[str, Trouble]:
+        return {
+            **super().troubles(),
+            "no such file": lambda: self.elsewhere("sqlite:////nowhere.db", "There is no file /nowhere.db"),
+            "in memory": lambda: self.elsewhere("sqlite://", "names no file"),
+        }
+
+    @contextmanager
+    def renamed(self) -> Iterator[str]:
+        aside = self.path.with_name("aside")
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.path.rename(aside)
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute("CREATE TABLE another (id)")
+        try:
+            yield "are not in the database|does not have the tables"
+        finally:
+            for file in self.path.parent.glob("agents.db*"):
+                file.unlink()
+            aside.rename(self.path)
+
+
+def certificates() -> str:
+    import certifi
+
+    return os.fspath(certifi.where())
