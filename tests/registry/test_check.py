@@ -262,7 +262,8 @@ class TestCommand:
                     "sessions": 1,
                     "fence": "on",
                 }
-            ]
+            ],
+            "unconnected": [],
         }
 
     def test_people_read_sentences(self, store: SessionStore) -> None:
