@@ -29,6 +29,7 @@ BUILT_IN = (
     "sessions_app.stores.sqlite.KIND",
     "sessions_app.stores.advanced_sqlite.KIND",
     "sessions_app.stores.redis.KIND",
+    "sessions_app.stores.json_file.KIND",
 )
 
 

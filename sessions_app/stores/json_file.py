@@ -1,0 +1,250 @@
+"""A folder with a file for each session: an array of `[{role, content}]`, or JSON Lines.
+
+An item's id and position are its place in the file. The session id is the file's name without the ending.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from time import perf_counter
+from urllib.parse import quote, unquote
+
+from django import forms
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.stores.base import (
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionPage,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.json_entries import Entries, Span
+from sessions_app.stores.json_folder import FileUnusable, Folder
+from sessions_app.stores.kinds import Kind, PathField
+from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+
+LONGEST_ID_BYTES = 2_500
+
+COPIES = ("~", ".bak", ".old", ".orig", ".swp", ".tmp", ".copy")
+"""How the names of what editors and backups leave beside a file end."""
+
+
+class JsonFileForm(forms.Form):
+    path = PathField(label="Folder", max_length=1_000, help_text="The folder with one file per session.")
+    ending = forms.CharField(
+        label="Ending of the names",
+        required=False,
+        max_length=50,
+        help_text="How the names of sessions' files end; .json if not given.",
+    )
+    names = forms.ChoiceField(
+        label="Names",
+        required=False,
+        choices=[("plain", "the session id as it is"), ("quoted", "the session id, percent-encoded")],
+        help_text="What a file's name is: plain, the session id as it is, or quoted, percent-encoded.",
+    )
+
+    def clean_ending(self) -> str:
+        ending = str(self.cleaned_data["ending"]) or ".json"
+        if "/" in ending or "\0" in ending:
+            raise forms.ValidationError("Give the ending of a file's name, such as .json or .jsonl.")
+        return ending
+
+    def clean_names(self) -> str:
+        return str(self.cleaned_data["names"]) or "plain"
+
+
+class JsonFileBackend(PagedBackend):
+    capabilities = frozenset(
+        {Capability.ENUMERATE, Capability.ERASE_SESSIONS, Capability.ERASE_ITEMS, Capability.REPLACE_ITEMS}
+    )
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        began = perf_counter()
+        try:
+            names = self.folder.names(self.ending)
+            answered_in_ms = (perf_counter() - began) * 1000
+            problems = list(self._problems(names))
+            items = sum(self._entries(name).count(2**31) for name in names) if thorough else None
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        return Health(tuple(problems), len(names), items, answered_in_ms=answered_in_ms)
+
+    def _problems(self, names: Sequence[str]) -> Iterator[Problem]:
+        if not os.access(self.folder.path, os.W_OK):
+            yield Problem(
+                "read-only",
+                f"This console may read {self.folder.path} and not write to it: nothing can be erased in it.",
+            )
+        if odd := sum(self._session_id(name) is None for name in names):
+            yield Problem(
+                "odd-names",
+                f"{odd:,} of its files have names that are no session ids: no text, too long, or not percent-encoded."
+                " They are in no list.",
+            )
+        if copies := sum(name.endswith(COPIES) and self.ending in name for name in self.folder.names("")):
+            yield Problem(
+                "copies",
+                f"{copies:,} of its files look like copies that an editor or a backup left. They are in no list, and"
+                " what is erased in a session stays in them: remove them.",
+            )
+        if links := self.folder.links(self.ending):
+            yield Problem(
+                "links", f"{links:,} of the names in it are links, which are not followed: no session is read."
+            )
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        names = [name for name in self.folder.names(self.ending) if not cursor or name > cursor][:limit]
+        found = [session for session in map(self._found, names) if session]
+        return SessionPage(found, next_cursor=names[-1] if len(names) == limit else "")
+
+    def _found(self, name: str) -> FoundSession | None:
+        session_id, status = self._session_id(name), self.folder.status(name)
+        if session_id is None or status is None:
+            return None
+        mark = f"{status.st_ino}/{status.st_size}/{status.st_mtime_ns}"
+        return FoundSession(session_id, None, datetime.fromtimestamp(status.st_mtime, UTC), mark)
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        return {session_id: self._preview(session_id) for session_id in session_ids}
+
+    def _preview(self, session_id: str) -> Preview:
+        try:
+            content = self.folder.read(self._name(session_id))
+        except FileUnusable:
+            return preview_from([], 0)
+        if content is None:
+            return preview_from([], None)
+        entries = Entries(content)
+        heads = [entries.text(span)[:PREVIEW_HEAD_CHARACTERS] for span in islice(entries.spans(), PREVIEW_ITEMS)]
+        return preview_from(heads, entries.count(COUNT_CAP))
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        entries = self._entries(self._name(session_id))
+        spans = list(entries.spans())
+        place = min(int(pivot.key[-1]), len(spans)) if pivot else (len(spans) if earlier else 0)
+        first = max(place - earlier - 1, 0)
+        texts = [entries.text(span) for span in spans[first : place + later + 1]]
+        return page_of_list(texts, Position((place,)), earlier=earlier, later=later, first=first)
+
+    def every_item(self, session_id: str) -> Iterator[StoredItem]:
+        """As the file is at one moment, which is read once."""
+        entries = self._entries(self._name(session_id))
+        for place, span in enumerate(entries.spans()):
+            yield item_at(place, entries, span)
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        place = whole_number(item_id)
+        entries = self._entries(self._name(session_id))
+        span = entries.at(place)
+        if span is None:
+            raise UnknownItem(item_id)
+        return item_at(place, entries, span)
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        return self._entries(self._name(session_id)).count(cap)
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def erase_session(self, session_id: str) -> int:
+        with erasing(self.store, session_id):
+            content = self.folder.remove(self._name(session_id))
+            return Entries(content or b"").count(2**31)
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        place = whole_number(item_id)
+
+        def replaced(entries: Entries) -> bytes:
+            span = entries.at(place)
+            if span is None:
+                raise UnknownItem(item_id)
+            if entries.text(span) != expected:
+                raise ItemChanged(item_id)
+            return entries.with_replaced(span, text.encode(errors="surrogateescape"))
+
+        try:
+            self.folder.change(self._name(session_id), replaced)
+        except FileNotFoundError:
+            raise UnknownItem(item_id) from None
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        wanted, gone = {whole_number(item.id): item.raw for item in items}, 0
+
+        def shortened(entries: Entries) -> bytes:
+            nonlocal gone
+            there = {place: span for place, span in enumerate(entries.spans()) if place in wanted}
+            if any(entries.text(span) != wanted[place] for place, span in there.items()):
+                raise ItemChanged(session_id)
+            gone = len(there)
+            return entries.without(there)
+
+        try:
+            self.folder.change(self._name(session_id), shortened)
+        except FileNotFoundError:
+            return 0
+        return gone
+
+    # --- how it is kept -----------------------------------------------------------------------------------------------
+
+    @property
+    def folder(self) -> Folder:
+        return Folder(str(self.store.options.get("path", "")))
+
+    @property
+    def ending(self) -> str:
+        return str(self.store.options.get("ending", ".json"))
+
+    @property
+    def has_quoted_names(self) -> bool:
+        return str(self.store.options.get("names")) == "quoted"
+
+    def _entries(self, name: str) -> Entries:
+        """Of what is not there, none."""
+        return Entries(self.folder.read(name) or b"")
+
+    def _name(self, session_id: str) -> str:
+        return f"{quote(session_id, safe='') if self.has_quoted_names else session_id}{self.ending}"
+
+    def _session_id(self, name: str) -> str | None:
+        """None for a name that the registry cannot hold, or under which nobody would find the file again."""
+        stem = name.removesuffix(self.ending)
+        session_id = unquote(stem) if self.has_quoted_names else stem
+        try:
+            is_short = 0 < len(session_id.encode()) <= LONGEST_ID_BYTES
+        except UnicodeEncodeError:  # no UTF-8 on the disk
+            return None
+        return session_id if is_short and "\0" not in session_id and self._name(session_id) == name else None
+
+
+def item_at(place: int, entries: Entries, span: Span) -> StoredItem:
+    return StoredItem(str(place), Position((place,)), entries.text(span), span[1] - span[0], None)
+
+
+KIND = Kind(
+    "json_file",
+    "JSON files",
+    "braces",
+    open=JsonFileBackend,
+    form=JsonFileForm,
+    limits=(
+        "An agent that holds a session in memory and writes all of it anew brings back what was erased or redacted.",
+        "Copies that editors and backups left beside the files are not looked through.",
+    ),
+)
