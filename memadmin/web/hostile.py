@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
@@ -23,6 +23,8 @@ SHOWN_STRING = 4_000
 """How much of one string inside it."""
 
 DEEPEST_INDENT = 24
+
+TAG = re.compile(r"(<[^>]*>)")
 
 AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 """Made once: json.dumps() makes a new encoder for every value."""
@@ -87,6 +89,19 @@ def _with_marks(text: str, pattern: re.Pattern[str] | None) -> str:
 def with_masks(html: str) -> str:
     """HTML with the masks in its text as elements."""
     return MASK.sub(_as_masked, html) if DOTS in html else html
+
+
+def mark_in_html(html: str, pattern: re.Pattern[str] | None) -> str:
+    """HTML of ours with its masks as elements, and with each match in a `<mark>`.
+
+    What elements part, such as "to**day**", is not found: its pieces stand in different ones.
+    """
+    if pattern is None:
+        return with_masks(html)
+    pieces = TAG.split(html)
+    # Text and elements by turns.
+    pieces[::2] = (mark_matches(unescape(text), pattern) for text in pieces[::2])
+    return "".join(pieces)
 
 
 def _as_masked(mask: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from memadmin.web.hostile import with_masks, write_out_invisible
+from memadmin.web.hostile import mark_in_html, write_out_invisible
 
 ELEMENTS = frozenset(
     "p br hr strong em s code pre blockquote ul ol li table thead tbody tr th td".split()  # noqa: SIM905
@@ -63,8 +63,8 @@ WORD = re.compile(r"[^\W\d_]+")
 TAG = re.compile(r"<[^>]*>")
 
 
-def render(text: str) -> SafeString:
-    """`text` in HTML, every word of it; characters that hide something are written out.
+def render(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
+    """`text` in HTML, every word of it, what `highlight` finds marked; characters that hide something are written out.
 
     Markdown has ways to leave words out, such as a cell too many in a table. A text with such is shown as it was typed.
     """
@@ -74,5 +74,5 @@ def render(text: str) -> SafeString:
     )
     if set(WORD.findall(visible)) - set(WORD.findall(unescape(TAG.sub(" ", html)))):
         html = f"<pre>{escapeHtml(visible)}</pre>"
-    # nh3 or escapeHtml has written it, and a mask adds an element of ours.
-    return mark_safe(with_masks(html))
+    # nh3 or escapeHtml has written it, and masks and marks add elements of ours.
+    return mark_safe(mark_in_html(html, highlight))

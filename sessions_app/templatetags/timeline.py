@@ -34,7 +34,10 @@ def block_html(context: template.Context, block: Block, item: StoredItem) -> str
         case Text(style="prose"):
             above, below = subheader(block.label, "mt-1"), way_to_the_rest(context, block, item)
             if context.get("as_markdown"):
-                return f'{above}\n<div class="tl-text formed" dir="auto">{markdown(block.shown)}</div>\n{below}'
+                highlight = context.get("highlight")
+                return (
+                    f'{above}\n<div class="tl-text formed" dir="auto">{markdown(block.shown, highlight)}</div>\n{below}'
+                )
             return f'{above}\n<div class="tl-text" dir="auto">{marked(context, block.shown)}</div>\n{below}'
         case Text():
             return preformatted(block.label, "Text", marked(context, block.shown)) + way_to_the_rest(

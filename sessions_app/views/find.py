@@ -24,7 +24,7 @@ from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views.answers import refused
-from sessions_app.views.window import Cursor, Window
+from sessions_app.views.window import Cursor, Window, form_asked_for
 
 
 @require_POST
@@ -71,6 +71,8 @@ def step(
         opens=access.may_open(request.user, record),
     )
     query = {"find": str(search.pk)}
+    if form := form_asked_for(request.POST) or form_asked_for(request.GET):
+        query["form"] = form
     if result.note:
         messages.warning(request, result.note)
     if result.found:
@@ -112,11 +114,12 @@ def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Fou
     place = next((item.position for item in window.page.items if item.id == window.target), None)
     if place is None and window.cursor:
         place = window.cursor.position
+    form = {"form": asked} if (asked := form_asked_for(query)) else {}
     onward = reverse("sessions:find-next", args=[record.pk, search.pk])
     return Found(
         search_id=str(search.pk),
         text=search.text,
         highlight=wording.visible_pattern(),
-        next_url=f"{onward}?from={Cursor('after', place).sign(record)}" if place else onward,
-        previous_url=f"{onward}?from={Cursor('before', place).sign(record)}" if place else "",
+        next_url=f"{onward}?{urlencode(form | {'from': Cursor('after', place).sign(record)})}" if place else onward,
+        previous_url=f"{onward}?{urlencode(form | {'from': Cursor('before', place).sign(record)})}" if place else "",
     )

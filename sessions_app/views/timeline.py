@@ -32,7 +32,7 @@ from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline, title_of
 from sessions_app.views import showing
 from sessions_app.views.find import Found, search_shown
-from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, is_whole
+from sessions_app.views.window import MARKDOWN, Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 
 LIVE_ITEMS = 300
 """A page left open on the end of a session grows up to here; then it offers the next page."""
@@ -41,8 +41,6 @@ RAW_CHARACTERS = 200_000
 """How much of one stored item its own page shows; the download has it all."""
 
 FINDINGS_LISTED = 100
-
-MARKDOWN = "markdown"
 
 
 @require_safe
@@ -249,11 +247,6 @@ def item_page(
         "may_reveal": request.user.has_perm(REVEAL),
     }
     return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
-
-
-def form_asked_for(query: QueryDict) -> str:
-    """In which form an address asks for what was said: as it was typed, or as its Markdown has it."""
-    return MARKDOWN if query.get("form") == MARKDOWN else ""
 
 
 def form_link(query: QueryDict) -> str:

@@ -18,6 +18,8 @@ from sessions_app.stores.base import UnknownItem
 
 PAGE_ITEMS = 100
 
+MARKDOWN = "markdown"
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -82,6 +84,11 @@ class Cursor:
             return cls(direction, Position.parse(position))
         except (BadCursor, ValueError):
             return None
+
+
+def form_asked_for(query: QueryDict) -> str:
+    """In which form an address asks for what was said: as it was typed, or as its Markdown has it."""
+    return MARKDOWN if query.get("form") == MARKDOWN else ""
 
 
 def is_whole(page: ItemPage) -> bool:

@@ -52,3 +52,12 @@ def test_the_form_goes_along_from_page_to_page_and_while_the_agent_writes(
 def test_unknown_form_is_none(record: SessionRecord, operator: Client) -> None:
     assert "**Done.**" in operator.get(record.get_absolute_url(), {"form": "html"}).text
     assert operator.get(reverse("sessions:live", args=[record.pk]), {"form": "x"}).status_code == 200
+
+
+def test_what_a_search_found_is_marked_and_the_form_stays(record: SessionRecord, operator: Client) -> None:
+    add_items("s", assistant("The *rules* of <rules>"))
+    found = operator.post(reverse("sessions:find", args=[record.pk]), {"q": "rules", "form": "markdown"}, follow=True)
+    assert "see the <mark>rules</mark> (https://example.com/<mark>rules</mark>)" in found.text
+    assert "The <em><mark>rules</mark></em> of &lt;<mark>rules</mark>&gt;" in found.text
+    onward = operator.get(found.context["find"].next_url, follow=True)
+    assert "<em><mark>rules</mark></em>" in onward.text

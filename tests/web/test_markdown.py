@@ -17,7 +17,7 @@ from memadmin.web.markdown import ELEMENTS, render
 from tests.hostile import CORPUS
 
 TAGS = re.compile(r"<[^>]*>")
-ALLOWED = re.compile(rf"</?(?:{'|'.join(ELEMENTS)})>|<ol start=\"\d+\">|<span class=\"masked\">|</span>")
+ALLOWED = re.compile(rf"</?(?:{'|'.join(ELEMENTS)})>|<ol start=\"\d+\">|<span class=\"masked\">|</span>|</?mark>")
 MARKUP = st.text(st.sampled_from("ab1 \n\t*_`#>-+.|[]()!<>&\"'~\\:/=;{}\u00e9\u202e"), max_size=80)
 
 
@@ -25,8 +25,8 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[^\W\d_]+", text))
 
 
-def assert_sound(text: str) -> None:
-    html = render(text)
+def assert_sound(text: str, highlight: re.Pattern[str] | None = None) -> None:
+    html = render(text, highlight)
     assert not [tag for tag in TAGS.findall(html) if not ALLOWED.fullmatch(tag)]
     assert words(write_out_invisible(text)) <= words(unescape(TAGS.sub(" ", html)))
     assert "\u202e" not in html
@@ -40,6 +40,29 @@ def test_hostile_text_has_form_and_nothing_else(text: str) -> None:
 @given(MARKUP | st.text())
 def test_any_text_has_form_and_nothing_else(text: str) -> None:
     assert_sound(text)
+
+
+@given(MARKUP | st.text(), MARKUP | st.text(min_size=1, max_size=3))
+def test_marks_add_nothing_but_marks(text: str, searched: str) -> None:
+    highlight = re.compile(re.escape(searched))
+    assert_sound(text, highlight)
+    plain = [TAGS.sub("", render(text, pattern)) for pattern in (None, highlight)]
+    assert unescape(plain[0]) == unescape(plain[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "searched", "shown"),
+    [
+        ("**tea** & tea", "tea", "<p><strong><mark>tea</mark></strong> &amp; <mark>tea</mark></p>"),
+        ("a < b", "<", "<p>a <mark>&lt;</mark> b</p>"),
+        ("R&amp;D", "amp", "<p>R&amp;<mark>amp</mark>;D</p>"),
+        ("5. strong", "strong|ol|start", '<ol start="5">\n<li><mark>strong</mark></li>\n</ol>'),
+        ("to**day**", "today", "<p>to<strong>day</strong></p>"),
+        ("[card •••• 4242]", "card|4242", '<p><span class="masked">card •••• 4242</span></p>'),
+    ],
+)
+def test_what_was_searched_for_is_marked_in_the_text_alone(text: str, searched: str, shown: str) -> None:
+    assert render(text, re.compile(searched)).strip() == shown
 
 
 @pytest.mark.parametrize(

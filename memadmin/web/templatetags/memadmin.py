@@ -118,9 +118,12 @@ def visible(text: str) -> str:
 
 
 @register.filter
-def markdown(text: str) -> SafeString:
-    """Text somebody else wrote, in the form that its Markdown gives it: without links, pictures or attributes."""
-    return render_markdown(text)
+def markdown(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
+    """Text somebody else wrote, in the form that its Markdown gives it: without links, pictures or attributes.
+
+    What was searched for is marked: `{{ text|markdown:highlight }}`.
+    """
+    return render_markdown(text, highlight or None)
 
 
 @register.filter
