@@ -276,3 +276,21 @@ class TestReset:
         with pytest.raises(ZeroDivisionError):
             people.reset_second_factor(clerk, by=None)
         assert Authenticator.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "is_offered"), [("localhost:8000", True), ("127.0.0.1:8000", False), ("[::1]:8000", False)]
+)
+def test_a_passkey_is_offered_under_a_name_alone(operator: Client, host: str, is_offered: bool) -> None:
+    page = operator.get(reverse("mfa_add_webauthn"), headers={"Host": host})
+    assert page.status_code == 200
+    assert ("data-passkey" in page.text) == is_offered
+    assert ("A passkey belongs to a name" in page.text) != is_offered
+    assert ("(on this machine, localhost)" in page.text) != is_offered
+
+
+def test_a_passkey_sent_to_an_address_of_numbers_is_answered_with_the_sentence(operator: Client) -> None:
+    sent = {"name": "key", "credential": "{}"}
+    page = operator.post(reverse("mfa_add_webauthn"), sent, headers={"Host": "127.0.0.1:8000"})
+    assert page.status_code == 422
+    assert "A passkey belongs to a name" in page.text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.recovery_codes.internal import flows as recovery_codes_flows
@@ -87,6 +89,13 @@ class WithLayout:
         return response
 
 
+def numbers_of(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
 def layout_for(request: OperatorRequest) -> str:
     return "base.html" if may_go_on(request) else "bare.html"
 
@@ -103,6 +112,12 @@ class SetUpApp(WithLayout, ActivateTOTPView):  # type: ignore[misc]
 @set_up
 class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
     template_name = "accounts/add_passkey.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        # A passkey belongs to a name; at an address of numbers no browser makes one.
+        numbers = numbers_of(urlsplit(f"//{self.request.get_host()}").hostname or "")
+        told = {"numbers": numbers, "is_this_machine": numbers and numbers.is_loopback}
+        return super().get_context_data(**kwargs) | told
 
 
 @require_safe
