@@ -12,6 +12,8 @@ from django.conf import settings
 ROOT: Path = settings.CHECKOUT_DIR
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+README = (ROOT / "README.md").read_text()
+SETTING = re.compile(r"environment\.\w+\(\s*\"([A-Z_]+)\"")
 ROW = re.compile(r"^\| ([AS]-\d+) \|.*$", re.MULTILINE)
 
 
@@ -37,3 +39,14 @@ def test_what_is_met_is_shown_and_what_waits_says_for_what() -> None:
             assert TEST.search(row[0]), f"{row[1]} is said to be met, and no test is named"
         elif "missed" not in stands:
             assert "wait" in stands, f"{row[1]} says neither that it is met nor what it waits for"
+
+
+def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
+    read = set(SETTING.findall((ROOT / "memadmin" / "settings.py").read_text()))
+    assert {name for name in read if f"`{name}`" not in README} <= {"MEMADMIN_DEBUG"}, "say in README.md what it means"
+
+
+def test_every_command_is_in_the_readme() -> None:
+    ours = {path.stem for path in ROOT.glob("**/management/commands/[a-z]*.py") if ".venv" not in path.parts}
+    missing = {name for name in ours if f"`{name}" not in README}
+    assert missing <= {"audit_events"}, "say in README.md what it does"  # which is for who works on this
