@@ -24,6 +24,7 @@ check:
 	$(MANAGE) makemigrations --check --dry-run
 	$(MANAGE) collectstatic --noinput --verbosity 0
 	MEMADMIN_HTTPS=yes MEMADMIN_SECRET_KEY=`$(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(50))'` \
+	    MEMADMIN_MAIL_URL=smtp+tls://mail.invalid:587 MEMADMIN_URL=https://memadmin.invalid \
 	    $(MANAGE) check --deploy --fail-level WARNING
 	@! grep -n '://' requirements.txt requirements-dev.txt || { echo 'A lock file names a download host.'; exit 1; }
 
