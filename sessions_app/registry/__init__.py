@@ -18,7 +18,7 @@ from sessions_app.registry.declaring import (
     known_store,
     known_stores,
 )
-from sessions_app.registry.discovering import Discovery, discover, has_fence
+from sessions_app.registry.discovering import Discovery, discover, discover_changes, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
 from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
@@ -42,6 +42,7 @@ __all__ = [
     "declare_store",
     "delete_store",
     "discover",
+    "discover_changes",
     "has_fence",
     "health",
     "kind_of",

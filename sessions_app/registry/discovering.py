@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -20,6 +21,8 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, FoundSession
 
 SESSIONS_AT_ONCE = 500
+
+LOOKED_THROUGH_AT_LEAST_EVERY = timedelta(hours=1)
 
 
 @dataclass
@@ -35,11 +38,21 @@ class Discovery:
     """On record, not erased, and not in the store any more: somebody or something else removed them."""
     returned: int = 0
     """Erased, and there again."""
+    fingerprint: str = ""
+    """Of the store before it was looked through."""
 
 
 def has_fence(store: SessionStore) -> bool:
     """Whether triggers register its sessions and keep erased ones erased."""
     return Capability.FENCE in backend_for(store).capabilities
+
+
+def discover_changes(store: SessionStore) -> None:
+    """The same, unless nothing in the store has changed since it was done, not long ago. Raises StoreUnavailable."""
+    fingerprint = backend_for(store).fingerprint()
+    is_known = fingerprint and store.discovery.get("fingerprint") == fingerprint
+    if not (is_known and store.discovered_at and now() - store.discovered_at < LOOKED_THROUGH_AT_LEAST_EVERY):
+        discover(store)
 
 
 def discover(store: SessionStore) -> Discovery:
@@ -48,7 +61,7 @@ def discover(store: SessionStore) -> Discovery:
     Costs a walk over the store's list of sessions. Raises StoreUnavailable; what was noted until then stays.
     """
     backend = backend_for(store)
-    found = Discovery()
+    found = Discovery(fingerprint=backend.fingerprint())
     if Capability.ENUMERATE not in backend.capabilities:
         return found
     seen, cursor, is_begun = 0, "", False

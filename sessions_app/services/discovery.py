@@ -26,7 +26,7 @@ def discover_sessions() -> int:
     for store in SessionStore.objects.all():
         try:
             if is_discovered(store):
-                registry.discover(store)
+                registry.discover_changes(store)
                 answered += 1
         except StoreUnavailable:
             logger.warning("store %s is away, its new sessions are found when it is back", store.pk)

@@ -222,6 +222,9 @@ class Backend(Readable, Protocol):
     def health(self, *, thorough: bool = False) -> Health:
         """How the store is, at a cost that does not grow with it; `thorough` may read all of it. Never raises."""
 
+    def fingerprint(self) -> str:
+        """Changes whenever anything in the store does, at next to no cost; empty where nothing tells."""
+
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         """About `limit` sessions beyond a cursor, in an order of the store's own.
 

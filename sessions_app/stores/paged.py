@@ -119,6 +119,9 @@ class PagedBackend(ABC):
     def word_index(self) -> WordIndex | None:
         return None
 
+    def fingerprint(self) -> str:
+        return ""
+
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         raise NotPossible(Capability.ENUMERATE.lack)
 

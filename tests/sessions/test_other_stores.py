@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
@@ -22,7 +23,8 @@ from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.search import remember_search
 from sessions_app.services.transcripts import import_transcripts
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.base import SessionPage, StoreUnavailable
+from sessions_app.stores.sqlite import SqliteBackend
 from tests.agents import assistant, user
 from tests.builders import make_subject
 from tests.stores.sqlite_files import SqliteAgent
@@ -108,6 +110,28 @@ class TestDiscovery:
         before = AuditEvent.objects.count(), list(SessionRecord.objects.values())
         discover_sessions()
         assert (AuditEvent.objects.count(), list(SessionRecord.objects.values())) == before
+
+    def test_a_file_that_nobody_wrote_to_is_not_looked_through_again(
+        self, agent: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        walks: list[str] = []
+        walk = SqliteBackend.enumerate_sessions
+
+        def counted(backend: SqliteBackend, cursor: str = "", *, limit: int) -> SessionPage:
+            walks.append(cursor)
+            return walk(backend, cursor, limit=limit)
+
+        monkeypatch.setattr(SqliteBackend, "enumerate_sessions", counted)
+        discover_sessions()
+        discover_sessions()
+        assert len(walks) == 0
+        agent.add("customer_7", user("Hello?"))
+        discover_sessions()
+        discover_sessions()
+        assert len(walks) == 1
+        SessionStore.objects.update(discovered_at=now() - timedelta(hours=2))
+        discover_sessions()
+        assert len(walks) == 2
 
     def test_what_was_written_is_inspected_and_what_was_not_is_not(self, agent: SqliteAgent) -> None:
         assert inspect_quiet_sessions(quiet=timedelta(days=-1)) == 1

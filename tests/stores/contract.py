@@ -356,6 +356,14 @@ class StoreContract:
         assert after["a"] != before["a"]
         assert after["b"] == before["b"]
 
+    def test_a_fingerprint_changes_with_each_write_and_only_then(self, agent: Agent, backend: Backend) -> None:
+        agent.add("a", said(0))
+        before = backend.fingerprint()
+        backend.first_page("a", 5)
+        assert backend.fingerprint() == before
+        agent.add("a", said(1))
+        assert not before or backend.fingerprint() != before
+
     def test_discovery_notes_new_written_vanished_and_returned_sessions(self, agent: Agent, backend: Backend) -> None:
         store = agent.store
         if not self.needs(backend, Capability.ENUMERATE) or registry.has_fence(store):
