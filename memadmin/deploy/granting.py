@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from psycopg import sql
 
 from memadmin.deploy.roles import (
     AGENTS_TABLES,
     APPLICATION,
-    EVENT_COLUMNS,
+    BY_COLUMNS,
     KINDS,
     RAW_EDITS,
     Roles,
+    columns_of,
     our_tables,
     rights_of,
 )
@@ -46,10 +47,20 @@ GROUP BY 1, 2
 """
 
 COLUMNS = """
-SELECT r.name, array_agg(a.attname::text) FROM pg_attribute AS a CROSS JOIN unnest(%s::text[]) AS r(name)
-WHERE a.attrelid = 'audit_event'::regclass AND a.attnum > 0 AND NOT a.attisdropped
-  AND has_column_privilege(r.name, a.attrelid, a.attnum, 'INSERT')
+SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relname = ANY (%s) AND c.relnamespace = current_schema()::regnamespace
 GROUP BY 1
+"""
+
+RIGHTS_ON_COLUMNS = """
+SELECT c.relname, r.name, p.name, array_agg(a.attname::text) FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+CROSS JOIN unnest(%(roles)s::text[]) AS r(name)
+CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) AS p(name)
+WHERE c.relname = ANY (%(tables)s) AND c.relnamespace = current_schema()::regnamespace
+  AND has_column_privilege(r.name, c.oid, a.attnum, p.name)
+GROUP BY 1, 2, 3
 """
 
 SEQUENCES = """
@@ -85,37 +96,40 @@ WHERE has_table_privilege(%s, %s, name)
 
 def grant_tables(roles: Roles, there: set[str]) -> Iterator[Step]:
     tables, names = our_tables(), _names(roles, there)
-    now = {(table, role): set(rights) for table, role, rights in fetch(RIGHTS, {"tables": tables, "roles": names})}
-    columns_now = {role: set(columns) for role, columns in fetch(COLUMNS, [names])}
-    for table in tables:
-        wanted = {"public": set[str](), **{roles[kind]: set(rights_of(kind, table)) for kind in GRANTED}}
-        columns = {role: set[str]() for role in wanted}
-        if table == "audit_event":
-            columns |= {roles[kind]: set(EVENT_COLUMNS) for kind in APPLICATION}
-            for kind in APPLICATION:
-                wanted[roles[kind]].add("INSERT")
-        is_right = set(GRANTED) <= there and all(
-            now.get((table, role), set()) == rights
-            and (table != "audit_event" or columns_now.get(role, set()) == columns[role])
-            for role, rights in wanted.items()
+    given = {"tables": tables, "roles": names}
+    now = {(table, role): set(rights) for table, role, rights in fetch(RIGHTS, given)}
+    columns = {table: set(found) for table, found in fetch(COLUMNS, [list(BY_COLUMNS)])}
+    by_columns = fetch(RIGHTS_ON_COLUMNS, {**given, "tables": list(BY_COLUMNS)})
+    now_on_columns = {(table, role, right): set(found) for table, role, right, found in by_columns}
+
+    def is_right(table: str, kind: str) -> bool:
+        role = roles[kind] if kind else "public"
+        whole = set(rights_of(kind, table))
+        parts = columns_of(kind, table, columns.get(table, ()))
+        return now.get((table, role), set()) == whole | set(parts) and all(
+            now_on_columns.get((table, role, right)) == set(some) for right, some in parts.items()
         )
-        yield Step(f"Who may what with {table}", () if is_right else _grant_anew(table, roles))
+
+    for table in tables:
+        if not (set(GRANTED) <= there and all(is_right(table, kind) for kind in ("", *GRANTED))):
+            yield Step(f"Who may what with {table}", _grant_anew(table, roles, columns.get(table, ())))
 
 
-def _grant_anew(table: str, roles: Roles) -> tuple[sql.Composable, ...]:
+def _grant_anew(table: str, roles: Roles, columns: Collection[str]) -> tuple[sql.Composable, ...]:
     name = sql.Identifier(table)
     # Takes what is granted on columns, too.
-    revoke = sql.SQL("REVOKE ALL ON TABLE {} FROM PUBLIC, {}").format(name, listed(roles, GRANTED))
-    grants = [
-        sql.SQL("GRANT {} ON TABLE {} TO {}").format(sql.SQL(", ".join(rights)), name, roles.identifier(kind))
-        for kind in GRANTED
-        if (rights := rights_of(kind, table))
+    statements: list[sql.Composable] = [
+        sql.SQL("REVOKE ALL ON TABLE {} FROM PUBLIC, {}").format(name, listed(roles, GRANTED))
     ]
-    if table == "audit_event":
-        columns = sql.SQL(", ").join(map(sql.Identifier, EVENT_COLUMNS))
-        grant = sql.SQL("GRANT INSERT ({}) ON TABLE {} TO {}")
-        grants.append(grant.format(columns, name, listed(roles, APPLICATION)))
-    return revoke, *grants
+    for kind in GRANTED:
+        role = roles.identifier(kind)
+        if rights := rights_of(kind, table):
+            whole = sql.SQL(", ".join(rights))
+            statements.append(sql.SQL("GRANT {} ON TABLE {} TO {}").format(whole, name, role))
+        for right, some in columns_of(kind, table, columns).items():
+            part = sql.SQL(", ").join(map(sql.Identifier, some))
+            statements.append(sql.SQL(f"GRANT {right} ({{}}) ON TABLE {{}} TO {{}}").format(part, name, role))
+    return tuple(statements)
 
 
 def grant_sequences(roles: Roles, there: set[str]) -> Step:

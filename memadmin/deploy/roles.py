@@ -6,7 +6,7 @@ what the audit log refuses is refused to whoever takes one of them over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.apps import apps
@@ -39,6 +39,9 @@ EVENT_COLUMNS = (
 )
 """What the application says of an event. Number, time, role and cause are the database's word."""
 
+FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at")
+"""What keeps an erased session erased: not the web server's to change."""
+
 INSERT_ONLY = ("audit_event", "audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor")
 
 SEQUENCED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor", "audit_verdict")
@@ -60,8 +63,9 @@ SIGNING_IN = (
 
 RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "web": {
-        # Without INSERT: that one is given by columns.
+        # Of these two more is given by columns.
         "audit_event": READ,
+        "sessions_app_sessionrecord": READ,
         "audit_detail": ADD,
         **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
         **dict.fromkeys(BY_MIGRATIONS, READ),
@@ -72,7 +76,6 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "procrastinate_periodic_defers": (),
         "procrastinate_workers": READ,
         "sessions_app_fenceoutbox": READ,
-        "sessions_app_sessionrecord": CHANGE,
         "sessions_app_subject": CHANGE,
     },
     "worker": {
@@ -131,13 +134,25 @@ class Roles:
 
 
 def rights_of(kind: str, table: str) -> Sequence[str]:
-    """What a role may do with one of our tables; INSERT into audit_event is by columns, and not among it."""
+    """What a role may do with a whole table of ours; what it may with some columns is not among it."""
     if kind == "auditor":
         return READ if table.startswith("audit_") else ()
     if kind not in APPLICATION:
         return ()
     # A table of the log that has no rule here was forgotten, and nobody writes to it.
     return RIGHTS[kind].get(table, READ if table.startswith("audit_") else EVERYTHING)
+
+
+def columns_of(kind: str, table: str, columns: Collection[str]) -> Mapping[str, Sequence[str]]:
+    """Further rights on a table that has these columns, each with the columns for which it is given."""
+    if kind in APPLICATION and table == "audit_event":
+        return {"INSERT": EVENT_COLUMNS}
+    if kind == "web" and table == "sessions_app_sessionrecord":
+        return {"UPDATE": sorted(set(columns) - set(FENCE_COLUMNS))}
+    return {}
+
+
+BY_COLUMNS = ("audit_event", "sessions_app_sessionrecord")
 
 
 def our_tables() -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from memadmin.deploy.roles import Roles
 from tests.agents import run_sql
 from tests.audit.conftest import empty_log  # noqa: F401
-from tests.deploy.connecting import AGENTS_TABLES, bring_into_force, our_roles, take_away
+from tests.deploy.connecting import AGENTS_TABLES, bring_into_force, keep_to_ourselves, our_roles, take_away
 
 
 @pytest.fixture
@@ -22,6 +22,7 @@ def ours(db: None) -> Roles:
 @pytest.fixture
 def in_force(agent_tables: None) -> Iterator[Roles]:
     """The names of roles that a test brings into force for all connections."""
+    keep_to_ourselves()
     names = our_roles()
     yield names
     take_away(names)

@@ -30,7 +30,18 @@ def our_roles() -> roles.Roles:
     return roles.Roles(f"roles_of_{connection.settings_dict['NAME']}")
 
 
+def keep_to_ourselves() -> None:
+    """Nobody comes in any more by being on this server, as roles that another process of the test run makes and drops
+    would. Who comes in keeps rights when `db_roles` closes doors."""
+    run_sql(f"REVOKE CONNECT ON DATABASE {database()} FROM PUBLIC")
+
+
+def database() -> str:
+    return connection.ops.quote_name(connection.settings_dict["NAME"])
+
+
 def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.Step]:
+    keep_to_ourselves()
     planned = plan.plan(names, **options)
     steps.run(planned)
     return planned
@@ -38,10 +49,9 @@ def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.Step]:
 
 def take_away(names: roles.Roles) -> None:
     """Undoes what was committed: everything belongs to the administrator again."""
-    database = connection.ops.quote_name(connection.settings_dict["NAME"])
     for name in map(connection.ops.quote_name, names.names.values()):
         run_sql(f"REASSIGN OWNED BY {name} TO CURRENT_USER; DROP OWNED BY {name}; DROP ROLE {name}")
-    run_sql(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC")
+    run_sql(f"GRANT CONNECT, TEMPORARY ON DATABASE {database()} TO PUBLIC")
 
 
 @contextmanager

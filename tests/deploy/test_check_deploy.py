@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
@@ -25,7 +24,7 @@ from memadmin.deploy.roles import INSERT_ONLY, Roles
 from tests.agents import attach_main_store, run_sql, second_connection, value_of
 from tests.audit.events import record_events
 from tests.builders import make_store
-from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
+from tests.deploy.connecting import bring_into_force, connected_as, database, logged_in_as
 
 pytestmark = pytest.mark.django_db
 
@@ -34,10 +33,6 @@ Check = Callable[[], Iterator[Finding]]
 
 def hints(check: Check, level: str = "error") -> list[str]:
     return [finding.hint for finding in check() if finding.level == level]
-
-
-def database() -> str:
-    return connection.ops.quote_name(connection.settings_dict["NAME"])
 
 
 # --- roles and grants -------------------------------------------------------------------------------------------------
@@ -107,6 +102,7 @@ WIDER = {
     "GRANT INSERT (number) ON audit_event TO {worker}": "may choose number of an event",
     "GRANT DELETE ON audit_leaf TO {worker}": "may DELETE on audit_leaf",
     "GRANT TRUNCATE ON audit_checkpoint TO {auditor}": "may TRUNCATE on audit_checkpoint",
+    "GRANT UPDATE ON sessions_app_sessionrecord TO {web}": "may make an erased session writable again",
     "GRANT TRIGGER ON audit_node TO PUBLIC": "may TRIGGER on audit_node",
     "GRANT pg_write_all_data TO {web}": "is a member of pg_write_all_data",
     "GRANT pg_execute_server_program TO {agents}": "is a member of pg_execute_server_program",

@@ -22,7 +22,16 @@ from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
 from tests.agents import run_sql, value_of
 from tests.builders import make_store
-from tests.deploy.connecting import AGENTS_TABLES, bring_into_force, connected_as, logged_in_as, our_roles, refusal
+from tests.deploy.connecting import (
+    AGENTS_TABLES,
+    bring_into_force,
+    connected_as,
+    database,
+    keep_to_ourselves,
+    logged_in_as,
+    our_roles,
+    refusal,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +55,8 @@ def test_nothing_is_missing_once_they_are_in_force(ours: Roles) -> None:
         ("GRANT UPDATE (type) ON audit_event TO {web}", 'REVOKE ALL ON TABLE "audit_event"'),
         ("GRANT INSERT (number) ON audit_event TO {worker}", 'REVOKE ALL ON TABLE "audit_event"'),
         ("GRANT SELECT ON auth_user TO PUBLIC", 'REVOKE ALL ON TABLE "auth_user"'),
+        ("GRANT UPDATE (erased_at) ON sessions_app_sessionrecord TO {web}", '"sessions_app_sessionrecord" FROM PUBLIC'),
+        ("REVOKE UPDATE (ticket) ON sessions_app_sessionrecord FROM {web}", '"ticket"'),
         ("REVOKE INSERT ON sessions_app_textsearch FROM {web}", '"sessions_app_textsearch"'),
         ("REVOKE USAGE ON SEQUENCE audit_verdict_id_seq FROM {worker}", "ON SEQUENCE audit_verdict_id_seq"),
         ("GRANT EXECUTE ON FUNCTION memadmin_note_rows() TO PUBLIC", "REVOKE ALL ON FUNCTION memadmin_note_rows()"),
@@ -74,6 +85,7 @@ def test_what_came_to_differ_is_put_right_again(ours: Roles, damage: str, repair
 
 def test_printed_it_is_a_script_that_does_the_same() -> None:
     names = our_roles()
+    keep_to_ourselves()
     run_sql(AGENTS_TABLES)
     script = command(names, "--print")
     assert value_of(f"SELECT count(*) FROM pg_roles WHERE rolname LIKE '{names.prefix}%'") == 0
@@ -112,7 +124,7 @@ def test_who_may_not_learns_that_nothing_was_changed(in_force: Roles) -> None:
 def test_what_only_the_owner_of_the_agents_tables_can_grant_is_said(in_force: Roles) -> None:
     bring_into_force(in_force)
     run_sql(AGENTS_TABLES)
-    with logged_in_as(in_force["migrator"]), pytest.raises(CommandError, match=r'TO "[a-z_]+agents"') as caught:
+    with logged_in_as(in_force["migrator"]), pytest.raises(CommandError, match=r'TO "\w+agents"') as caught:
         command(in_force, "--apply")
     for statement in str(caught.value).splitlines()[1:]:
         run_sql(statement)
@@ -150,9 +162,10 @@ def test_a_strangers_function_of_our_name_gets_no_rights_of_ours() -> None:
 def test_who_could_make_tables_before_still_can_but_no_agent_beside_ours() -> None:
     names = our_roles()
     neighbour, agent = (f"{who}_of_{connection.settings_dict['NAME']}" for who in ("neighbour", "agent"))
-    database = connection.ops.quote_name(connection.settings_dict["NAME"])
     run_sql(f'CREATE ROLE "{neighbour}" LOGIN; CREATE ROLE "{agent}" LOGIN')
-    run_sql(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
+    keep_to_ourselves()
+    run_sql(f'GRANT CONNECT ON DATABASE {database()} TO "{neighbour}", "{agent}"')
+    run_sql(f"GRANT TEMPORARY ON DATABASE {database()} TO PUBLIC; GRANT CREATE ON SCHEMA public TO PUBLIC")
     make_store(agent_roles=[agent])
     bring_into_force(names)
     with connected_as(neighbour):

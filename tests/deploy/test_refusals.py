@@ -141,6 +141,18 @@ FORGERIES = [
         (WEB, AUDITOR, AGENTS),
     ),
     Forgery(
+        "lift a fence",
+        "UPDATE sessions_app_sessionrecord SET erased_at = NULL",
+        "GRANT UPDATE ON sessions_app_sessionrecord TO {role}",
+        (WEB, AUDITOR, AGENTS),
+    ),
+    Forgery(
+        "point a fence elsewhere",
+        "UPDATE sessions_app_sessionrecord SET session_id = 'x'",
+        "GRANT UPDATE ON sessions_app_sessionrecord TO {role}",
+        (WEB, AUDITOR, AGENTS),
+    ),
+    Forgery(
         "hide a discarded write",
         "DELETE FROM sessions_app_fenceoutbox",
         "GRANT DELETE ON sessions_app_fenceoutbox TO {role}",

@@ -102,8 +102,19 @@ ORDER BY 1
 """
 
 
+# Who gives events their places is the worker, which erases.
+LIFTS_FENCES = f"""
+SELECT r.rolname FROM pg_roles AS r JOIN pg_class AS c ON c.oid = 'sessions_app_sessionrecord'::regclass
+WHERE {NOT_ABOVE.format(owner="c.relowner")} AND NOT has_table_privilege(r.oid, 'audit_leaf', 'INSERT')
+  AND has_column_privilege(r.oid, c.oid, 'erased_at', 'UPDATE')
+ORDER BY 1
+"""
+
+
 def grants() -> Iterator[Finding]:
-    """Rights on the log that are wider than they should be, whoever has them."""
+    """Rights on the log, and on fences, that are wider than they should be, whoever has them."""
+    for (role,) in fetch(LIFTS_FENCES, []):
+        yield Finding("error", "grants", f"{role} may make an erased session writable again. {_revoke(role)}")
     for role, table, rights in fetch(WIDE_RIGHTS, {"tables": list(INSERT_ONLY)}):
         yield Finding(
             "error", "grants", f"{role} may {rights} on {table}, where nobody may but the owner. {_revoke(role)}"
