@@ -198,6 +198,20 @@ def test_each_step_is_an_event_with_words_only_in_the_details(support: User, com
     assert "T-77" in details
 
 
+def test_rows_that_a_step_changes_are_told_as_part_of_it(support: User, compliance: User) -> None:
+    """Else the log would say that they were changed outside of the console."""
+    refused = verbs.refuse_grant(asked(support), by=compliance)
+    grant = verbs.approve_grant(asked(support), by=compliance)
+    verbs.review_grant(verbs.end_grant(grant, by=support), by=compliance, note="read what was needed")
+    for each, steps in ((refused, ["requested", "refused"]), (grant, ["requested", "opened", "ended", "reviewed"])):
+        rows = AuditEvent.objects.filter(object_ref=each.pk, type__contains=".row_").order_by("number")
+        causes = [AuditEvent.objects.get(id=row.cause).type for row in rows if row.cause]
+        assert causes == [f"grant.{step}" for step in steps]
+        assert len(causes) == len(rows)
+    listed = AuditEvent.objects.filter(type="granted_session.row_inserted")
+    assert all(event.cause for event in listed)
+
+
 def test_a_step_that_fails_leaves_neither_grant_nor_event(support: User) -> None:
     with pytest.raises(verbs.NotAllowed):
         verbs.approve_grant(asked(support), by=support)

@@ -56,10 +56,7 @@ def request_grant(
         raise GrantError(f"A grant is about {SESSIONS_A_GRANT} sessions at most; these are {len(wanted)}.")
     if minutes not in MINUTES:
         raise GrantError("A grant is open for 15, 30 or 60 minutes.")
-    grant = ContentGrant.objects.create(
-        requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes
-    )
-    GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
+    grant = ContentGrant(requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes)
     audit.record(
         audited.GRANT_REQUESTED,
         by=by,
@@ -69,6 +66,8 @@ def request_grant(
         counters={"sessions": len(wanted), "minutes": minutes},
         details={"ticket": ticket, "explanation": explanation},
     )
+    grant.save(force_insert=True)
+    GrantedSession.objects.bulk_create(GrantedSession(grant=grant, record_id=record_id) for record_id in wanted)
     if not settings.GRANT_APPROVAL:
         open_for(grant, ["opened_at", "expires_at"], by=by, reason_code="no_approval_needed")
     grant.refresh_from_db()
@@ -88,9 +87,9 @@ def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
 def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     """Raises NotAllowed or AlreadyDecided."""
     grant = locked_for_decision(grant, by)
+    audit.record(audited.GRANT_REFUSED, by=by, target=grant)
     grant.decided_by, grant.decided_at = by, now()
     grant.save(update_fields=["decided_by", "decided_at"])
-    audit.record(audited.GRANT_REFUSED, by=by, target=grant)
     return grant
 
 
@@ -105,11 +104,11 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
         raise NotAllowed("This grant is somebody else's.")
     state = grant.state_at(now())
     if state in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
-        grant.ended_at = now()
-        grant.save(update_fields=["ended_at"])
         own_step = "given_back" if state == ContentGrant.State.OPEN else "withdrawn"
         reason_code = own_step if by.pk == grant.requested_by_id else "taken_back"
         audit.record(audited.GRANT_ENDED, by=by, target=grant, reason_code=reason_code)
+        grant.ended_at = now()
+        grant.save(update_fields=["ended_at"])
     return grant
 
 
@@ -120,9 +119,9 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
     require_other_person(grant, by)
     if grant.state_at(now()) != ContentGrant.State.OVER or grant.opened_at is None:
         raise AlreadyDecided(grant)
+    audit.record(audited.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
     grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
-    audit.record(audited.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     return grant
 
 
@@ -150,12 +149,12 @@ def addresses_of(user: User) -> set[str]:
 
 
 def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: str) -> None:
-    grant.opened_at = now()
-    grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
-    grant.save(update_fields=columns)
     listed = list(grant.sessions.values_list("record_id", flat=True))
     counters = {"sessions": len(listed), "minutes": grant.minutes}
     audit.record(audited.GRANT_OPENED, by=by, target=grant, shown=listed, reason_code=reason_code, counters=counters)
+    grant.opened_at = now()
+    grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
+    grant.save(update_fields=columns)
 
 
 def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
