@@ -11,7 +11,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.core import mail
 from django.core.management import call_command
 from django.db import Error, connection, transaction
 from django.test import Client
@@ -21,6 +23,7 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.utils import connector_params
 
 from memadmin import audit
+from memadmin.accounts.grants import notices
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit import erasing, verification, verifier
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
@@ -271,6 +274,19 @@ def test_every_job_is_done(in_force: Roles) -> None:
     dropped = AuditEvent.objects.get(type="write.dropped")
     assert label_of(dropped.role_ref) == in_force["worker"]
     assert value_of("SELECT count(*) FROM django_session") == 0
+
+
+@transactional
+def test_the_worker_tells_those_who_decide_on_grants(in_force: Roles, settings: Any) -> None:
+    settings.MAIL_SERVER, settings.CONSOLE_URL = {"EMAIL_HOST": "mail.example.org"}, "https://console.example.org"
+    EmailAddress.objects.create(user=person("compliance"), email="officer@example.org", verified=True, primary=True)
+    grants.request_grant(by=person("support"), record_ids=[uuid.uuid4()], reason="incident", ticket="T-1")
+    bring_into_force(in_force)
+    with logged_in_as(in_force["worker"]):
+        assert notices.send_notices() == 1
+    assert [message.to for message in mail.outbox] == [["officer@example.org"]]
+    sent = AuditEvent.objects.get(type="grant.notice_sent")
+    assert label_of(sent.role_ref) == in_force["worker"]
 
 
 @transactional
