@@ -52,6 +52,8 @@ class Kind:
     """The settings of a store of this kind. What it makes of them is kept as JSON in `SessionStore.options`."""
     has_tables: bool = False
     """Whether sessions_table and messages_table name something in it."""
+    has_zone: bool = False
+    """Whether there may be times in it that are in the writers' zone."""
     limits: Sequence[str] = ()
     """Sentences about what it cannot do, besides its missing capabilities."""
     setting_names: Sequence[str] = field(init=False, default=())

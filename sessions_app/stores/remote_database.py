@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchTableError
@@ -62,7 +62,15 @@ SENTENCES = {
     Refusal.TEXT_REFUSED: "The column message_data of the store {store} does not take this text; nothing was changed.",
 }
 
-_engines: dict[str, tuple[str, Engine, Dialect]] = {}
+
+class Connector(NamedTuple):
+    engine: Engine
+    dialect: Dialect
+    url: URL
+    """As it was given, with its password."""
+
+
+_engines: dict[str, tuple[str, Connector]] = {}
 _layouts: dict[tuple[str, str, str], tuple[float, Layout]] = {}
 _lock = threading.Lock()
 
@@ -77,12 +85,14 @@ class RemoteDatabase:
     @property
     def dialect(self) -> Dialect:
         """Raises StoreUnavailable for an address that is none."""
-        return self._connector()[1]
+        return self._connector().dialect
 
-    def quoted(self, name: str) -> str:
-        """The name of a table, or of a schema, for a statement with parameters."""
-        quoted = self._connector()[0].dialect.identifier_preparer.quote_identifier(name)
-        return quoted.replace(":", "\\:")
+    @property
+    def place(self) -> tuple[object, ...]:
+        """The same for two addresses of one database, as far as addresses tell. Raises StoreUnavailable."""
+        url = self._connector().url
+        where = [str(url.query.get(name, "")) for name in ("host", "port", "unix_socket")]
+        return (url.get_backend_name(), url.host, url.port, url.database, *where)
 
     @contextmanager
     def reading(self, *, seconds: float = READ_SECONDS) -> Iterator[Connection]:
@@ -123,20 +133,20 @@ class RemoteDatabase:
 
     # --- connecting ---------------------------------------------------------------------------------------------------
 
-    def _connector(self) -> tuple[Engine, Dialect]:
+    def _connector(self) -> Connector:
         """One for each variable in this process, until what is in it changes."""
         address = secret_named(self.store, "url_env")
         with _lock:
             known = _engines.get(self.variable)
             if known and known[0] == address:
-                return known[1], known[2]
-            engine, dialect = self._open(address)
+                return known[1]
+            connector = self._open(address)
             if known:
-                known[1].dispose()
-            _engines[self.variable] = (address, engine, dialect)
-            return engine, dialect
+                known[1].engine.dispose()
+            _engines[self.variable] = (address, connector)
+            return connector
 
-    def _open(self, address: str) -> tuple[Engine, Dialect]:
+    def _open(self, address: str) -> Connector:
         try:
             url = make_url(address)
         except (ArgumentError, ValueError):
@@ -162,7 +172,7 @@ class RemoteDatabase:
                 "pool_recycle": 300,
             }
         try:
-            return create_engine(driver_url, **common), dialect
+            return Connector(create_engine(driver_url, **common), dialect, url)
         except ImportError as missing:
             raise StoreUnavailable(
                 f"The driver for the address in {self.variable} is not installed here: pip install '{dialect.package}'."
@@ -187,7 +197,7 @@ class RemoteDatabase:
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Connection, Dialect]]:
-        engine, dialect = self._connector()
+        engine, dialect, _ = self._connector()
         with self._in_plain_words(dialect):
             try:
                 connection = engine.connect()

@@ -72,6 +72,8 @@ class Dialect(ABC):
     driver: ClassVar[str]
     package: ClassVar[str]
     """What to install where the driver is missing."""
+    quote: ClassVar[str] = '"'
+    """Around the name of a table."""
 
     raw: ClassVar[str]
     octets: ClassVar[str]
@@ -88,6 +90,11 @@ class Dialect(ABC):
     """A session id that is equal to another only if all its bytes are."""
     of_session: ClassVar[str] = "session_id = :session_id"
     rows_by_statistics: ClassVar[str]
+
+    def quoted(self, table: str) -> str:
+        """`table` or `schema.table` for a statement with parameters, which begin with a colon."""
+        parts = (part.replace(self.quote, self.quote * 2).replace(":", "\\:") for part in table.split("."))
+        return ".".join(f"{self.quote}{part}{self.quote}" for part in parts)
 
     @abstractmethod
     def connecting(self, url: URL) -> tuple[URL, Mapping[str, Any]]:
@@ -229,6 +236,7 @@ class MySql(Dialect):
 
     driver = "mysql+pymysql"
     package = "memadmin[mysql]"
+    quote = "`"
     raw = "CONVERT(message_data USING utf8mb4)"
     octets = f"octet_length({raw})"
     head = f"left({raw}, :head)"
@@ -293,7 +301,7 @@ class MySql(Dialect):
     def begin(self, connection: Connection, *, seconds: float, is_writing: bool) -> None:
         # MariaDB reads the first comment, MySQL the second one.
         connection.exec_driver_sql(
-            f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {TURN_SECONDS}"
+            f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {TURN_SECONDS}, foreign_key_checks = 1"
             f" /*M! , max_statement_time = {seconds} */ /*!50708 , max_execution_time = {int(seconds * 1000)} */",
             execution_options=AS_IT_IS,
         )

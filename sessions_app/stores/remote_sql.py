@@ -21,6 +21,7 @@ from sqlalchemy import Connection, bindparam, text
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
@@ -114,6 +115,7 @@ class RemoteSqlBackend(PagedBackend):
                 problems = [*self._problems(layout), *self._problems_of_newest(connection, layout)]
         except StoreUnavailable as away:
             return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        problems += self._problems_of_place()
         try:
             self.database.change(self._try_rights)
         except StoreUnavailable as refusal:
@@ -123,13 +125,15 @@ class RemoteSqlBackend(PagedBackend):
 
     def _about(self, connection: Connection, table: str) -> int:
         """How many rows a table has: exactly if they are few, else about."""
-        count = int(self._rows(connection, ABOUT, {"cap": COUNTED_EXACTLY}, table=self._quoted(table))[0][0])
+        count = int(
+            self._rows(connection, ABOUT, {"cap": COUNTED_EXACTLY}, table=self.database.dialect.quoted(table))[0][0]
+        )
         if count < COUNTED_EXACTLY:
             return count
         schema, name = schema_and_table(table)
-        wanted = {"schema": schema, "name": name, "quoted": self._quoted(table)}
+        wanted = {"schema": schema, "name": name, "quoted": self.database.dialect.quoted(table)}
         query = self.database.dialect.rows_by_statistics
-        rows = self._rows(connection, query, wanted, table=self._quoted(table))
+        rows = self._rows(connection, query, wanted, table=self.database.dialect.quoted(table))
         return max(count, int(rows[0][0] or 0) if rows else 0)
 
     def _problems(self, layout: Layout) -> Iterator[Problem]:
@@ -172,6 +176,19 @@ class RemoteSqlBackend(PagedBackend):
                     f"The newest item is of a time to come when read as {self.store.writer_timezone}. Run attach_store"
                     f" {self.store} --timezone with the agents' zone.",
                 )
+
+    def _problems_of_place(self) -> Iterator[Problem]:
+        """Two variables may hold one address: nobody can tell before they are read."""
+        tables = (self.store.sessions_table, self.store.messages_table)
+        others = SessionStore.objects.exclude(pk=self.store.pk).filter(kind=self.store.kind)
+        for other in others.filter(sessions_table=tables[0], messages_table=tables[1]):
+            with suppress(StoreUnavailable):
+                if RemoteDatabase(other).place == self.database.place:
+                    yield Problem(
+                        "same-place",
+                        f"The store {other} is in this place, too: each session is listed twice, and erased in the"
+                        " registry of one of them only. Remove one of the two.",
+                    )
 
     def _try_rights(self, connection: Connection) -> None:
         for statement in RIGHTS_TO_CHANGE:
@@ -293,7 +310,8 @@ class RemoteSqlBackend(PagedBackend):
             count = self._change(connection, DELETE_MESSAGES, wanted)
             others = [] if layout.ids_are_exact else self._rows(connection, OTHERS_ON_ROW, wanted)
             if others:
-                self._change(connection, RENAME_SESSION, {**wanted, "other": others[0][0]})
+                for statement in RENAME_SESSION:
+                    self._change(connection, statement, {**wanted, "other": others[0][0]})
             else:
                 self._change(connection, DELETE_SESSION, wanted)
             return count
@@ -353,16 +371,13 @@ class RemoteSqlBackend(PagedBackend):
     def _compose(self, query: str, **parts: object) -> str:
         dialect = self.database.dialect
         words = {
-            "sessions": self._quoted(self.store.sessions_table),
-            "messages": self._quoted(self.store.messages_table),
+            "sessions": self.database.dialect.quoted(self.store.sessions_table),
+            "messages": self.database.dialect.quoted(self.store.messages_table),
             "created_place": dialect.place.format(column="created_at"),
             "updated_place": dialect.place.format(column="updated_at"),
             **{name: getattr(dialect, name) for name in WORDS},
         }
         return query.format(**words, **parts)
-
-    def _quoted(self, table: str) -> str:
-        return ".".join(self.database.quoted(part) for part in table.split("."))
 
     def _stored(
         self, layout: Layout, number: int, place: str, byte_count: int, raw: object, raw_tail: object
@@ -404,4 +419,5 @@ KIND = Kind(
     open=RemoteSqlBackend,
     form=RemoteSqlForm,
     has_tables=True,
+    has_zone=True,
 )

@@ -47,14 +47,19 @@ REPLACE_ITEM = "UPDATE {messages} SET message_data = :text WHERE {of_session} AN
 DELETE_ITEM = "DELETE FROM {messages} WHERE {of_session} AND id = :id"
 DELETE_MESSAGES = "DELETE FROM {messages} WHERE {of_session}"
 DELETE_SESSION = "DELETE FROM {sessions} WHERE {of_session}"
-# Where `M1` is `m1` for the database, the items of both hang on one row, which is called like the first of them.
+# Where `M1` is `m1` for MySQL, the items of both hang on one row, which is called like the first of them. It takes the
+# name of another one then; that this is the same to a foreign key is beyond MySQL.
 OTHERS_ON_ROW = "SELECT session_id FROM {messages} WHERE session_id = :session_id LIMIT 1"
-RENAME_SESSION = "UPDATE {sessions} SET session_id = :other WHERE {of_session}"
+RENAME_SESSION = (
+    "SET foreign_key_checks = 0",
+    "UPDATE {sessions} SET session_id = :other WHERE {of_session}",
+    "SET foreign_key_checks = 1",
+)
 
 # Nothing is changed by these: the database looks at the rights first.
 RIGHTS_TO_CHANGE = (
     "SELECT session_id FROM {sessions} WHERE 1 = 0 {lock}",
-    "UPDATE {messages} SET message_data = '' WHERE 1 = 0",
+    "UPDATE {messages} SET message_data = message_data WHERE 1 = 0",
     "DELETE FROM {messages} WHERE 1 = 0",
     "DELETE FROM {sessions} WHERE 1 = 0",
 )

@@ -351,4 +351,4 @@ def stored_item(
     )
 
 
-KIND = Kind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True)
+KIND = Kind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True, has_zone=True)

@@ -25,6 +25,8 @@ START_SECONDS = 60
 class MariaDb:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self.made: set[str] = set()
+        """The databases in it, which are emptied and not made again."""
 
     def url(self, *, driver: str = "mysql+pymysql", database: str = "", user: str = "root", password: str = "") -> URL:
         return URL.create(

@@ -144,17 +144,8 @@ class PostgresAgent(RemoteAgent):
         super().__init__(url, url.set(drivername="postgresql+asyncpg"), **declared)
 
     def prepare(self) -> None:
-        self.ask("DROP SCHEMA public CASCADE")
-        self.ask("CREATE SCHEMA public")
-
-    @contextmanager
-    def locked(self) -> Iterator[str]:
-        engine = create_engine(self.url, poolclass=NullPool)
-        with engine.begin() as connection:
-            connection.execute(text(f"LOCK TABLE {self.messages_table}, {self.sessions_table}"))
-            with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr("sessions_app.stores.remote_database.PATIENCE_SECONDS", 0)
-                yield "in time|hold"
+        if self.ask("SELECT FROM pg_tables WHERE tablename = 'agent_messages'"):
+            self.ask("TRUNCATE agent_sessions, agent_messages")
 
     def troubles(self) -> dict[str, Trouble]:
         def refused(sentence: str, **parts: Any) -> Trouble:
@@ -172,7 +163,7 @@ class PostgresAgent(RemoteAgent):
 
 
 class MariaDbAgent(RemoteAgent):
-    """On tables made by hand: the SDK cannot create any without a length for its ids."""
+    """On tables made by hand, because the SDK gives its ids no length. Other tables are in another database."""
 
     creates_tables = False
     aged = "created_at - INTERVAL :seconds SECOND"
@@ -180,20 +171,24 @@ class MariaDbAgent(RemoteAgent):
     collation = "utf8mb4_bin"
     text_type = "MEDIUMTEXT"
     time_type = "TIMESTAMP"
-    database_driver = "mysql+aiomysql"
 
     def __init__(self, mariadb: MariaDb, **declared: Any) -> None:
         self.mariadb = mariadb
-        url = mariadb.url(database=self.database, user="agent", password=PASSWORD)
+        url = mariadb.url(database=self.database, user=self.database, password=PASSWORD)
         super().__init__(url, url.set(drivername="mysql+aiomysql"), **declared)
 
     def prepare(self) -> None:
+        if self.database in self.mariadb.made:
+            self.mariadb.run(f"DELETE FROM {self.sessions_table}", database=self.database)
+            return
+        self.mariadb.made.add(self.database)
         quoted = PASSWORD.replace(":", "\\:")
         self.mariadb.run(
             f"DROP DATABASE IF EXISTS {self.database}",
+            f"DROP USER IF EXISTS {self.database}@localhost",
             f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4 COLLATE {self.collation}",
-            f"CREATE OR REPLACE USER agent@localhost IDENTIFIED BY '{quoted}'",
-            f"GRANT ALL ON {self.database}.* TO agent@localhost",
+            f"CREATE USER {self.database}@localhost IDENTIFIED BY '{quoted}'",
+            f"GRANT ALL ON {self.database}.* TO {self.database}@localhost",
         )
         self.mariadb.run(
             f"""CREATE TABLE {self.sessions_table} (
@@ -209,11 +204,6 @@ class MariaDbAgent(RemoteAgent):
                 FOREIGN KEY (session_id) REFERENCES {self.sessions_table} (session_id) ON DELETE CASCADE)""",
             database=self.database,
         )
-
-    @contextmanager
-    def renamed(self) -> Iterator[str]:
-        with super().renamed() as sentence:
-            yield sentence
 
     def troubles(self) -> dict[str, Trouble]:
         def refused(sentence: str, **parts: Any) -> Trouble:
