@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils.timesince import timeuntil
 
 from memadmin.accounts.grants.verbs import granted_records
 from memadmin.counting import capped
@@ -68,6 +69,22 @@ class ListedSession:
         return not is_there and bool(self.record.missing_since or self.record.activity_count)
 
     @property
+    def about(self) -> str:
+        """Of its store, and whether it goes there by itself."""
+        expires_at = self.preview.expires_at if self.preview else None
+        return (
+            f"{self.about_store} This one goes by itself in {timeuntil(expires_at)}."
+            if expires_at
+            else self.about_store
+        )
+
+    @property
+    def why_gone(self) -> str:
+        if self.record.has_run_out:
+            return "It is not in the store any more: its time there was over"
+        return "It is not in the store any more: an agent cleared it, or somebody removed it there"
+
+    @property
     def is_encrypted(self) -> bool:
         return self.record.is_encrypted or bool(self.preview and self.preview.is_encrypted)
 
@@ -106,6 +123,8 @@ class ListedSession:
             return "Encrypted, first words are not readable"
         if not self.preview:
             return f"First words unknown, {self.record.store} does not answer"
+        if self.is_gone and self.record.has_run_out:
+            return f"Gone: its time in {self.record.store} was over"
         if self.is_gone:
             return f"Gone: it is not in {self.record.store} any more"
         return "No words of a user at the start" if self.preview.item_count else "Nothing stored in it"

@@ -234,6 +234,8 @@ class SessionRecord(models.Model):
     # Of a store without triggers: what discovery last saw of the session, and since when it has not seen it at all.
     change_mark = models.CharField(max_length=64, db_default="", editable=False)
     missing_since = models.DateTimeField(null=True, editable=False)
+    # When the store would let go of the session by itself, as discovery last saw it.
+    expires_at = models.DateTimeField(null=True, editable=False)
     erased_at = models.DateTimeField(null=True, editable=False)
 
     objects = querysets.SessionRecordQuerySet.as_manager()
@@ -309,6 +311,11 @@ class SessionRecord(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("sessions:timeline", args=[self.pk])
+
+    @property
+    def has_run_out(self) -> bool:
+        """Whether it is not in its store any more because its time there was over, as far as discovery saw."""
+        return bool(self.missing_since and self.expires_at and self.expires_at <= self.missing_since)
 
     @property
     def is_locked(self) -> bool:

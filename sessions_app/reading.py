@@ -12,8 +12,9 @@ from datetime import datetime
 
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
-from sessions_app.models import SessionStore
-from sessions_app.stores.base import Branch, Readable
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
 from sessions_app.stores.sealed import sealed_backend_for
 
 
@@ -24,6 +25,17 @@ def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | Non
     far as the keys here go, and are masked like any others.
     """
     return Reader(sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
+
+
+def expires_at(record: SessionRecord) -> datetime | None:
+    """When its store lets go of a session by itself; None where it stays, or nobody can tell. Asks no other kinds."""
+    backend = backend_for(record.store)
+    if Capability.SELF_EXPIRY not in backend.capabilities:
+        return None
+    try:
+        return backend.previews([record.session_id])[record.session_id].expires_at
+    except StoreUnavailable:
+        return None
 
 
 @dataclass(frozen=True)

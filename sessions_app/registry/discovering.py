@@ -120,6 +120,7 @@ def _save(
                     registered_at=session.created_at or instant,
                     last_activity_at=session.last_activity_at or instant,
                     change_mark=session.mark,
+                    expires_at=session.expires_at,
                 )
                 for session in new
             ],
@@ -133,6 +134,7 @@ def _save(
                 activity_count=F("activity_count") + 1,
                 change_mark=session.mark,
                 missing_since=None,
+                expires_at=session.expires_at,
             )
 
 

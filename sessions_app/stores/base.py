@@ -83,6 +83,7 @@ class Capability(StrEnum):
     FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
     WORD_INDEX = "word index", "It has no search index: a search reads its sessions from the newest on."
     # Nobody misses these where a store has none.
+    SELF_EXPIRY = "self-expiry"
     BRANCHES = "branches"
     USAGE = "usage"
 
@@ -97,6 +98,8 @@ class FoundSession:
     mark: str = ""
     """Changes whenever the session is written to: who saw it with this mark need not look again. At most 64 letters;
     empty where nothing tells."""
+    expires_at: datetime | None = None
+    """When the store lets go of it by itself, unless it is written to before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ class Preview:
     first_user_text: str = ""
     """On one line, as stored, and up to READ_AHEAD longer than what is to be shown of it."""
     is_encrypted: bool = False
+    expires_at: datetime | None = None
+    """As of FoundSession. A store of which sessions can have one has SELF_EXPIRY."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from time import monotonic, perf_counter
 from typing import Any
 from uuid import uuid4
 
 from django import forms
+from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -170,7 +171,13 @@ class RedisForm(forms.Form):
 
 class RedisBackend(PagedBackend):
     capabilities = frozenset(
-        {Capability.ENUMERATE, Capability.ERASE_SESSIONS, Capability.ERASE_ITEMS, Capability.REPLACE_ITEMS}
+        {
+            Capability.ENUMERATE,
+            Capability.ERASE_SESSIONS,
+            Capability.ERASE_ITEMS,
+            Capability.REPLACE_ITEMS,
+            Capability.SELF_EXPIRY,
+        }
     )
 
     # --- the whole store ----------------------------------------------------------------------------------------------
@@ -389,7 +396,7 @@ def found_key(
         return FoundKey(None, is_odd=True)
     # Times are whole seconds, and taking an item back changes none: the mark goes by the number of items and the last.
     mark = f"{as_text(updated_at)[:20]}/{item_count}/{as_text(digest)}"
-    session = FoundSession(as_text(session_id), instant(created_at), instant(updated_at), mark)
+    session = FoundSession(as_text(session_id), instant(created_at), instant(updated_at), mark, expiry(left))
     return FoundKey(session, item_count)
 
 
@@ -422,9 +429,9 @@ def item_at(place: int, byte_count: int, raw: bytes, tail: bytes) -> StoredItem:
 def preview_of(answer: Sequence[Any]) -> Preview:
     if not answer:
         return preview_from([], None)
-    count, _, heads = answer
+    count, left, heads = answer
     texts = [head.decode(errors="replace")[:PREVIEW_HEAD_CHARACTERS] for head in heads]
-    return preview_from(texts, min(count, COUNT_CAP + 1))
+    return replace(preview_from(texts, min(count, COUNT_CAP + 1)), expires_at=expiry(left))
 
 
 def instant(seconds: bytes) -> datetime | None:
@@ -433,6 +440,13 @@ def instant(seconds: bytes) -> datetime | None:
         return datetime.fromtimestamp(float(seconds), UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def expiry(milliseconds: int) -> datetime | None:
+    """When what is left of a key's time is over; None where it stays."""
+    with suppress(OverflowError):
+        return now() + timedelta(milliseconds=milliseconds) if milliseconds >= 0 else None
+    return None
 
 
 KIND = Kind(

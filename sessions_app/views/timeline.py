@@ -23,7 +23,7 @@ from sessions_app.branching import Branches, branches_for
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionFinding, SessionRecord
-from sessions_app.reading import Reader, reader_for
+from sessions_app.reading import Reader, expires_at, reader_for
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
@@ -129,6 +129,7 @@ def around_timeline(
         "has_raw_edits": record.store.name == MAIN_STORE,
         "masked_values": sum(item.masked_count for item in window.page.items),
         "reveal_form": RevealForm(),
+        "expires_at": expires_at(record),
     }
 
 

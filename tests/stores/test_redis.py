@@ -22,10 +22,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from django.test import Client
+from django.urls import reverse
 
 from sessions_app import registry
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores import redis as kind
 from sessions_app.stores import redis_server as asking
@@ -254,6 +257,80 @@ class TestKeys:
         monkeypatch.setattr(kind, "WALK_SECONDS", 0)
         assert backend.enumerate_sessions(limit=10).next_cursor
         assert self.listed(backend) == {"needle"}
+
+
+class TestTimeToLive:
+    """Sessions that go by themselves, told apart from those that somebody removed or erased."""
+
+    @pytest.fixture
+    def agent(self, db: None, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> RedisAgent:
+        agent = RedisAgent(redis_server, monkeypatch)
+        agent.add("stays", said(0))
+        agent.ttl = 3600
+        agent.add("passes", said(1))
+        discover_sessions()
+        return agent
+
+    def let_go(self, agent: RedisAgent, session_id: str) -> None:
+        """Its time is over, and discovery had seen until when it went."""
+        client: Any = agent.server.client
+        for suffix in ("", ":messages"):
+            client.delete(agent.key(session_id, suffix))
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        SessionRecord.objects.filter(session_id=session_id).update(expires_at=past)
+        discover_sessions()
+
+    def test_until_when_a_session_stays_is_known_and_moves_with_each_write(self, agent: RedisAgent) -> None:
+        in_an_hour = datetime.now(UTC) + timedelta(hours=1)
+        passes, stays = SessionRecord.objects.order_by("session_id")
+        assert passes.expires_at
+        assert abs(passes.expires_at - in_an_hour) < timedelta(minutes=1)
+        assert stays.expires_at is None
+        agent.ttl = 7200
+        agent.add("passes", said(2))
+        discover_sessions()
+        passes.refresh_from_db()
+        assert passes.expires_at > in_an_hour + timedelta(minutes=50)
+
+    def test_the_server_itself_lets_go_of_it_and_discovery_tells_why(self, agent: RedisAgent) -> None:
+        agent.ttl = 1
+        agent.add("brief", said(1))
+        discover_sessions()
+        client: Any = agent.server.client
+        while client.exists(agent.key("brief")):
+            threading.Event().wait(0.05)
+        discover_sessions()
+        assert SessionRecord.objects.get(session_id="brief").has_run_out
+
+    def test_pages_say_when_it_goes(self, agent: RedisAgent, operator: Client) -> None:
+        page = operator.get(reverse("sessions:list"))
+        assert page.text.count("This one goes by itself in 59\xa0minutes.") == 1
+        passes, stays = SessionRecord.objects.order_by("session_id")
+        assert "goes by itself in 59\xa0minutes" in operator.get(passes.get_absolute_url()).text
+        assert "goes by itself" not in operator.get(stays.get_absolute_url()).text
+
+    def test_a_session_whose_time_was_over_is_no_erased_one(self, agent: RedisAgent, operator: Client) -> None:
+        self.let_go(agent, "passes")
+        page = operator.get(reverse("sessions:list"))
+        assert "Gone: its time in cache was over" in page.text
+        record = SessionRecord.objects.get(session_id="passes")
+        assert record.erased_at is None
+        timeline = operator.get(record.get_absolute_url())
+        assert "Its time in cache was over, and the store let go of it. Nobody erased it here." in timeline.text
+
+    def test_one_that_an_agent_cleared_before_has_not_run_out(self, agent: RedisAgent, operator: Client) -> None:
+        agent.forget("passes")
+        discover_sessions()
+        assert not SessionRecord.objects.get(session_id="passes").has_run_out
+        assert "Gone: it is not in cache any more" in operator.get(reverse("sessions:list")).text
+
+    def test_one_that_came_back_begins_anew(self, agent: RedisAgent) -> None:
+        self.let_go(agent, "passes")
+        agent.ttl = None
+        agent.add("passes", said(2))
+        discover_sessions()
+        record = SessionRecord.objects.get(session_id="passes")
+        assert (record.missing_since, record.expires_at, record.has_run_out) == (None, None, False)
 
 
 class TestAtTheSameTime:
