@@ -6,7 +6,6 @@ import os
 import sys
 
 from django.conf import settings
-from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
@@ -19,8 +18,10 @@ try:
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
 
-# A command says these at its start; this is the start of the web server.
-for warning in run_checks():
+from sessions_app.encryption.checks import session_keys_are_usable  # it needs the settings
+
+# A command says at its start what its checks find; this is the start of the web server.
+for warning in session_keys_are_usable():
     logging.getLogger("memadmin").warning("%s %s", warning.msg, warning.hint or "")
 
 # What is there now stays: without this the collector looks through all of it in the middle of somebody's request, for

@@ -42,6 +42,11 @@ def may_open(user: User, record: SessionRecord) -> bool:
     return bool(record.store.encryption_key) and record.pk in granted_records(user)
 
 
+def openable_by(user: User) -> set[UUID]:
+    """The sessions of which what is sealed may be opened for this operator now, where its key is here. Two queries."""
+    return granted_records(user)
+
+
 def record_for(user: User, record_id: UUID) -> SessionRecord:
     """The registry row of a session whose words this operator may not see yet: who, when, where. Raises Http404."""
     return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import BooleanField, F, Func, Q, TextField, Value
@@ -106,12 +107,20 @@ class Reading:
 
 
 def matching_sessions(
-    search: TextSearch, sessions: SessionRecordQuerySet, *, cursor: str = "", size: int = 50, is_masked: bool
+    search: TextSearch,
+    sessions: SessionRecordQuerySet,
+    *,
+    cursor: str = "",
+    size: int = 50,
+    is_masked: bool,
+    opened: Collection[UUID] = (),
 ) -> MatchingSessions:
     """Those of `sessions` in which the text of a search was said.
 
     For a person who reads masked text (`is_masked`) what is masked was not said, or a search would tell it letter by
     letter. Indexes do not help then.
+
+    `opened` are sessions of which what is sealed may be read; other encrypted ones are left out.
 
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
@@ -125,12 +134,16 @@ def matching_sessions(
     if wording.note:
         notes.append(wording.note)
     sessions = sessions.filter(store__in=stores)
-    if sessions.filter(is_encrypted=True).exists():
-        notes.append("Encrypted sessions are not searched here. What a grant opens is searched on its own page.")
-        sessions = sessions.filter(is_encrypted=False)
-    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked)
+    sealed = sessions.filter(is_encrypted=True)
+    if sealed.exclude(pk__in=opened).exists():
+        notes.append("An encrypted session is searched only under a grant for it.")
+    to_open = list(sealed.filter(pk__in=opened).values_list("store_id", "session_id")) if opened else []
+    sessions = (
+        sessions.filter(Q(is_encrypted=False) | Q(pk__in=opened)) if to_open else sessions.filter(is_encrypted=False)
+    )
+    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked, opened=to_open)
     reading = Reading(size, slices, {store.pk: store for store in stores})
-    known = None if is_masked else _known_to_indexes(stores, slices)
+    known = None if is_masked or to_open else _known_to_indexes(stores, slices)
     if known is None:
         last, within = _read_newest_first(reading, sessions, resume)
     else:
@@ -138,7 +151,7 @@ def matching_sessions(
     if slices.note:
         notes.append(slices.note)
     return MatchingSessions(
-        found=_with_snippets(wording, reading.hits),
+        found=_with_snippets(slices, reading.hits),
         older=_sign_cursor(search, sessions, last, within) if last else "",
         is_stopped=last is not None and len(reading.hits) < size,
         items_read=slices.items_read,
@@ -271,12 +284,12 @@ def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[ob
     return looks
 
 
-def _with_snippets(wording: Wording, hits: Sequence[tuple[SessionRecord, str]]) -> list[MatchingSession]:
+def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]]) -> list[MatchingSession]:
     by_store: dict[SessionStore, list[tuple[str, str]]] = {}
     for record, item_id in hits:
         by_store.setdefault(record.store, []).append((record.session_id, item_id))
-    texts = {store: backend_for(store).search.beginnings(items) for store, items in by_store.items()}
-    pattern = wording.visible_pattern()
+    texts = {store: slices.beginnings(store, items) for store, items in by_store.items()}
+    pattern = slices.wording.visible_pattern()
     return [
         # An item that the agent took back in between has no text.
         MatchingSession(record, item_id, snippet(texts[record.store].get((record.session_id, item_id), ""), pattern))

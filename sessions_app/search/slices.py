@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -13,8 +13,9 @@ from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Readable, StoreTooSlow
-from sessions_app.stores.searching import Look, Order
+from sessions_app.stores.base import StoreTooSlow
+from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
+from sessions_app.stores.searching import ItemSearch, Look, Order
 
 FIRST_SLICE_ITEMS = 50
 
@@ -38,12 +39,14 @@ class SliceReader:
     is_masked: bool
     """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
-    backend_of: Callable[[SessionStore], Readable] = backend_for
+    opened: Collection[tuple[int, str]] = ()
+    """The sessions of which what is sealed may be read, by the id of their store and their own. No index knows them."""
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
     items_passed_over: int = 0
     has_got_on: bool = False
     """Whether there is anything that the next page of the search need not read again."""
+    _sealed: dict[int, SealedBackend] = field(default_factory=dict, init=False)
 
     @property
     def is_over(self) -> bool:
@@ -51,11 +54,34 @@ class SliceReader:
 
     @property
     def note(self) -> str:
-        if not self.items_passed_over:
-            return ""
+        """What could not be searched, in sentences."""
+        return " ".join(self._notes())
+
+    def _notes(self) -> Iterator[str]:
         if self.items_passed_over == 1:
-            return "One item was passed over, because searching it alone takes too long."
-        return f"{self.items_passed_over:,} items were passed over, because searching each alone takes too long."
+            yield "One item was passed over, because searching it alone takes too long."
+        elif self.items_passed_over:
+            yield f"{self.items_passed_over:,} items were passed over, because searching each alone takes too long."
+        closed = sum(len(backend.kept_closed) for backend in self._sealed.values())
+        if closed:
+            count = "One sealed item could" if closed == 1 else f"{closed:,} sealed items could"
+            yield f"{count} not be opened, and nothing was searched there."
+
+    def search_of(self, store: SessionStore, session_id: str) -> ItemSearch:
+        if (store.pk, session_id) not in self.opened:
+            return backend_for(store).search
+        if store.pk not in self._sealed:
+            self._sealed[store.pk] = sealed_backend_for(store, opens=True)
+        return self._sealed[store.pk].search
+
+    def beginnings(self, store: SessionStore, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Of items by session id and item id, opened where that may be."""
+        sealed = [item for item in items if (store.pk, item[0]) in self.opened]
+        plain = [item for item in items if (store.pk, item[0]) not in self.opened]
+        texts: dict[tuple[str, str], str] = {}
+        for some in filter(None, (sealed, plain)):
+            texts |= self.search_of(store, some[0][0]).beginnings(some)
+        return texts
 
     def seconds_for_one(self) -> float:
         """Half of the time that is left: the other half is for a smaller look, should this one be cancelled."""
@@ -63,12 +89,16 @@ class SliceReader:
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
         """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
-        search, seconds = self.backend_of(store).search, self.seconds_for_one()
-        looks = search.look(self.wording, starts, limit=limit, order=self.order, seconds=seconds)
+        looks: dict[str, Look] = {}
+        sealed = {session_id for session_id in starts if (store.pk, session_id) in self.opened}
+        for some in filter(None, (sealed, starts.keys() - sealed)):
+            search, seconds = self.search_of(store, next(iter(some))), self.seconds_for_one()
+            wanted = {session_id: start for session_id, start in starts.items() if session_id in some}
+            looks |= search.look(self.wording, wanted, limit=limit, order=self.order, seconds=seconds)
         if not self.is_masked:
             return looks
         hits = {(session_id, look.hit.item_id): look for session_id, look in looks.items() if look.hit}
-        texts = search.beginnings(list(hits))
+        texts = self.beginnings(store, list(hits))
         for (session_id, item_id), look in hits.items():
             if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.wording):
                 looks[session_id] = Look(None, look.hit.position, look.item_count)
@@ -90,7 +120,7 @@ class SliceReader:
                     continue
                 if self.has_got_on:
                     return None
-                passed = self.backend_of(store).search.next_position(session_id, start, order=self.order)
+                passed = self.search_of(store, session_id).next_position(session_id, start, order=self.order)
                 look = Look(None, passed, 0)
                 self.items_passed_over += 1
             self.has_got_on = True

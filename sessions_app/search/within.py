@@ -11,7 +11,6 @@ from sessions_app.search.slices import SliceReader
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
 from sessions_app.stores.searching import Hit, Order
 
 
@@ -52,11 +51,8 @@ def find_in_session(
     assert not (after and before), "a step goes in one direction"
     order = Order.NEWEST_FIRST if before else Order.OLDEST_FIRST
     place = before or after
-    reader = SliceReader(wording, order, is_masked)
-    index = backend_for(store).word_index
-    sealed = sealed_backend_for(store, opens=True) if opens else None
-    if sealed:
-        reader.backend_of, index = (lambda store: sealed), None
+    reader = SliceReader(wording, order, is_masked, opened=[(store.pk, session_id)] if opens else ())
+    index = None if opens else backend_for(store).word_index
     if is_masked:
         wording.refuse_exclusions()
     elif index and is_rare(store, wording):
@@ -68,13 +64,5 @@ def find_in_session(
     while look := reader.next_slice(store, session_id, place):
         place = look.looked_to
         if place is None:
-            return Find(look.hit, note=note_of(reader, sealed))
-    return Find(searched_to=place, note=note_of(reader, sealed))
-
-
-def note_of(reader: SliceReader, sealed: SealedBackend | None) -> str:
-    closed = len(sealed.kept_closed) if sealed else 0
-    if not closed:
-        return reader.note
-    count = "One sealed item could" if closed == 1 else f"{closed:,} sealed items could"
-    return f"{reader.note} {count} not be opened, and nothing was searched there.".strip()
+            return Find(look.hit, note=reader.note)
+    return Find(searched_to=place, note=reader.note)

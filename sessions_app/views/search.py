@@ -75,15 +75,18 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     status = 200
     try:
         context["search"] = searched = search_for(search_id)
+        opened = access.openable_by(request.user)
         context["matches"] = matches = matching_sessions(
             searched,
             access.readable_by(request.user, SessionRecord.objects.on_record()),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_MATCHES,
             is_masked=not request.user.has_perm(REVEAL),
+            opened=opened,
         )
         records = [match.record for match in matches.found]
         showing.found(records)
+        showing.snippets(records, opened)
         prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)

@@ -61,6 +61,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     """The list, of the sessions under its filters in which something was said."""
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
     status = 200
+    opened = access.openable_by(request.user)
     try:
         matches = matching_sessions(
             searched,
@@ -68,6 +69,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
             cursor=request.GET.get("cursor", ""),
             size=PAGE_SESSIONS,
             is_masked=not request.user.has_perm(REVEAL),
+            opened=opened,
         )
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400
@@ -75,6 +77,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
         context["unsearchable"] = problem
     else:
         sessions = showing.listed(with_snippets(matches.found, reader=request.user, stores=filters.stores))
+        showing.snippets((match.record for match in matches.found), opened)
         context |= {"matches": matches, "sessions": sessions}
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 

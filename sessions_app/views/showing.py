@@ -5,7 +5,7 @@ Each function commits its event and then returns; where that fails it raises aud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from memadmin import audit
@@ -38,6 +38,14 @@ def decrypted(record: SessionRecord, items: Sequence[StoredItem]) -> None:
     if count := sum(item.seal is not None and item.seal.is_open for item in items):
         counters = {"items": count}
         audit.before_showing(audited.SESSION_DECRYPTED, target=record, subject=record.subject, counters=counters)
+
+
+def snippets(records: Iterable[SessionRecord], opened: Collection[UUID]) -> None:
+    """What a search found in sessions that were opened for it: of each an item was read."""
+    for record in records:
+        if record.is_encrypted and record.pk in opened:
+            counters = {"items": 1}
+            audit.before_showing(audited.SESSION_DECRYPTED, target=record, subject=record.subject_id, counters=counters)
 
 
 def download(record: SessionRecord, form: str) -> None:

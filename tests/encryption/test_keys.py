@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
+from django.conf import settings as project
 from django.core.checks import run_checks
 
 from memadmin.environment import NamedSecret
@@ -91,6 +96,25 @@ def test_no_text_of_a_key_is_in_a_traceback() -> None:
     with pytest.raises(UnusableKey) as refused:
         SessionKey("k", "secret \udce9")
     assert "secret" not in f"{refused.value!r}{refused.value.__cause__!r}"
+
+
+def test_the_web_server_says_it_at_its_start_too(tmp_path: Path) -> None:
+    given = {
+        "MEMADMIN_KEYRING": "vault, gone",
+        "MEMADMIN_SESSION_KEY_VAULT": "short",
+        "MEMADMIN_DATA_DIR": str(tmp_path),
+    }
+    started = subprocess.run(
+        [sys.executable, "-c", "import memadmin.wsgi"],
+        cwd=project.CHECKOUT_DIR,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "memadmin.settings", **given},
+        capture_output=True,
+        text=True,
+    )
+    assert started.returncode == 0
+    assert "The session key gone cannot be used: MEMADMIN_SESSION_KEY_GONE is not set." in started.stderr
+    assert "The session key vault (MEMADMIN_SESSION_KEY_VAULT) is a text of fewer than 32 bytes" in started.stderr
+    assert "short" not in started.stderr
 
 
 def test_what_is_wrong_is_said_at_the_start_and_stops_nothing(settings: object) -> None:

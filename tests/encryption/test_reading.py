@@ -237,6 +237,27 @@ class TestUnderAGrant:
         nothing = reader.post(find, {"q": "dentist"}, follow=True)
         assert "One sealed item could not be opened, and nothing was searched there." in nothing.text
 
+    @pytest.mark.parametrize("form", [{}, {"filters": ""}], ids=["in the top bar", "in the list"])
+    def test_the_search_of_all_sessions_looks_into_those_that_a_grant_opens(
+        self, form: dict[str, str], reader: Client, grant: Grant
+    ) -> None:
+        add_sealed("s", SECRET, key=OLD_KEY)
+        add_sealed("s", "a cardiologist whose key is gone", key=STRANGE_KEY)
+        add_sealed("shut", "another cardiologist", key=OLD_KEY)
+        add_items("plain", "one cardiologist more")
+        SessionRecord.objects.exclude(session_id="plain").update(is_encrypted=True)
+        grant(record_of())
+        answer = reader.post(reverse("sessions:search"), {"q": "cardiologist", **form}, follow=True)
+        if not form:
+            answer = reader.get(reverse("sessions:search-messages", args=[answer.context["search"].pk]))
+        found = " ".join(answer.text.split())
+        assert "The <mark>cardiologist</mark> has time on Monday" in found
+        assert "one <mark>cardiologist</mark> more" in found
+        assert "another" not in found
+        assert "An encrypted session is searched only under a grant for it." in found
+        assert "One sealed item could not be opened, and nothing was searched there." in found
+        assert events("session.decrypted") == [{"items": 1}]
+
     def test_only_the_items_of_the_page_are_decrypted(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", *[f"item {number}" for number in range(250)], key=OLD_KEY)
         grant(record_of())

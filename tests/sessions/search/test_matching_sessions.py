@@ -175,9 +175,7 @@ def test_encrypted_sessions_are_named_as_not_searched(store: SessionStore) -> No
     assert found("payload or hkdf or v1") == []
     SessionRecord.objects.update(is_encrypted=True)
 
-    assert look_for("needle").notes == [
-        "Encrypted sessions are not searched here. What a grant opens is searched on its own page."
-    ]
+    assert look_for("needle").notes == ["An encrypted session is searched only under a grant for it."]
 
 
 def test_a_store_that_is_away_is_named_and_the_others_are_searched(store: SessionStore) -> None:

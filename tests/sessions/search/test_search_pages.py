@@ -247,7 +247,7 @@ class TestInTheSessionList:
         SessionRecord.objects.create(store=store, session_id="sealed", is_encrypted=True)
         page = operator.get(type_into_top_bar(operator, "refund", filters="").url)
         assert "No session matches" in page.text
-        assert "Encrypted sessions are not searched here. What a grant opens is searched on its own page." in page.text
+        assert "An encrypted session is searched only under a grant for it." in page.text
 
     def test_only_words_to_leave_out(self, store: SessionStore, operator: Client) -> None:
         page = operator.get(type_into_top_bar(operator, "-refund", filters="").url)
