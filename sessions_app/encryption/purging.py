@@ -67,9 +67,9 @@ def earliest_kept(now: datetime, ttl: timedelta, older_than: timedelta | None) -
 
 
 def turns(items: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
-    """Items that were written together; each alone where the store keeps no times."""
-    for written_at, turn in groupby(items, key=lambda item: item.written_at):
-        if written_at is None:
+    """Items that were written together; where a store keeps no times, those that were sealed in the same second."""
+    for moment, turn in groupby(items, key=lambda item: item.written_at or (item.seal and item.seal.sealed_at)):
+        if moment is None:
             yield from ([item] for item in turn)
         else:
             yield list(turn)

@@ -7,7 +7,8 @@ import json
 import sqlite3
 from concurrent.futures import Future
 from contextlib import closing
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from django.db import connection
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
-from sessions_app.encryption.purging import Purge
+from sessions_app.encryption.purging import Purge, turns
+from sessions_app.items import Seal, SealState
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
@@ -30,6 +32,7 @@ from tests.agents import add_items, attach_main_store, run_sql, second_connectio
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, written_ago
 from tests.sealed import keys as keys
+from tests.sealed import stored as envelope
 
 pytestmark = pytest.mark.usefixtures("keys")
 
@@ -151,6 +154,17 @@ class TestPairs:
         self.approved_the_next_day()
         purge_expired(store)
         assert read_by_agent("a", key=OLD_KEY, ttl=10**9) == [output(2)]
+
+
+def test_where_a_store_keeps_no_times_what_was_sealed_together_is_a_turn() -> None:
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+    seals = [at, at, at + timedelta(seconds=1), None, None]
+    items = [
+        replace(envelope(number, "{}"), written_at=None, seal=Seal(SealState.NO_KEY, moment))
+        for number, moment in enumerate(seals)
+    ]
+    assert [[item.id for item in turn] for turn in turns(items)] == [["0", "1"], ["2"], ["3"], ["4"]]
+    assert Purge(at + timedelta(hours=1)).goes(items) == {"0", "1", "2"}, "what tells no time stays"
 
 
 class TestWhatIsTampered:
