@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,7 +18,7 @@ from typing import Any
 
 from django import forms
 from django.utils.timezone import now
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, text
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -50,7 +51,6 @@ from sessions_app.stores.remote_statements import (
     EARLIER,
     ITEM,
     LATER,
-    LISTED,
     LOCK_ITEM,
     LOCK_SESSION,
     LONE_ITEMS,
@@ -196,44 +196,41 @@ class RemoteSqlBackend(PagedBackend):
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         """In the database's own order of their ids; with each page come the items of it that have no session row."""
-        limit = min(limit, ASKED_AT_ONCE)
         wanted = {"after": json.loads(cursor) if cursor else None, "limit": limit}
-        beyond = "WHERE session_id > :after" if cursor else ""
         with self.database.reading() as connection:
             layout = self.database.layout(connection)
-            rows = self._rows(connection, SESSIONS, wanted, beyond=beyond)
-            ids = [as_text(row[0]) for row in rows]
-            is_last = len(ids) < limit
+            rows = self._rows(connection, SESSIONS, wanted, beyond="WHERE session_id > :after" if cursor else "")
+            found = [self._found(layout, as_text(row[0]), *row[1:]) for row in rows]
+            last = found[-1].session_id if len(found) == limit else None
             if not (layout.has_parents and layout.ids_are_exact):
-                bounds = [beyond[6:]] if cursor else []
-                if not is_last:
-                    bounds.append("session_id <= :until")
-                    wanted["until"] = ids[-1]
-                within = f"WHERE {' AND '.join(bounds)}" if bounds else ""
-                lone = self._rows(connection, LONE_ITEMS, wanted, beyond=within)
-                ids += sorted({as_text(row[0]) for row in lone} - set(ids))
-            found = [
-                each
-                for start in range(0, len(ids), ASKED_AT_ONCE)
-                for each in self._found(connection, layout, ids[start : start + ASKED_AT_ONCE])
-            ]
-        return SessionPage(found, "" if is_last else json.dumps(as_text(rows[-1][0])))
+                found += self._lone(connection, layout, wanted, last, {session.session_id for session in found})
+        return SessionPage(found, "" if last is None else json.dumps(last))
 
-    def _found(self, connection: Connection, layout: Layout, ids: Sequence[str]) -> Iterator[FoundSession]:
-        query = text(self._compose(LISTED)).bindparams(bindparam("ids", expanding=True))
-        listed = {as_text(row[0]): row[1:] for row in connection.execute(query, {"ids": list(ids)})}
-        newest = {wanted: (place, number) for wanted, place, number in self._rows_about(connection, NEWEST, ids)}
-        for n, session_id in enumerate(ids):
-            created, updated = listed.get(session_id, (None, None))
-            last, number = newest.get(n, (None, None))
-            times = [time for time in (self._instant(each, layout) for each in (created, updated, last)) if time]
-            yield FoundSession(
-                session_id,
-                created_at=min(times, default=None),
-                last_activity_at=max(times, default=None),
-                # Without the id what was written within the same second would not be noticed.
-                mark=f"{updated}/{number}"[:64],
-            )
+    def _lone(
+        self, connection: Connection, layout: Layout, wanted: dict[str, Any], last: str | None, listed: AbstractSet[str]
+    ) -> Iterator[FoundSession]:
+        """The sessions of one page that have items and no row."""
+        bounds = ["session_id > :after"] if wanted["after"] is not None else []
+        if last is not None:
+            bounds.append("session_id <= :until")
+        within = f"WHERE {' AND '.join(bounds)}" if bounds else ""
+        rows = self._rows(connection, LONE_ITEMS, {**wanted, "until": last}, beyond=within)
+        ids = sorted({as_text(row[0]) for row in rows} - listed)
+        for start in range(0, len(ids), ASKED_AT_ONCE):
+            some = ids[start : start + ASKED_AT_ONCE]
+            for n, place, number in self._rows_about(connection, NEWEST, some):
+                yield self._found(layout, some[n], None, place, number)
+
+    def _found(
+        self, layout: Layout, session_id: str, created: str | None, updated: str | None, number: int | None
+    ) -> FoundSession:
+        return FoundSession(
+            session_id,
+            created_at=self._instant(created, layout),
+            last_activity_at=self._instant(updated, layout),
+            # Without the id what was written within the same second would not be noticed.
+            mark=f"{updated}/{number}"[:64],
+        )
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
@@ -359,7 +356,8 @@ class RemoteSqlBackend(PagedBackend):
 
     def _rows_about(self, connection: Connection, query: str, session_ids: Sequence[str]) -> list[Any]:
         """The rows of one query for each session, in which the session is its number in the list."""
-        each = [self._compose(query, n=n).replace(":session_id", f":session_{n}") for n in range(len(session_ids))]
+        arm = self._compose(query).replace(":session_id", ":session_$n")
+        each = [arm.replace("$n", str(n)) for n in range(len(session_ids))]
         composed = " UNION ALL ".join(each)
         wanted = {f"session_{n}": session_id for n, session_id in enumerate(session_ids)}
         limits = {"cap": COUNT_CAP + 1, "items": PREVIEW_ITEMS, "head": PREVIEW_HEAD_CHARACTERS}

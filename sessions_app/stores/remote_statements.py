@@ -1,4 +1,4 @@
-"""What `remote_sql` asks, with the words of a dialect left open."""
+"""What `remote_sql` asks, with the words of a dialect left open. `$n` is the number of one of several sessions."""
 
 # The rows are picked before their text is looked at; of a long item only both ends leave the database.
 WINDOW = """
@@ -20,24 +20,29 @@ ABOUT = "SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT :cap) AS few"
 
 # Both stop at their limit, so a session of a million items costs what one of a thousand does.
 PREVIEW_COUNT = """
-SELECT {n}, EXISTS (SELECT 1 FROM {sessions} WHERE {of_session}),
+SELECT $n, EXISTS (SELECT 1 FROM {sessions} WHERE {of_session}),
        (SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE {of_session} LIMIT :cap) AS few)
 """
 PREVIEW_HEADS = """
 SELECT * FROM (
-    SELECT {n} AS wanted, {created_place} AS place, id, {beginning} AS beginning FROM {messages}
+    SELECT $n AS wanted, {created_place} AS place, id, {beginning} AS beginning FROM {messages}
     WHERE {of_session} ORDER BY created_at, id LIMIT :items
-) AS heads_{n}
+) AS heads_$n
 """
 
-SESSIONS = "SELECT session_id FROM {sessions} {beyond} ORDER BY session_id LIMIT :limit"
-LISTED = "SELECT session_id, {created_place}, {updated_place} FROM {sessions} WHERE session_id IN :ids"
+SESSIONS = """
+SELECT session_id, {created_place}, {updated_place},
+       (SELECT m.id FROM {messages} AS m WHERE m.session_id = s.session_id
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1)
+FROM {sessions} AS s {beyond}
+ORDER BY session_id LIMIT :limit
+"""
 LONE_ITEMS = "SELECT DISTINCT {exact_id} FROM {messages} {beyond}"
 NEWEST = """
 SELECT * FROM (
-    SELECT {n} AS wanted, {created_place} AS place, id FROM {messages}
+    SELECT $n AS wanted, {created_place} AS place, id FROM {messages}
     WHERE {of_session} ORDER BY created_at DESC, id DESC LIMIT 1
-) AS newest_{n}
+) AS newest_$n
 """
 
 # As the SDK does, first of all, and by the same comparison as the SDK.
