@@ -537,13 +537,16 @@ class TestServers:
         with own_redis(port=str(port)):
             assert backend.count("talk") == 0
 
-    def test_what_the_server_keeps_on_the_disk_is_said(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_the_server_keeps_on_the_disk_is_said(
+        self, administrator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with own_redis(appendonly="yes", maxmemory_policy="allkeys-lru") as server:
             agent = RedisAgent(server, monkeypatch)
             agent.add("talk", user(SECRET))
             hints = " ".join(registry.health(agent.store).hints)
             assert "append-only file" in hints
             assert "maxmemory-policy" in hints
+            assert "append-only file" in administrator.get(reverse("sessions:store", args=["cache"])).text
             backend_for(agent.store).erase_session("talk")
             files = [file for file in server.folder.rglob("*.aof") if SECRET.encode() in file.read_bytes()]
             assert files, "it does not stay there; then the hint is wrong"
