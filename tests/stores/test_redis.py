@@ -89,11 +89,11 @@ class RedisAgent(Agent):
         return self.server.leftovers(words)
 
     @contextmanager
-    def at(self, address: str, sentence: str) -> Iterator[str]:
-        """As if that were the server's address."""
+    def at(self, address: str, sentence: str, *, seconds: float = asking.ANSWER_SECONDS) -> Iterator[str]:
+        """As if that were the server's address; `seconds` for one that lets others wait."""
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv(VARIABLE, address)
-            environment.setattr(asking, "ANSWER_SECONDS", 0.3)
+            environment.setattr(asking, "ANSWER_SECONDS", seconds)
             yield sentence
 
     @contextmanager
@@ -112,10 +112,9 @@ class RedisAgent(Agent):
         port = self.server.port
         return {
             "nothing there": lambda: self.at("redis://127.0.0.1:1/0", "cannot be reached: .*refused"),
-            "no such host": lambda: self.at("redis://redis.invalid/0", "cannot be reached"),
             "no such socket": lambda: self.at("unix:///nowhere/redis.sock", "cannot be reached: .*no such file"),
             "no such database": lambda: self.at(f"redis://127.0.0.1:{port}/99", "refuses"),
-            "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed"),
+            "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed", seconds=0.5),
             "no address": lambda: self.at("localhost:6379", f"{VARIABLE} holds is not the address"),
             "odd setting": lambda: self.at(f"redis://127.0.0.1:{port}/0?colour=red", "is not the address"),
             "not set": self.unset,
