@@ -84,9 +84,12 @@ class World:
     object_ids: dict[str, Any] = field(default_factory=dict)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """The agents' tables, there before a test's transaction begins and until after it ended."""
+    """The agents' tables, there before a test's transaction begins and until after it ended.
+
+    For the module, because what is made for a test alone is made, and taken away, within its transaction.
+    """
     with django_db_blocker.unblock():
         make_agent_tables()
     yield
