@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import aclosing
 from datetime import timedelta
 from io import StringIO
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
+from django.db import connection
 
 from memadmin import environment
 from memadmin.demo import agents, files
@@ -20,6 +22,7 @@ from sessions_app import registry
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.stores.engine import open_agent_tables
 
@@ -31,8 +34,23 @@ KEY_NAME = "demo"
 ROLES = Roles() if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
 
 
+LOCK = 0x64656D6F
+"""Of PostgreSQL's advisory locks: whoever holds it prepares a demo."""
+
+
 class NameTaken(Exception):
     """A person of this name is there already, and the demo must not change their password."""
+
+
+def wait_for_turn() -> None:
+    """Waits while another demo prepares the same database and folder; the turn lasts until the connection is closed."""
+    # Asking again and again: a statement that waits would hold up the building of an index by the other one.
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+            if cursor.fetchone()[0]:
+                return
+            time.sleep(0.1)
 
 
 def prepare(password: str) -> list[str]:
@@ -102,4 +120,8 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
-    return len(agents.run_all(role=role_of("agents"))) + files.tell()
+    told = len(agents.run_all(role=role_of("agents"))) + files.tell()
+    if told:
+        # The worker would find those in files half a minute later.
+        discover_sessions()
+    return told

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias
 from tests.agents import make_agent_tables
 from tests.browser.conftest import Watch
@@ -71,6 +72,7 @@ def test_every_list_and_form_works_under_the_policy(agent_tables: None, page: Pa
     subject = make_subject("customer_1")
     record = make_session("customer_1:ticket_1", subject=subject)
     SessionIdPattern.objects.create(store=record.store, name="tickets", pattern="customer_{subject}", position=1)
+    verify_log.defer()
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")
     for model in admin.site._registry:

@@ -139,7 +139,8 @@ def test_a_second_start_duplicates_nothing(data_dir: Path, port: int) -> None:
     assert second.complaint() == ""
     assert after == before
     assert before["auth_user"] == 5
-    assert before["agent_sessions"] == before["sessions_app_sessionrecord"] > 5
+    # On record are those in files as well.
+    assert 5 < before["agent_sessions"] < before["sessions_app_sessionrecord"]
 
 
 def rows(data_dir: Path) -> dict[str, int]:

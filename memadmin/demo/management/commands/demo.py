@@ -50,6 +50,7 @@ class Command(BaseCommand):
             self.stdout.write("Stopped what a demo had left running that was killed.")
         running.refuse_a_taken_port(port)
         self.stdout.write(f"Preparing the database in {settings.DATA_DIR} ...")
+        preparing.wait_for_turn()
         names = preparing.prepare(password)
         if conversations := preparing.tell_stories():
             self.stdout.write(f"The demo agents had {conversations} conversations.")
