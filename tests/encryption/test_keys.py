@@ -58,6 +58,7 @@ def test_a_key_without_its_padding_is_a_different_one() -> None:
         ("pass word", "fewer than 32 bytes"),
         ("a sentence that is long enough to be no password", ""),
     ],
+    ids=["as it should be", "too long", "too short", "a password", "a sentence"],
 )
 def test_what_looks_like_another_key_is_doubted(text: str, words: str) -> None:
     assert words in doubt_about(text)
