@@ -19,7 +19,7 @@ from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
 from memadmin.accounts import access, people
-from memadmin.accounts.confirming import recently_authenticated
+from memadmin.web.fresh_proof import recently_authenticated
 
 # Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
 for model in [model for model in admin.site._registry if model.__module__.startswith("allauth.")]:

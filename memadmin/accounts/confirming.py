@@ -1,4 +1,4 @@
-"""Asking again who somebody is, before what cannot be undone: `@recently_authenticated`.
+"""Asking again who somebody is, before what cannot be undone: what `web.fresh_proof` asks for.
 
 Nothing is repeated behind anybody's back. A form that came too late comes back as a page of its own, at the same
 address: with what was typed, and with the question. When it is answered the page says so, still with what was typed,
@@ -29,10 +29,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from memadmin import audit
 from memadmin.accounts import audited
 from memadmin.accounts.proofs import is_confirmed_recently, note_confirmation
-from memadmin.web.fresh_proof import READING, asks_for_proof, recently_authenticated
+from memadmin.web.fresh_proof import READING, asks_for_proof
 from memadmin.web.requests import OperatorRequest
-
-__all__ = ["READING", "Question", "recently_authenticated"]
 
 
 @asks_for_proof

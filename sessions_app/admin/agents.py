@@ -29,7 +29,7 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
-from memadmin.accounts.confirming import recently_authenticated
+from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore

@@ -20,7 +20,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memadmin.accounts.confirming import recently_authenticated
+from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import audited, registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias

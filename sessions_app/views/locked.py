@@ -13,9 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from memadmin.accounts.confirming import recently_authenticated
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import GrantForm
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import SelectionForm, sentences

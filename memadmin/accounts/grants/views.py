@@ -14,11 +14,11 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memadmin.accounts.confirming import recently_authenticated
 from memadmin.accounts.grants import access, notices
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 

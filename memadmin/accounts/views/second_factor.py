@@ -22,9 +22,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.accounts import access, people
-from memadmin.accounts.confirming import Question, recently_authenticated
+from memadmin.accounts.confirming import Question
 from memadmin.accounts.middleware import open_without_second_factor
 from memadmin.accounts.proofs import has_second_factor
+from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 
