@@ -14,7 +14,7 @@ from django.db import connection
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
-from sessions_app.stores.engine import AgentTables, open_agent_tables
+from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ from memadmin.demo.stories import STORIES
 from memadmin.demo.stories.support import COURIER_CUSTOMER, COURIER_SESSION, courier_exchanges
 from sessions_app import registry
 from sessions_app.models import SessionRecord
-from sessions_app.stores.engine import AgentTables, open_agent_tables
+from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
 logger = logging.getLogger(__name__)
 

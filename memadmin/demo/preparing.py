@@ -24,7 +24,7 @@ from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
 from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.encryption import declare_encryption
-from sessions_app.stores.engine import open_agent_tables
+from sessions_app.stores.sqlalchemy.engine import open_agent_tables
 
 PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{subject}"}
 

@@ -36,7 +36,7 @@ from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from sessions_app.services import raw_edits
 from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.paged import whole_number
-from sessions_app.stores.postgres import LIMIT_WAITING, in_plain_words
+from sessions_app.stores.sqlalchemy.postgres import LIMIT_WAITING, in_plain_words
 
 CHANGED_MEANWHILE = (
     "Somebody, or the agent, changed this since you opened it. Nothing was saved; this is what it is now."

@@ -19,7 +19,7 @@ from sessions_app.registry.standing import faults_of, registry_key_stands, stand
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
-from sessions_app.stores.postgres import fetch, in_plain_words
+from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 IDS_USED_UP_AT = 0.8

@@ -16,7 +16,7 @@ from sessions_app import audited
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kind_of, kinds
-from sessions_app.stores.postgres import in_plain_words
+from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 
 MAIN_STORE = "main"
 """The store whose tables and zone the environment names."""

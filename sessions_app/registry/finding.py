@@ -9,7 +9,7 @@ from sessions_app.registry.declaring import MAIN_STORE, known_stores
 from sessions_app.registry.discovering import has_fence
 from sessions_app.registry.tables import find_table
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.postgres import fetch
+from sessions_app.stores.sqlalchemy.postgres import fetch
 
 # By their columns, and by the foreign key that the SDK makes; hand-made tables without one are not guessed at.
 PAIRS = """

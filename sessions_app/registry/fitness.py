@@ -10,7 +10,7 @@ from psycopg import sql
 from sessions_app.models import SessionStore
 from sessions_app.registry.tables import StoreTables
 from sessions_app.stores.base import Problem
-from sessions_app.stores.postgres import fetch
+from sessions_app.stores.sqlalchemy.postgres import fetch
 
 TEXTS = frozenset({"text", "varchar"})
 INTEGERS = frozenset({"int2", "int4", "int8"})

@@ -34,7 +34,7 @@ from sessions_app.registry.standing import (
 from sessions_app.registry.tables import StoreTables, Table, find_table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Problem
-from sessions_app.stores.postgres import BUSY, in_plain_words
+from sessions_app.stores.sqlalchemy.postgres import BUSY, in_plain_words
 
 LOCK_TIMEOUT = "500ms"
 ATTEMPTS = 60

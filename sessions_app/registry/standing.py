@@ -11,7 +11,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry.fence import Trigger, all_names
 from sessions_app.registry.tables import StoreTables, Table
 from sessions_app.stores.base import Problem
-from sessions_app.stores.postgres import fetch
+from sessions_app.stores.sqlalchemy.postgres import fetch
 
 
 @dataclass(frozen=True, slots=True)

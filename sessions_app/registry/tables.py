@@ -9,7 +9,7 @@ from psycopg import sql
 
 from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
+from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from sessions_app.registry import MAIN_KIND
 from sessions_app.services import subjects
 from sessions_app.services.sessions import Told, update_records
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.engine import AgentTables, open_agent_tables
-from sessions_app.stores.postgres import in_plain_words
+from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
+from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 from sessions_app.transcripts.chat import Item, convert
 from sessions_app.transcripts.reading import Conversation, Unreadable, identifier, read_conversations
 

@@ -1,4 +1,4 @@
-"""Where agents keep sessions: one file per kind, one protocol (`base`)."""
+"""Where agents keep sessions: one protocol (`base`), a folder per kind."""
 
 from sessions_app.stores.kinds import backend_for
 

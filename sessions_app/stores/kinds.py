@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from sessions_app.models import SessionStore
 
 BUILT_IN = (
-    "sessions_app.stores.sqlalchemy.KIND",
-    "sessions_app.stores.remote_sql.KIND",
-    "sessions_app.stores.sqlite.KIND",
-    "sessions_app.stores.advanced_sqlite.KIND",
-    "sessions_app.stores.redis.KIND",
-    "sessions_app.stores.json_file.KIND",
+    "sessions_app.stores.sqlalchemy.backend.KIND",
+    "sessions_app.stores.remote_sql.backend.KIND",
+    "sessions_app.stores.sqlite.backend.KIND",
+    "sessions_app.stores.sqlite.advanced.KIND",
+    "sessions_app.stores.redis.backend.KIND",
+    "sessions_app.stores.json_file.backend.KIND",
 )
 
 

@@ -23,8 +23,8 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import Backend, Capability, ItemChanged, UnknownItem
 from sessions_app.stores.kinds import backend_for
-from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
-from sessions_app.stores.sqlalchemy import ERASE_PAUSE, ERASE_TURN, SQLAlchemyBackend, instant_in, stored_item
+from sessions_app.stores.sqlalchemy.backend import ERASE_PAUSE, ERASE_TURN, SQLAlchemyBackend, instant_in, stored_item
+from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, with_parameters
 
 PATIENCE = timedelta(seconds=5)
 """How long somebody who holds a session is waited for, in turns of ERASE_TURN: it must be us who gives way."""

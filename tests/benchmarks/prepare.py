@@ -30,7 +30,7 @@ from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, S
 from sessions_app.services import patterns
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
-from sessions_app.stores.sql_word_index import SqlWordIndex
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from sessions_app.views.overview import NEWEST_SESSIONS
 from sessions_app.views.sessions import PAGE_SESSIONS, SALT
 from sessions_app.views.window import PAGE_ITEMS, Cursor

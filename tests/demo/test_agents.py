@@ -25,7 +25,7 @@ from memadmin.demo.stories import STORIES, assistant, support, tutor
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore
 from sessions_app.reading import reader_for
 from sessions_app.stores import backend_for
-from sessions_app.stores.engine import AgentTables, open_agent_tables
+from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from tests.agents import attach_main_store, in_sdk, run_sql, value_of
 from tests.builders import make_session
 from tests.people import person

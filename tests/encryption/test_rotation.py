@@ -39,7 +39,7 @@ from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for, rewriting
 from sessions_app.stores.base import Capability
 from sessions_app.stores.rewriting import Changes, SqlRewriter
-from sessions_app.stores.sqlite import SqliteBackend
+from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import add_items, attach_main_store, attach_store, in_sdk, run_sql, second_connection
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, secrets

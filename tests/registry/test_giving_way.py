@@ -122,7 +122,7 @@ def test_an_erasure_that_insists_breaks_off_the_write(
     scene: Scene, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or it does itself, when it happens to look first."""
-    monkeypatch.setattr("sessions_app.stores.sqlalchemy.ERASE_TURN", "1h")
+    monkeypatch.setattr("sessions_app.stores.sqlalchemy.backend.ERASE_TURN", "1h")
     add_items("race", "once upon a time")
     erasure, write = story(scene)
     with pytest.raises(psycopg.errors.DeadlockDetected):

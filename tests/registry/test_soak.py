@@ -23,7 +23,7 @@ from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy
-from sessions_app.stores.engine import asyncpg_arguments
+from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
 from tests.agents import attach_main_store, value_of
 
 SESSIONS = 60

@@ -24,7 +24,7 @@ from sessions_app.services.search import remember_search
 from sessions_app.services.transcripts import import_transcripts
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionPage, StoreUnavailable
-from sessions_app.stores.sqlite import SqliteBackend
+from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import assistant, user
 from tests.builders import make_subject
 from tests.stores.sqlite_files import SqliteAgent

@@ -13,7 +13,7 @@ import pytest
 from agents import SQLiteSession
 
 from sessions_app import registry
-from sessions_app.stores import sqlite_file
+from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent
 
 

@@ -12,9 +12,10 @@ from agents.extensions.memory import AdvancedSQLiteSession
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
-from sessions_app.stores import advanced_sqlite, backend_for
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import Branch, NotPossible, StoreUnavailable, TurnUsage
 from sessions_app.stores.kinds import branching
+from sessions_app.stores.sqlite import advanced as advanced_sqlite
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, in_agent
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract

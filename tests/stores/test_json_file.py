@@ -19,9 +19,10 @@ from hypothesis import strategies as some
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
-from sessions_app.stores import backend_for, json_folder
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, SessionBusy, StoreUnavailable, UnknownItem
-from sessions_app.stores.json_entries import BYTE_ORDER_MARK, Entries
+from sessions_app.stores.json_file import folder as json_folder
+from sessions_app.stores.json_file.entries import BYTE_ORDER_MARK, Entries
 from tests.agents import user
 from tests.stores.contract import SECRET, Agent, Item, StoreContract, Trouble, enumerated, in_agent, said
 

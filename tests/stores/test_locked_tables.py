@@ -13,7 +13,7 @@ from psycopg import sql
 
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.services.inspection import inspect_quiet_sessions
-from sessions_app.stores import postgres
+from sessions_app.stores.sqlalchemy import postgres
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
 from tests.people import person
 

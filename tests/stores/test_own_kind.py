@@ -118,7 +118,7 @@ class TestExample(StoreContract):
     [
         ("nowhere.KIND", "nowhere.KIND cannot be imported"),
         ("sessions_app.stores.base.Health", "is not a Kind"),
-        ("sessions_app.stores.sqlite.KIND", "is a second kind called sqlite"),
+        ("sessions_app.stores.sqlite.backend.KIND", "is a second kind called sqlite"),
     ],
 )
 def test_a_setting_that_names_no_kind_is_told(path: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:

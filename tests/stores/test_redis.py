@@ -30,9 +30,9 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores import backend_for
-from sessions_app.stores import redis as kind
-from sessions_app.stores import redis_server as asking
 from sessions_app.stores.base import WHOLE_ITEM_BYTES, Backend, ItemChanged, StoreUnavailable
+from sessions_app.stores.redis import backend as kind
+from sessions_app.stores.redis import server as asking
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, Agent, Item, StoreContract, Trouble, enumerated, in_agent, said
 from tests.stores.servers import RedisServer, own_redis

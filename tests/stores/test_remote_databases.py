@@ -21,10 +21,12 @@ from sqlalchemy import URL, Connection, NullPool, create_engine, text
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores import backend_for, remote_database, remote_sql
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
-from sessions_app.stores.remote_dialects import MySql
-from sessions_app.stores.remote_statements import DELETE_MESSAGES
+from sessions_app.stores.remote_sql import backend as remote_sql
+from sessions_app.stores.remote_sql import database as remote_database
+from sessions_app.stores.remote_sql.dialects import MySql
+from sessions_app.stores.remote_sql.statements import DELETE_MESSAGES
 from tests.agents import user
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.mariadb import MariaDb

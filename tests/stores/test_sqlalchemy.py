@@ -334,7 +334,7 @@ class TestErasing:
     def test_an_agent_that_holds_the_session_for_long_makes_it_busy(
         self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("sessions_app.stores.sqlalchemy.ERASE_PATIENCE", timedelta(0))
+        monkeypatch.setattr("sessions_app.stores.sqlalchemy.backend.ERASE_PATIENCE", timedelta(0))
         write(store, "busy", [said(0)])
         with second_connection() as agent:
             agent.execute(f"SELECT 1 FROM {quoted(store.sessions_table)} WHERE session_id = 'busy' FOR UPDATE")

@@ -14,8 +14,10 @@ from agents.extensions.memory import AsyncSQLiteSession
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores import backend_for, sqlite, sqlite_file
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
+from sessions_app.stores.sqlite import backend as sqlite
+from sessions_app.stores.sqlite import file as sqlite_file
 from tests.agents import user
 from tests.stores.contract import SECRET, said
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract

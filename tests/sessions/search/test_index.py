@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from sessions_app.models import SessionStore
 from sessions_app.stores.searching import IndexState
-from sessions_app.stores.sql_word_index import SqlWordIndex
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store, attach_store, database_role, run_sql, second_connection, value_of
 
 

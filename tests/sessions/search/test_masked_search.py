@@ -13,7 +13,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import slices
 from sessions_app.search.snippets import is_shown
 from sessions_app.search.wording import Wording
-from sessions_app.stores.sql_word_index import SqlWordIndex
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 
 CARD, MAIL = "4012 8888 8888 1881", "anna@example.com"

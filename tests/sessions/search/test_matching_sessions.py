@@ -22,14 +22,15 @@ from sessions_app.search.snippets import snippet
 from sessions_app.search.within import Find
 from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
-from sessions_app.stores import backend_for, search_by_sql
+from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.postgres import fetch
 from sessions_app.stores.search_by_reading import SearchByReading
-from sessions_app.stores.search_by_sql import SearchBySql
 from sessions_app.stores.searching import Look
-from sessions_app.stores.sql_word_index import SqlWordIndex
-from sessions_app.stores.sqlalchemy import SQLAlchemyBackend
+from sessions_app.stores.sqlalchemy import search as search_by_sql
+from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
+from sessions_app.stores.sqlalchemy.postgres import fetch
+from sessions_app.stores.sqlalchemy.search import SearchBySql
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store, attach_store, in_sdk, question_in, run_sql, value_of
 from tests.people import person
 

@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Inspector, inspect
 from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.types import TIMESTAMP
 
-from sessions_app.stores import sqlite_file
+from sessions_app.stores.sqlite import file as sqlite_file
 
 CONNECT_SECONDS = 5
 

@@ -18,10 +18,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchTableError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from sessions_app.models import SessionStore
-from sessions_app.stores import sqlite_file
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import secret_named
-from sessions_app.stores.remote_dialects import Dialect, Layout, MySql, Postgres, Refusal, Sqlite
+from sessions_app.stores.remote_sql.dialects import Dialect, Layout, MySql, Postgres, Refusal, Sqlite
+from sessions_app.stores.sqlite import file as sqlite_file
 
 T = TypeVar("T")
 

@@ -40,9 +40,9 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import EnvironmentField, Kind
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
-from sessions_app.stores.remote_database import RemoteDatabase, schema_and_table
-from sessions_app.stores.remote_dialects import Layout
-from sessions_app.stores.remote_statements import (
+from sessions_app.stores.remote_sql.database import RemoteDatabase, schema_and_table
+from sessions_app.stores.remote_sql.dialects import Layout
+from sessions_app.stores.remote_sql.statements import (
     ABOUT,
     COUNT,
     DELETE_ITEM,

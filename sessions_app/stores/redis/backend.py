@@ -21,7 +21,6 @@ from django.utils.timezone import now
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionStore
-from sessions_app.stores import redis_server
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
@@ -39,6 +38,7 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.redis import server as redis_server
 
 COUNTED_EXACTLY = 10_000
 """Up to so many keys in the database, its sessions are counted whenever somebody looks at the store."""

@@ -37,10 +37,10 @@ from sessions_app.stores.base import (
 )
 from sessions_app.stores.kinds import Kind
 from sessions_app.stores.paged import PagedBackend, mark_erased, whole_number
-from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, with_parameters
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
-from sessions_app.stores.search_by_sql import SearchBySql
-from sessions_app.stores.sql_word_index import SqlWordIndex
+from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, with_parameters
+from sessions_app.stores.sqlalchemy.search import SearchBySql
+from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 
 T = TypeVar("T")
 

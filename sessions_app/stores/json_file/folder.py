@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep, time
 
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
-from sessions_app.stores.json_entries import Entries
+from sessions_app.stores.json_file.entries import Entries
 
 PATIENCE_SECONDS = 5.0
 """How long a change waits for agents that write."""

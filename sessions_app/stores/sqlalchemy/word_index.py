@@ -13,9 +13,9 @@ from psycopg import sql
 
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
-from sessions_app.stores.postgres import fetch, in_plain_words, table_identifier
-from sessions_app.stores.search_by_sql import ENDS, SearchBySql, ask, cancelled_after, table_name
 from sessions_app.stores.searching import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
+from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
+from sessions_app.stores.sqlalchemy.search import ENDS, SearchBySql, ask, cancelled_after, table_name
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording

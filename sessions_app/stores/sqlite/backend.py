@@ -18,7 +18,6 @@ from django import forms
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.stores import sqlite_file
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
@@ -36,6 +35,7 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import Kind, PathField
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.sqlite import file as sqlite_file
 
 ASKED_AT_ONCE = 500
 """How many sessions one statement is about; SQLite limits its parameters."""

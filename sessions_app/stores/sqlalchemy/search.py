@@ -12,8 +12,8 @@ from psycopg import sql
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.postgres import INSTANT, fetch, in_plain_words, table_identifier, with_parameters
 from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
+from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, table_identifier, with_parameters
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording

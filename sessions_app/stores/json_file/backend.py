@@ -27,8 +27,8 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.json_entries import Entries, Span
-from sessions_app.stores.json_folder import FileUnusable, Folder
+from sessions_app.stores.json_file.entries import Entries, Span
+from sessions_app.stores.json_file.folder import FileUnusable, Folder
 from sessions_app.stores.kinds import Kind, PathField
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from

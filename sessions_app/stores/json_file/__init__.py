@@ -1,0 +1,1 @@
+"""Folders of JSON and JSON Lines files, one session each."""

@@ -1,0 +1,1 @@
+"""What the SDK's `RedisSession` writes into a Redis server."""

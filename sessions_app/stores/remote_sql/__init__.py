@@ -1,0 +1,1 @@
+"""What the SDK's `SQLAlchemySession` writes into any other database, by its URL."""

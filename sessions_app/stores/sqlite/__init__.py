@@ -1,0 +1,1 @@
+"""Files of the SDK's `SQLiteSession`, `AsyncSQLiteSession` and `AdvancedSQLiteSession`."""
