@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
+from environ.fileaware_mapping import FileAwareMapping
 
-_environment = environ.FileAwareEnv().ENVIRON
+_environment = FileAwareMapping(cache=False)
 
 POSTGRES = ("postgres://", "postgresql://")
 YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")

@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from agents import (
@@ -23,19 +22,17 @@ from agents import (
     RunConfig,
     Runner,
 )
-from agents.extensions.memory import EncryptedSession, SQLAlchemySession
+from agents.extensions.memory import SQLAlchemySession
 from agents.memory import OpenAIResponsesCompactionSession, Session
 from agents.result import RunResult, RunResultStreaming
 from agents.run_error_handlers import RunErrorHandlerInput, RunErrorHandlerResult, RunErrorHandlers
 from agents.testing import ModelStep, ScriptedModel
-from cryptography.fernet import Fernet
-from django.conf import settings
 from django.db import OperationalError
 from openai import AsyncOpenAI, OpenAIError
 from sqlalchemy import TIMESTAMP, Column, MetaData, Table, Text, func, select, update
 from sqlalchemy.exc import DBAPIError
 
-from memadmin.demo import bots
+from memadmin.demo import bots, sealing
 from memadmin.demo.bots import Person
 from memadmin.demo.script import Ending, Exchange, FakeCompaction, Keeping, Story
 from memadmin.demo.stories import STORIES
@@ -54,9 +51,6 @@ EXCHANGES_WITH_A_REAL_MODEL = 8
 
 COMPACTED_FROM = 12
 """How many answers and calls a session holds before it is compacted."""
-
-TEN_YEARS_IN_SECONDS = 10 * 365 * 24 * 3600
-"""EncryptedSession hides what is older than its `ttl`, ten minutes by default; the demo's conversations stay."""
 
 LIVE_PAUSE = timedelta(seconds=20)
 
@@ -179,7 +173,7 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
         case Keeping.PLAIN:
             return stored
         case Keeping.ENCRYPTED:
-            return EncryptedSession(story.session_id, stored, session_key(), ttl=TEN_YEARS_IN_SECONDS)
+            return sealing.sealed(stored)
         case Keeping.COMPACTED:
             return OpenAIResponsesCompactionSession(
                 story.session_id,
@@ -188,21 +182,6 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
                 compaction_mode="input",
                 should_trigger_compaction=lambda now: len(now["compaction_candidate_items"]) >= COMPACTED_FROM,
             )
-
-
-def session_key() -> str:
-    """The key of the encrypted demo session: made once and kept in the data folder, like the signing secret."""
-    kept = session_key_path()
-    if not kept.exists():
-        fresh = kept.with_suffix(".new")
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(Fernet.generate_key())
-        fresh.replace(kept)
-    return kept.read_text()
-
-
-def session_key_path() -> Path:
-    return Path(settings.DATA_DIR) / "demo-session-key"
 
 
 # --- demo time -------------------------------------------------------------------------------------------------------

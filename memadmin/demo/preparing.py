@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterable
 from contextlib import aclosing
-from datetime import timedelta
 from io import StringIO
 
 from django.conf import settings
@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from memadmin import environment
-from memadmin.demo import agents, files
+from memadmin.demo import agents, sealing, talks
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
 from sessions_app.encryption import keyring
@@ -61,24 +61,27 @@ def prepare(password: str) -> list[str]:
     names = make_logins(password)
     store = registry.declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
     registry.attach(store)
-    hand_over_key(store)
-    for each in (store, *files.connect()):
+    others = talks.connect()
+    hand_over_key([store, *(each for each, place in zip(others, talks.PLACES, strict=True) if place.is_sealed)])
+    for each in (store, *others):
         add_patterns(each)
     if ROLES:
         call_command("db_roles", apply=True, stdout=StringIO())
     return names
 
 
-def hand_over_key(store: SessionStore) -> None:
-    """Lets this process, and the programs that it starts, open what a demo agent sealed; unless somebody has keys."""
+def hand_over_key(stores: Iterable[SessionStore]) -> None:
+    """Lets this process, and the programs that it starts, open what demo bots sealed; unless somebody has keys."""
     if not settings.SESSION_KEYS:
-        agents.session_key()
+        sealing.session_key()
         os.environ["MEMADMIN_KEYRING"] = KEY_NAME
-        os.environ[f"MEMADMIN_SESSION_KEY_{KEY_NAME.upper()}_FILE"] = str(agents.session_key_path())
+        os.environ[f"MEMADMIN_SESSION_KEY_{KEY_NAME.upper()}_FILE"] = str(sealing.session_key_path())
         settings.SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
-    if not store.encryption_key and keyring().get(KEY_NAME):
-        ttl = timedelta(seconds=agents.TEN_YEARS_IN_SECONDS)
-        declare_encryption(store, key=KEY_NAME, ttl=ttl, by=User.objects.get(username="administrator"))
+    if keyring().get(KEY_NAME):
+        administrator = User.objects.get(username="administrator")
+        for store in stores:
+            if not store.encryption_key:
+                declare_encryption(store, key=KEY_NAME, ttl=sealing.TEN_YEARS, by=administrator)
 
 
 def role_of(kind: str) -> str:
@@ -120,7 +123,7 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
-    told = len(agents.run_all(role=role_of("agents"))) + files.tell()
+    told = len(agents.run_all(role=role_of("agents"))) + talks.tell()
     if told:
         # The worker would find those in files half a minute later.
         discover_sessions()

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.utils.timezone import now
 from openai import OpenAIError
 
-from memadmin.demo import agents, preparing
+from memadmin.demo import agents, preparing, sealing
 from memadmin.demo.script import Ending, Story
 from memadmin.demo.stories import STORIES, assistant, support, tutor
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore
@@ -247,7 +247,7 @@ def test_the_encrypted_session_opens_with_its_key_and_shows_nothing_without() ->
         assert cursor.fetchone() == (0,)
 
     def opened(tables: AgentTables) -> Any:
-        return EncryptedSession(session_id, tables.session(session_id), agents.session_key()).get_items()
+        return EncryptedSession(session_id, tables.session(session_id), sealing.session_key()).get_items()
 
     assert in_sdk(opened)[0]["content"].startswith("Запиши меня к кардиологу")
 
@@ -261,8 +261,8 @@ def test_the_console_opens_it_with_the_key_that_the_demo_hands_over(
     person("administrator")
     store = attach_main_store()
     agents.run_all([assistant.PRIVATE_MATTER])
-    preparing.hand_over_key(store)
-    preparing.hand_over_key(SessionStore.objects.get())
+    preparing.hand_over_key([store])
+    preparing.hand_over_key(SessionStore.objects.all())
     (first, *_) = reader_for(SessionStore.objects.get(), opens=True).first_page("assistant:acct_207", 5).items
     assert "кардиологу" in first.raw
     assert first.seal

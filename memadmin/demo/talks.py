@@ -1,36 +1,37 @@
-"""Two more places where demo bots keep sessions: files of SQLite, one of them with branches.
+"""What is said in the other places where demo bots keep sessions, to customers whom support knows, too.
 
-The counter in the shop has a till with a file of its own; the gift planner tries one thing and then goes another way.
-Both talk to customers whom support knows, too.
+The counter in the shop has a till with a file of its own; the gift planner tries one thing and then goes another way;
+what people tell the complaints desk is sealed; the hotline's bot is an old one and keeps plain chats.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import cast
 
-from agents import Agent, RunConfig, Runner, SQLiteSession
+from agents import Agent, RunConfig, Runner
 from agents.extensions.memory import AdvancedSQLiteSession
+from agents.memory import Session
 from agents.result import RunResult
 from agents.testing import ModelStep, ScriptedModel
 from agents.usage import Usage
-from django.conf import settings
 
 from memadmin.demo import bots
 from memadmin.demo.bots import Person
+from memadmin.demo.places import BranchedFile, ChatFolder, File, Place, SealedFile
 from memadmin.demo.script import Answer, calls, says
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 
-COUNTER, PLANNER = "counter", "planner"
+COUNTER = File("counter")
+PLANNER = BranchedFile("planner")
+COMPLAINTS = SealedFile("complaints")
+HOTLINE = ChatFolder("hotline")
 
-KINDS = {COUNTER: "sqlite", PLANNER: "advanced_sqlite"}
+PLACES: list[Place] = [COUNTER, PLANNER, COMPLAINTS, HOTLINE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    store: str
+    place: Place
     customer: str
     bot: Agent[Person]
     began: timedelta
@@ -53,7 +54,7 @@ class Talk:
 
     @property
     def session_id(self) -> str:
-        return f"{self.store}:{self.customer}"
+        return f"{self.place.name}:{self.customer}"
 
 
 counter: Agent[Person] = Agent(
@@ -61,6 +62,11 @@ counter: Agent[Person] = Agent(
     instructions="You stand at the counter of Harbour Tea & Coffee, and look up what a customer has ordered.",
     tools=[bots.find_orders, bots.warranty_until],
 )
+complaints: Agent[Person] = Agent(
+    name="Complaints desk",
+    instructions="You note what went wrong and promise nothing that the shop cannot keep. What people say stays here.",
+)
+hotline: Agent[Person] = Agent(name="Hotline", instructions="You answer the telephone after six in the evening.")
 planner: Agent[Person] = Agent(
     name="Gift planner",
     instructions="You put gift boxes of tea and coffee together. Name the price of each thing, and the sum.",
@@ -138,37 +144,82 @@ TALKS: list[Talk] = [
             ),
         ],
     ),
+    Talk(
+        COMPLAINTS,
+        "cust_48213",
+        complaints,
+        timedelta(days=4, hours=2),
+        [
+            Said(
+                "Your driver left the parcel in the rain again, and I am in no state to carry it up: my hip is new.",
+                [[says("I am sorry. Until the end of May, deliveries are brought to the door of the flat.")]],
+                [(188, 34)],
+            ),
+            Said(
+                "Please do not tell the driver why.",
+                [[says("The driver reads “to the door of the flat”, and nothing else.")]],
+                [(236, 22)],
+            ),
+        ],
+    ),
+    Talk(
+        HOTLINE,
+        "cust_48213",
+        hotline,
+        timedelta(days=9, hours=3),
+        [
+            Said(
+                "Is the shop open on Whit Monday? I would come for the Assam.",
+                [[says("It is closed on Whit Monday, and open again on Tuesday from nine.")]],
+                [(150, 24)],
+            ),
+            Said(
+                "Then please put a pack aside for me.",
+                [[says("One pack of Assam, 500 g, is put aside until Wednesday evening.")]],
+                [(182, 21)],
+            ),
+        ],
+    ),
+    Talk(
+        HOTLINE,
+        "cust_50977",
+        hotline,
+        timedelta(days=11, hours=8),
+        [
+            Said(
+                "Zażółć gęślą jaźń: does the line understand me? I call about the grinder.",
+                [[says("It does. The grinder is at the carrier; they bring it between ten and twelve.")]],
+                [(161, 26)],
+            ),
+        ],
+    ),
 ]
 
 
-def path_of(store: str) -> Path:
-    return Path(settings.DATA_DIR) / "agents" / f"{store}.db"
-
-
 def connect() -> list[SessionStore]:
-    """The stores, attached; their files are made as the SDK makes them, unless they are there."""
-    path_of(COUNTER).parent.mkdir(mode=0o700, exist_ok=True)
-    stores = []
-    for name, kind in KINDS.items():
-        _open(name, "nobody").close()
-        stores.append(registry.declare_store(name, kind=kind, options={"path": str(path_of(name))}))
-        registry.attach(stores[-1])
+    """The stores, attached; their files are made as their bots make them, unless they are there."""
+    stores = [registry.declare_store(each.name, kind=each.kind, options=dict(each.make())) for each in PLACES]
+    for store in stores:
+        registry.attach(store)
     return stores
 
 
 def tell(talks: Iterable[Talk] = TALKS) -> int:
-    """Has the talks that are not in their files yet, and returns how many. What was erased since stays so."""
+    """Has the talks that are not in their places yet, and returns how many. What was erased since stays so."""
     erased = set(SessionRecord.objects.exclude(erased_at=None).values_list("store__name", "session_id"))
-    waiting = [talk for talk in talks if (talk.store, talk.session_id) not in erased and not _is_told(talk)]
+    waiting = [
+        talk
+        for talk in talks
+        if (talk.place.name, talk.session_id) not in erased and not talk.place.is_told(talk.session_id)
+    ]
     for talk in waiting:
         asyncio.run(_have(talk))
-        _move_into_the_past(talk)
+        talk.place.move_into_the_past(talk.session_id, talk.began)
     return len(waiting)
 
 
 async def _have(talk: Talk) -> None:
-    session = _open(talk.store, talk.session_id)
-    try:
+    with talk.place.open(talk.session_id) as session:
         await session.clear_session()  # what a broken-off attempt has left
         for said in talk.said:
             if said.instead_of:
@@ -176,51 +227,12 @@ async def _have(talk: Talk) -> None:
             result = await _run(talk, said, session)
             if isinstance(session, AdvancedSQLiteSession):
                 await session.store_run_usage(result)
-    finally:
-        session.close()
 
 
-async def _run(talk: Talk, said: Said, session: SQLiteSession) -> RunResult:
+async def _run(talk: Talk, said: Said, session: Session) -> RunResult:
     steps = [
         ModelStep(answer, usage=Usage(requests=1, input_tokens=given, output_tokens=made, total_tokens=given + made))
         for answer, (given, made) in zip(said.answers, said.tokens, strict=True)
     ]
     config = RunConfig(model=ScriptedModel(steps), tracing_disabled=True)
     return await Runner.run(talk.bot, said.words, context=Person(talk.customer), session=session, run_config=config)
-
-
-def _open(store: str, session_id: str) -> SQLiteSession:
-    if store == PLANNER:
-        return AdvancedSQLiteSession(session_id=session_id, db_path=path_of(store), create_tables=True)
-    return SQLiteSession(session_id, path_of(store))
-
-
-# --- demo time: as in `agents`, what the demo wrote itself happened some time ago -----------------------------------
-
-
-def _is_told(talk: Talk) -> bool:
-    """A told one began on a full minute, which a live one hardly ever does."""
-    query = "SELECT count(*) FROM agent_sessions WHERE session_id = ? AND created_at LIKE '%:00'"
-    with closing(sqlite3.connect(path_of(talk.store))) as connection:
-        return bool(connection.execute(query, [talk.session_id]).fetchone()[0])
-
-
-def _move_into_the_past(talk: Talk) -> None:
-    with closing(sqlite3.connect(path_of(talk.store))) as connection, connection:
-        ids = [
-            number
-            for (number,) in connection.execute(
-                "SELECT id FROM agent_messages WHERE session_id = ? ORDER BY id", [talk.session_id]
-            )
-        ]
-        began = f"-{int(talk.began.total_seconds())} seconds"
-        minute = "strftime('%Y-%m-%d %H:%M:00', 'now', ?, ?)"
-        for place, number in enumerate(ids):
-            connection.execute(
-                f"UPDATE agent_messages SET created_at = {minute} WHERE id = ?",
-                [began, f"+{place // 2} minutes", number],
-            )
-        connection.execute(
-            f"UPDATE agent_sessions SET created_at = {minute}, updated_at = {minute} WHERE session_id = ?",
-            [began, "+0 minutes", began, f"+{len(ids) // 2} minutes", talk.session_id],
-        )
