@@ -13,8 +13,10 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.filters import sentences as sentences
 from memadmin.web.hostile import write_out_invisible
 from sessions_app.audited import RevealReason
+from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.stores.kinds import Kind
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
 STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
@@ -193,6 +195,77 @@ class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts: ClassVar = {
             "pattern": "As customer_{subject}:ticket_{ticket}. There is {agent}, too, and {*} for what does not matter."
         }
+
+
+class StoreForm(forms.Form):
+    """A new store, besides the settings of its kind."""
+
+    name = forms.SlugField(
+        max_length=64,
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "off"}),
+        help_text="Short, and stays: letters, digits, hyphens. Lists and addresses show it.",
+    )
+    sessions_table = forms.CharField(
+        max_length=127, initial="agent_sessions", widget=forms.TextInput({"class": "form-control mono"})
+    )
+    messages_table = forms.CharField(
+        max_length=127, initial="agent_messages", widget=forms.TextInput({"class": "form-control mono"})
+    )
+    timezone = forms.CharField(
+        label="Time zone of the writers",
+        max_length=64,
+        initial="UTC",
+        widget=forms.TextInput({"class": "form-control"}),
+        help_text="The zone in which the agents write times without one, such as Europe/Riga.",
+    )
+
+    def __init__(self, kind: Kind, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        if not kind.has_tables:
+            del self.fields["sessions_table"], self.fields["messages_table"]
+        if not kind.has_zone:
+            del self.fields["timezone"]
+
+
+def settings_form(kind: Kind, data: QueryDict | None = None) -> forms.Form:
+    """What a kind asks for, dressed for a page."""
+    form = kind.form(data)
+    for field in form.fields.values():
+        is_choice = isinstance(field, forms.ChoiceField)
+        field.widget.attrs |= {"class": "form-select" if is_choice else "form-control", "autocomplete": "off"}
+    return form
+
+
+class EncryptionForm(forms.Form):
+    """With which key the agents of a store seal what they say."""
+
+    key = forms.ChoiceField(required=False, widget=forms.Select({"class": "form-select"}))
+    ttl = forms.IntegerField(
+        label="Agents read an item for",
+        min_value=1,
+        widget=forms.NumberInput({"class": "form-control"}),
+        help_text="In seconds, as the agents give it to EncryptedSession; 600 if they do not.",
+    )
+    session_ids = forms.CharField(
+        required=False,
+        max_length=300,
+        widget=forms.TextInput({"class": "form-control mono", "spellcheck": "false", "autocomplete": "off"}),
+        help_text="Where EncryptedSession has another session id than the store inside it: sealed:{id} -> {id}",
+    )
+
+    def __init__(self, store: SessionStore, data: QueryDict | None = None) -> None:
+        super().__init__(
+            data,
+            initial={
+                "key": store.encryption_key,
+                "ttl": store.encryption_ttl_seconds,
+                "session_ids": store.encryption_ids,
+            },
+        )
+        names = {*keyring().keys, *filter(None, [store.encryption_key])}
+        field = self.fields["key"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "no key; what is sealed stays closed"), *((name, name) for name in sorted(names))]
 
 
 class RevealForm(forms.Form):

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from sessions_app.views import downloads, find, locked, overview, search, sessions, stores, subjects, timeline
+from sessions_app.views import connect, downloads, find, locked, overview, search, sessions, stores, subjects, timeline
 
 app_name = "sessions"
 urlpatterns = [
@@ -33,8 +33,11 @@ urlpatterns = [
     path("search/<uuid:search_id>/", search.search_results, name="search-results"),
     path("search/<uuid:search_id>/messages/", search.search_messages, name="search-messages"),
     path("stores/", stores.store_list, name="stores"),
+    path("connect/", connect.choose_kind, name="connect"),
+    path("connect/<slug:kind>/", connect.connect, name="connect-kind"),
     path("stores/<slug:name>/", stores.store, name="store"),
     path("stores/<slug:name>/discover/", stores.discover, name="store-discover"),
+    path("stores/<slug:name>/key/", stores.save_key, name="store-key"),
     path("stores/<slug:name>/patterns/", stores.save_pattern, name="pattern-add"),
     path("stores/<slug:name>/patterns/try/", stores.try_pattern, name="pattern-try"),
     path("stores/<slug:name>/patterns/<int:pattern_id>/", stores.save_pattern, name="pattern-change"),

@@ -19,11 +19,12 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
-from sessions_app.forms import PatternForm
+from sessions_app.forms import EncryptionForm, PatternForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
 from sessions_app.services import discovery, patterns
+from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
@@ -32,6 +33,10 @@ from sessions_app.views.answers import refused
 class CheckedStore:
     store: SessionStore
     health: Health
+
+    @property
+    def is_discovered(self) -> bool:
+        return discovery.is_discovered(self.store)
 
 
 @require_safe
@@ -79,6 +84,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "patterns": SessionIdPattern.objects.of(shown),
         "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
         "without_subject": records.without_subject().count_up_to(COUNT_CAP),
+        "encryption_form": EncryptionForm(shown),
         "form": PatternForm(),
         "kinds": SubjectKind.choices,
     }
@@ -110,6 +116,32 @@ def discover(request: OperatorRequest, name: str) -> HttpResponse:
         new = f"{found.new:,} new session{pluralize(found.new)}"
         messages.success(request, f"Looked through {found.sessions:,} session{pluralize(found.sessions)}: {new}.")
     return redirect("sessions:store", name)
+
+
+@require_POST
+@never_cache
+@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+@recently_authenticated(doing="change the key of a store")
+def save_key(request: OperatorRequest, name: str) -> HttpResponse:
+    """Notes with which key the agents of a store seal what they say; never the key itself."""
+    shown = access.store_for(request.user, name)
+    form = EncryptionForm(shown, request.POST)
+    if form.is_valid():
+        said = form.cleaned_data
+        try:
+            declare_encryption(
+                shown,
+                key=said["key"],
+                ttl=timedelta(seconds=said["ttl"]),
+                session_ids=said["session_ids"],
+                by=request.user,
+            )
+        except EncryptionRefused as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, "Saved. What is known to be sealed is looked at again.")
+            return redirect("sessions:store", name)
+    return render(request, "sessions/store.html", store_context(shown) | {"encryption_form": form}, status=422)
 
 
 def search_index_of(shown: SessionStore) -> str:

@@ -158,6 +158,9 @@ MATRIX: dict[str, Rule] = {
     # Stores
     "sessions:stores": page(STORE_VIEWERS),
     "sessions:store": page(STORE_VIEWERS),
+    "sessions:store-key": verb(ADMINISTRATORS),
+    "sessions:connect": page(ADMINISTRATORS),
+    "sessions:connect-kind": Rule(reads=ADMINISTRATORS, sends=ADMINISTRATORS),
     "sessions:store-discover": verb(ADMINISTRATORS),
     "sessions:pattern-add": verb(ADMINISTRATORS),
     "sessions:pattern-try": verb(ADMINISTRATORS),
@@ -226,6 +229,7 @@ FRESH_PROOF = {
             *("audit:erase-details", "audit:erase-name"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),
+            *("sessions:connect-kind", "sessions:store-key"),
             *("sessions:pattern-add", "sessions:pattern-change", "sessions:pattern-up", "sessions:pattern-delete"),
             *(f"admin:auth_{kind}_{form}" for kind in ("user", "group") for form in ("add", "change", "delete")),
             *("admin:auth_user_password_change", "admin:auth_user_reset_second_factor"),

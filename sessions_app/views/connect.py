@@ -1,0 +1,52 @@
+"""Connecting a new store: which kind, then what that kind asks for."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+from sessions_app import registry
+from sessions_app.forms import StoreForm, settings_form
+from sessions_app.services.connecting import connect_store, kinds_to_connect
+from sessions_app.stores.base import StoreUnavailable
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.add_sessionstore", raise_exception=True)
+def choose_kind(request: OperatorRequest) -> HttpResponse:
+    context = {"kinds": kinds_to_connect(), "unconnected": registry.unconnected_tables()}
+    return render(request, "sessions/choose_kind.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("sessions_app.add_sessionstore", raise_exception=True)
+@recently_authenticated(doing="connect a store")
+def connect(request: OperatorRequest, kind: str) -> HttpResponse:
+    """The form of a kind. A store that cannot be reached gives it back, and nothing is kept."""
+    chosen = next((each for each in kinds_to_connect() if each.name == kind), None)
+    if chosen is None:
+        raise Http404
+    form, settings = StoreForm(chosen), settings_form(chosen)
+    problem, status = "", 200
+    if request.method == "POST":
+        form, settings, status = StoreForm(chosen, request.POST), settings_form(chosen, request.POST), 422
+        if form.is_valid() and settings.is_valid():
+            try:
+                store = connect_store(**form.cleaned_data, kind=chosen, options=settings.cleaned_data)
+            except (registry.AttachRefused, StoreUnavailable) as refusal:
+                problem = str(refusal)
+            else:
+                found = store.sessions.count()
+                messages.success(request, f"Connected, with {found:,} session{pluralize(found)}.")
+                return redirect("sessions:store", store.name)
+    context = {"kind": chosen, "form": form, "settings": settings, "problem": problem}
+    return render(request, "sessions/connect.html", context, status=status)
