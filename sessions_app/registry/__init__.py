@@ -2,7 +2,7 @@
 
 `declare_store` names the tables, `attach` puts triggers on them and registers their sessions, `remove` undoes it,
 `health` and `check` say what is wrong. Of a store that can have no triggers `discover` looks for the
-sessions. The `plan_...` functions give the statements without running them.
+sessions; `register` takes those that it cannot list. The `plan_...` functions give the statements without running them.
 """
 
 from sessions_app.registry.checking import check, health
@@ -22,6 +22,7 @@ from sessions_app.registry.discovering import Discovery, discover, discover_chan
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
 from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
+from sessions_app.registry.registering import CannotRegister, Registration, register
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [
@@ -30,8 +31,10 @@ __all__ = [
     "MAIN_STORE",
     "WRITE_DROPPED",
     "AttachRefused",
+    "CannotRegister",
     "Discovery",
     "FoundTables",
+    "Registration",
     "Step",
     "StoreStillNeeded",
     "UnknownStore",
@@ -52,6 +55,7 @@ __all__ = [
     "plan_attachment",
     "plan_declaration",
     "plan_removal",
+    "register",
     "remove",
     "unconnected_tables",
 ]

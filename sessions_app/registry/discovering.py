@@ -5,7 +5,7 @@ A session is known by its mark: where that is the same as last time, nothing was
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
@@ -21,6 +21,9 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, FoundSession
 
 SESSIONS_AT_ONCE = 500
+
+ASKED_AT_ONCE = 100
+"""How many sessions a store that cannot list them is asked for with one question."""
 
 LOOKED_THROUGH_AT_LEAST_EVERY = timedelta(hours=1)
 
@@ -40,6 +43,10 @@ class Discovery:
     """Erased, and there again."""
     fingerprint: str = ""
     """Of the store before it was looked through."""
+    asked_up_to: str = ""
+    """Our id of the session after which `revisit` goes on; empty where it begins anew."""
+    returned_so_far: int = 0
+    """Of those that it has asked for since it began anew."""
 
 
 def has_fence(store: SessionStore) -> bool:
@@ -58,28 +65,74 @@ def discover_changes(store: SessionStore) -> None:
 def discover(store: SessionStore) -> Discovery:
     """Looks through a store for sessions, and notes the new, the written and the missing ones. Safe to repeat.
 
-    Costs a walk over the store's list of sessions. Raises StoreUnavailable; what was noted until then stays.
+    Costs a walk over the store's list of sessions; where it has none, those on record are asked for (`revisit`). Raises
+    StoreUnavailable; what was noted until then stays.
     """
     backend = backend_for(store)
-    found = Discovery(fingerprint=backend.fingerprint())
     if Capability.ENUMERATE not in backend.capabilities:
-        return found
+        return revisit(store)
+    found = Discovery(fingerprint=backend.fingerprint())
     seen, cursor, is_begun = 0, "", False
     while cursor or not is_begun:
         page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
-        seen += _note(store, {session.session_id: session for session in page.sessions}, found)
+        seen += note(store, {session.session_id: session for session in page.sessions}, found)
         cursor, is_begun = page.next_cursor, True
     standing = _records(store).on_record().filter(missing_since=None)
     # A session that is listed twice makes the sum too large, so nobody is missing by mistake; the next walk tells.
     if standing.count() > seen:
         _note_missing(store)
     found.missing = _records(store).on_record().exclude(missing_since=None).count()
-    SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=asdict(found))
-    store.refresh_from_db(fields=["discovered_at", "discovery"])
+    _save_discovery(store, found)
     return found
 
 
-def _note(store: SessionStore, sessions: dict[str, FoundSession], found: Discovery) -> int:
+def revisit(store: SessionStore) -> Discovery:
+    """Asks a store for the sessions on record that were written last, and for the next of all others in turn.
+
+    At most twice ASKED_AT_ONCE sessions each time, however many there are: so a change in one that was quiet for long
+    is seen after as many rounds as that takes. Raises StoreUnavailable.
+    """
+    records = _records(store)
+    after = store.discovery.get("asked_up_to") or None
+    following = records.filter(pk__gt=after) if after else records
+    in_turn = list(following.order_by("pk")[:ASKED_AT_ONCE])
+    latest = set(records.newest_first()[:ASKED_AT_ONCE]) - set(in_turn)
+    found = Discovery(sessions=records.on_record().count())
+    returned = _note_found(store, in_turn, found)
+    _note_found(store, latest, found)
+    is_through = len(in_turn) < ASKED_AT_ONCE
+    # How many came back is known when all were asked for, and until then as it was the last time.
+    found.returned_so_far = (store.discovery.get("returned_so_far", 0) if after else 0) + returned
+    found.returned = found.returned_so_far
+    if not is_through:
+        found.asked_up_to = str(in_turn[-1].pk)
+        found.returned = max(found.returned, store.discovery.get("returned", 0))
+    found.missing = records.on_record().exclude(missing_since=None).count()
+    _save_discovery(store, found)
+    return found
+
+
+def _note_found(store: SessionStore, records: Collection[SessionRecord], found: Discovery) -> int:
+    """Asks for sessions on record, and notes which were written to and which are gone; returns how many erased ones are
+    there again."""
+    if not records:
+        return 0
+    session_ids = sorted(record.session_id for record in records)
+    there = backend_for(store).look_up(session_ids)
+    numbers = Discovery()
+    note(store, there, numbers)
+    found.written += numbers.written
+    gone = [session_id for session_id in session_ids if session_id not in there]
+    _records(store).on_record().filter(session_id__in=gone, missing_since=None).update(missing_since=now())
+    return numbers.returned
+
+
+def _save_discovery(store: SessionStore, found: Discovery) -> None:
+    SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=asdict(found))
+    store.refresh_from_db(fields=["discovered_at", "discovery"])
+
+
+def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Discovery) -> int:
     """Notes one page of sessions; returns how many of them are now on record and were not missing before."""
     if not sessions:
         return 0
@@ -106,7 +159,7 @@ def _save(
     store: SessionStore,
     new: Sequence[FoundSession],
     written: Collection[SessionRecord],
-    sessions: dict[str, FoundSession],
+    sessions: Mapping[str, FoundSession],
 ) -> None:
     instant = now()
     with transaction.atomic(), audit.recording(audited.STORE_DISCOVERED) as event:

@@ -237,6 +237,9 @@ class Backend(Readable, Protocol):
         row of their session count as a session, too. Needs ENUMERATE.
         """
 
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        """Those of these sessions that are there, at most a hundred at once. Of a store without ENUMERATE."""
+
     # --- one session, changed -----------------------------------------------------------------------------------------
     #
     # All of these take part in the way in which the SDK locks, wait for an agent for a few seconds, and raise

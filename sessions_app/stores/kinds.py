@@ -30,6 +30,7 @@ BUILT_IN = (
     "sessions_app.stores.sqlite.advanced.KIND",
     "sessions_app.stores.redis.backend.KIND",
     "sessions_app.stores.json_file.backend.KIND",
+    "sessions_app.stores.openai_conversations.backend.KIND",
 )
 
 
@@ -56,6 +57,8 @@ class Kind:
     """Whether there may be times in it that are in the writers' zone."""
     limits: Sequence[str] = ()
     """Sentences about what it cannot do, besides its missing capabilities."""
+    lacks: Mapping[Capability, str] = field(default_factory=dict)
+    """What to say of a missing capability, where the usual sentence does not fit."""
     setting_names: Sequence[str] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -140,8 +143,9 @@ def can(store: SessionStore, capability: Capability) -> bool:
 
 def limits_of(store: SessionStore) -> list[str]:
     """What a store cannot do, as sentences."""
+    kind = kind_of(store)
     missing = [each for each in Capability if each.lack and each not in backend_for(store).capabilities]
-    return [*kind_of(store).limits, *(each.lack for each in missing)]
+    return [*kind.limits, *(kind.lacks.get(each, each.lack) for each in missing)]
 
 
 # --- fields for the forms of kinds ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    FoundSession,
     Health,
     NotPossible,
     Preview,
@@ -124,6 +125,10 @@ class PagedBackend(ABC):
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         raise NotPossible(Capability.ENUMERATE.lack)
+
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        previews = self.previews(session_ids)
+        return {each: FoundSession(each) for each in session_ids if previews[each].item_count is not None}
 
     def erase_session(self, session_id: str) -> int:
         raise NotPossible(Capability.ERASE_SESSIONS.lack)

@@ -97,6 +97,14 @@ class Agent(ABC):
         """Makes all that was written in a session so far look older. Only for a kind that has item times."""
         raise NotImplementedError
 
+    def as_added(self, item: Item) -> Item:
+        """An item that `read` gave, as it was when it was added: without what the place itself puts into items."""
+        return item
+
+    def plain(self, session_id: str) -> list[Item]:
+        """What the agent reads, as it was added."""
+        return [self.as_added(item) for item in self.read(session_id)]
+
     def can_name(self, session_id: str) -> bool:
         """Whether the SDK's class itself can have a session of this name."""
         return True
@@ -114,7 +122,9 @@ def said(number: int) -> Item:
 
 
 def contents(items: Sequence[StoredItem]) -> list[Any]:
-    return [json.loads(item.raw).get("content") for item in items]
+    """What was said in them, one text each."""
+    told = (json.loads(item.raw).get("content") for item in items)
+    return [content[0]["text"] if isinstance(content, list) else content for content in told]
 
 
 class StoreContract:
@@ -393,6 +403,34 @@ class StoreContract:
         assert SessionRecord.objects.get(pk=record.pk).erased_at
         assert "returned" in {problem.code for problem in registry.health(store).problems}
 
+    def test_what_a_store_cannot_list_is_registered_and_asked_for_again(self, agent: Agent, backend: Backend) -> None:
+        if self.needs(backend, Capability.ENUMERATE):
+            with pytest.raises(registry.CannotRegister, match="lists its sessions itself"):
+                registry.register(agent.store, ["a"])
+            return
+        with pytest.raises(NotPossible):
+            backend.enumerate_sessions(limit=5)
+        agent.add("a", said(0))
+        agent.add("b", said(0))
+        told = registry.register(agent.store, ["a", "b", "nobody", "a"])
+        assert (told.new, told.known, told.not_there) == (2, 0, ["nobody"])
+        assert registry.register(agent.store, ["a"]).known == 1
+        assert registry.discover(agent.store).written == 0
+
+        agent.add("a", said(1))
+        agent.forget("b")
+        found = registry.discover(agent.store)
+        assert (found.sessions, found.written, found.missing) == (2, 1, 1)
+        assert SessionRecord.objects.get(store=agent.store, session_id="b").missing_since
+        agent.add("b", said(2))
+        assert registry.discover(agent.store).missing == 0
+
+        backend.erase_session("a")
+        assert registry.register(agent.store, ["a"]).erased == ["a"]
+        agent.add("a", said(3))
+        assert registry.discover(agent.store).returned == 1
+        assert "returned" in {problem.code for problem in registry.health(agent.store).problems}
+
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def test_a_replaced_text_is_gone_and_the_agent_reads_the_new_one(self, agent: Agent, backend: Backend) -> None:
@@ -408,7 +446,7 @@ class StoreContract:
         after = backend.first_page("leak", 10).items
         assert [item.id for item in after] == [item.id for item in before]
         assert [item.written_at for item in after] == [item.written_at for item in before]
-        assert agent.read("leak") == [said(0), user("My key is [redacted]"), CALL, OUTPUT]
+        assert agent.plain("leak") == [said(0), user("My key is [redacted]"), CALL, OUTPUT]
         assert agent.leftovers(SECRET) == []
 
         with pytest.raises(ItemChanged):
@@ -427,13 +465,13 @@ class StoreContract:
         changed = StoredItem(items[4].id, items[4].position, "{}", 2, None)
         with pytest.raises(ItemChanged):
             backend.delete_items("talk", [items[1], changed])
-        assert agent.read("talk") == [said(0), user(SECRET), CALL, OUTPUT, said(4)]
+        assert agent.plain("talk") == [said(0), user(SECRET), CALL, OUTPUT, said(4)]
 
         assert backend.delete_items("talk", items[1:4]) == 3
-        assert agent.read("talk") == [said(0), said(4)]
+        assert agent.plain("talk") == [said(0), said(4)]
         assert agent.leftovers(SECRET) == []
         agent.add("talk", said(5))
-        assert agent.read("talk") == [said(0), said(4), said(5)]
+        assert agent.plain("talk") == [said(0), said(4), said(5)]
 
     def test_an_erased_session_leaves_nothing_but_its_registry_row(self, agent: Agent, backend: Backend) -> None:
         for number in range(30):
@@ -450,8 +488,8 @@ class StoreContract:
         assert agent.leftovers("gone") == list(agent.id_stays_in)
         assert backend.previews(["gone"])["gone"].item_count is None
         assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
-        assert agent.read("gone") == []
-        assert agent.read("kept") == [said(2)]
+        assert agent.plain("gone") == []
+        assert agent.plain("kept") == [said(2)]
         first = SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
         assert backend.erase_session("gone") == 0
         assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at == first
@@ -481,7 +519,7 @@ class StoreContract:
             stop.set()
             writer.join()
         assert problems == []
-        assert agent.read("kept") == [said(number) for number in range(written[0] + 1)]
+        assert agent.plain("kept") == [said(number) for number in range(written[0] + 1)]
         assert agent.leftovers(SECRET) == []
 
     def test_what_is_older_than_an_instant_expires_in_whole_runs(self, agent: Agent, backend: Backend) -> None:
@@ -498,7 +536,7 @@ class StoreContract:
 
         assert expire_before(backend, "talk", now - timedelta(days=100)) == 0
         assert expire_before(backend, "talk", now - timedelta(days=1)) == 4
-        assert agent.read("talk") == [
+        assert agent.plain("talk") == [
             user("and now"),
             {**CALL, "call_id": "call_2"},
             {**OUTPUT, "call_id": "call_2"},
@@ -536,7 +574,7 @@ class StoreContract:
                     with pytest.raises(StoreUnavailable, match=sentence):
                         ask()
                 assert not SessionRecord.objects.filter(store=agent.store, session_id="talk", erased_at__isnull=False)
-            assert agent.read("talk") == [said(0), user("two")], name
+            assert agent.plain("talk") == [said(0), user("two")], name
 
 
 def enumerated(backend: Backend, limit: int = 100) -> Iterator[Any]:

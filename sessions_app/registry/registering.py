@@ -1,0 +1,72 @@
+"""The sessions of a store that cannot list them, named by whoever knows their ids. Discovery then asks for them again
+and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry.discovering import ASKED_AT_ONCE, Discovery, note
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability
+
+LONGEST_ID_BYTES = 2_500
+"""What an index of the registry can hold."""
+
+
+class CannotRegister(Exception):
+    """Sessions of this store are not registered by hand; the message says why."""
+
+
+@dataclass
+class Registration:
+    """What became of the ids that somebody gave."""
+
+    new: int = 0
+    known: int = 0
+    """On record before."""
+    erased: list[str] = field(default_factory=list)
+    """Erased before; they stay so."""
+    not_there: list[str] = field(default_factory=list)
+    """The store knows no such session; they were not registered."""
+
+
+def register(store: SessionStore, session_ids: Iterable[str]) -> Registration:
+    """Takes sessions of a store that cannot list them into the registry. Safe to repeat.
+
+    Asks the store for each that is not on record. Raises CannotRegister, or StoreUnavailable; what was registered until
+    then stays.
+    """
+    if Capability.ENUMERATE in backend_for(store).capabilities:
+        raise CannotRegister(f"{store} lists its sessions itself: nobody has to register them.")
+    if store.attached_at is None:
+        raise CannotRegister(f"{store} is not attached. Run attach_store {store}.")
+    told, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
+    while batch := list(islice(ids, ASKED_AT_ONCE)):
+        _register(store, batch, told)
+    return told
+
+
+def _checked(session_id: str) -> str:
+    """Raises CannotRegister for what the registry cannot hold."""
+    is_text = "\0" not in session_id and session_id.encode(errors="surrogatepass") == session_id.encode(
+        errors="replace"
+    )
+    if not is_text or len(session_id.encode()) > LONGEST_ID_BYTES:
+        raise CannotRegister(f"{session_id[:80]!a} cannot be the id of a session: it is no text, or too long.")
+    return session_id
+
+
+def _register(store: SessionStore, session_ids: Sequence[str], told: Registration) -> None:
+    known = SessionRecord.objects.filter(store=store, session_id__in=session_ids)
+    erased_at = dict(known.values_list("session_id", "erased_at"))
+    told.erased += [session_id for session_id in session_ids if erased_at.get(session_id)]
+    told.known += sum(instant is None for instant in erased_at.values())
+    strangers = [session_id for session_id in session_ids if session_id not in erased_at]
+    found = backend_for(store).look_up(strangers) if strangers else {}
+    told.not_there += [session_id for session_id in strangers if session_id not in found]
+    numbers = Discovery()
+    note(store, found, numbers)
+    told.new += numbers.new

@@ -1,0 +1,1 @@
+"""Conversations that OpenAI's Conversations API keeps: `OpenAIConversationsSession`."""

@@ -1,0 +1,222 @@
+"""Asking the Conversations API through the `openai` package, and what it refuses in plain words.
+
+One client per address and key, kept for the life of the process. It tries nothing again by itself: whoever asked
+decides that, because a page must not wait for as long as a rate limit lasts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+ANSWER_SECONDS = 5.0
+"""How long a connection, and each part of an answer, may take."""
+
+PAGE_ITEMS = 100
+"""As many as one answer can hold."""
+
+OFFICIAL_ADDRESS = "https://api.openai.com/v1"
+
+IN_DOUBT = " Whether the change was made is not known: look, or do it again."
+
+Order = Literal["asc", "desc"]
+
+
+class NotThere(Exception):
+    """No such conversation, or no such item in it, as far as this key may see."""
+
+
+class AskedToWait(StoreUnavailable):
+    """Too many requests: the API says when it takes the next one."""
+
+    def __init__(self, sentence: str, seconds: float) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the API is, and the names of the variables that say so, for sentences."""
+
+    address: str
+    key: str
+    key_variable: str
+    address_variable: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"The Conversations API that {self.address_variable} names" if self.address_variable else "OpenAI's API"
+
+
+class ConversationsApi:
+    """What is asked of the API. Raises NotThere, and StoreUnavailable with a sentence for all else that it refuses."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def items(self, conversation_id: str, *, order: Order, after: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
+        """One answer: up to `limit` items, at most PAGE_ITEMS, beyond the item `after`; and whether there are more."""
+        from openai import omit
+
+        told = self._told(
+            lambda client: client.conversations.items.with_raw_response.list(
+                conversation_id, order=order, limit=limit, after=after or omit
+            )
+        )
+        items = told.get("data")
+        if not isinstance(items, list) or not all(isinstance(item, dict) and "id" in item for item in items):
+            raise StoreUnavailable(not_the_api(self.place))
+        return items, bool(told.get("has_more")) and bool(items)
+
+    def item(self, conversation_id: str, item_id: str) -> dict[str, Any]:
+        return self._told(
+            lambda client: client.conversations.items.with_raw_response.retrieve(
+                item_id, conversation_id=conversation_id
+            )
+        )
+
+    def delete_item(self, conversation_id: str, item_id: str) -> None:
+        self._told(
+            lambda client: client.conversations.items.with_raw_response.delete(
+                item_id, conversation_id=conversation_id
+            ),
+            changed=IN_DOUBT,
+        )
+
+    def delete_conversation(self, conversation_id: str) -> None:
+        self._told(
+            lambda client: client.conversations.with_raw_response.delete(conversation_id),
+            changed=IN_DOUBT,
+        )
+
+    def _told(self, ask: Callable[[OpenAI], Any], *, changed: str = "") -> dict[str, Any]:
+        client = client_for(self.place)
+        with plain_words(self.place, changed=changed):
+            # What the package makes of an answer leaves out what it does not know: so the text itself is read.
+            answer = ask(client)
+            told = json.loads(answer.http_response.content)
+        if not isinstance(told, dict):
+            raise StoreUnavailable(not_the_api(self.place))
+        return told
+
+
+def patiently(change: Callable[[], None], *, until: float) -> None:
+    """Makes a change again after as long as the API asks to wait; raises AskedToWait when that is beyond `until`."""
+    while True:
+        try:
+            return change()
+        except AskedToWait as refusal:
+            if monotonic() + refusal.seconds > until:
+                raise
+            sleep(refusal.seconds)
+
+
+def client_for(place: Place) -> OpenAI:
+    """Connects nothing yet. Raises StoreUnavailable for what is no address, or cannot be a key."""
+    parts = urlsplit(place.address)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise StoreUnavailable(
+            f"What {place.address_variable} holds is not the address of an API; it looks like {OFFICIAL_ADDRESS}."
+        )
+    if not place.key.isascii() or not place.key.isprintable() or " " in place.key:
+        raise StoreUnavailable(f"What {place.key_variable} holds cannot be a key: it has letters that no key has.")
+    return _client(place.address, place.key, ANSWER_SECONDS)
+
+
+@lru_cache(maxsize=64)
+def _client(address: str, key: str, seconds: float) -> OpenAI:
+    from openai import OpenAI
+
+    return OpenAI(api_key=key, base_url=address, timeout=seconds, max_retries=0)
+
+
+@contextmanager
+def plain_words(place: Place, *, changed: str = "") -> Iterator[None]:
+    """Turns what the API or the network refuses into NotThere or StoreUnavailable; mistakes of ours pass.
+
+    `changed` is added where an answer is missing, and with it whether something was changed.
+    """
+    import openai
+
+    try:
+        yield
+    except openai.APITimeoutError as problem:
+        raise StoreTooSlow(f"{place.label} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+    except openai.APIConnectionError as problem:
+        raise StoreUnavailable(f"{place.label} cannot be reached: {_why_unreachable(problem)}{changed}") from problem
+    except openai.RateLimitError as problem:
+        raise _asked_to_wait(place, problem) from problem
+    except openai.APIStatusError as problem:
+        if _says_not_there(problem):
+            raise NotThere from problem
+        raise StoreUnavailable(_sentence(place, problem, changed)) from problem
+    except json.JSONDecodeError as problem:
+        raise StoreUnavailable(not_the_api(place)) from problem
+
+
+def not_the_api(place: Place) -> str:
+    remedy = f" Is the address in {place.address_variable} right, with its /v1?" if place.address_variable else ""
+    return f"{place.label}: what answers there is not the Conversations API.{remedy}"
+
+
+def _says_not_there(problem: Any) -> bool:
+    """Only in the API's own words: any web server answers 404 to what it does not know."""
+    said = problem.body
+    if not isinstance(said, dict) or not isinstance(said.get("message"), str):
+        return False
+    if problem.status_code == 404:
+        return not said["message"].startswith("Invalid URL")
+    # To what has not the form of an id.
+    return problem.status_code == 400 and said.get("param") in ("conversation_id", "item_id", "after")
+
+
+def _sentence(place: Place, problem: Any, changed: str) -> str:
+    status = problem.status_code
+    if status == 401:
+        return f"{place.label} refuses the key in {place.key_variable}."
+    if status == 403:
+        return (
+            f"{place.label} does not let the key in {place.key_variable} do this: it needs to read and write"
+            " conversations, in the project of the agents. Nothing was changed."
+        )
+    if status == 404:
+        return not_the_api(place)
+    if status >= 500:
+        return f"{place.label} has a fault of its own ({status}); try again later.{changed}"
+    return f"{place.label} refuses ({status})."
+
+
+def _asked_to_wait(place: Place, problem: Any) -> StoreUnavailable:
+    said = problem.body if isinstance(problem.body, dict) else {}
+    if said.get("code") == "insufficient_quota":
+        return StoreUnavailable(f"{place.label} refuses: the account of the key in {place.key_variable} is used up.")
+    try:
+        seconds = max(float(problem.response.headers.get("retry-after", "")), 0.0)
+    except ValueError:
+        seconds = 1.0
+    return AskedToWait(f"{place.label} takes no more requests for the next {seconds:g} seconds.", seconds)
+
+
+def _why_unreachable(problem: BaseException | None) -> str:
+    import ssl
+
+    while problem is not None:
+        if isinstance(problem, ssl.SSLCertVerificationError):
+            return "its TLS certificate is not trusted here."
+        if isinstance(problem, ssl.SSLError):
+            return "TLS failed; it may not speak TLS on this port."
+        if isinstance(problem, OSError) and problem.strerror:
+            return f"{problem.strerror.lower()}."
+        problem = problem.__cause__ or problem.__context__
+    return "it closed the connection."

@@ -1,0 +1,373 @@
+"""Sessions of the SDK's OpenAIConversationsSession: conversations that OpenAI's API keeps, known by their ids alone.
+
+The API cannot list conversations, so they are registered. An item's position is its number from the beginning, for
+sorting, and its id, from which a page goes on in both directions with one request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from time import monotonic, perf_counter
+from typing import Any, TypeVar
+
+from django import forms
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import (
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    StoreTooSlow,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.openai_conversations.api import (
+    OFFICIAL_ADDRESS,
+    PAGE_ITEMS,
+    AskedToWait,
+    ConversationsApi,
+    NotThere,
+    Order,
+    Place,
+    patiently,
+)
+from sessions_app.stores.paged import PagedBackend, both_ends, erasing
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+
+WALK_SECONDS = 20.0
+"""How long a conversation may be read from its beginning to find its end, and several for a list."""
+
+ERASE_SECONDS = 60.0
+"""After so long an erasure stops, to be gone on with by the same verb."""
+
+AT_ONCE = 8
+"""Requests that are under way at the same time, where there are several to make."""
+
+COUNTED_EXACTLY = 10_000
+"""Up to so many registered sessions are counted."""
+
+SAMPLED = 3
+"""How many registered conversations are asked for to see whether the key belongs to their project."""
+
+NOBODY = "conv_00000000000000000000000000000000"
+"""Asked for where nothing is registered: whoever answers that there is no such conversation has accepted the key."""
+
+R = TypeVar("R")
+
+
+class ConversationsForm(forms.Form):
+    key_env = EnvironmentField(
+        label="Key, from the variable",
+        max_length=200,
+        help_text="The name of the environment variable with a key of the agents' project, such as OPENAI_API_KEY.",
+    )
+    url_env = EnvironmentField(
+        label="Address, from the variable",
+        required=False,
+        max_length=200,
+        help_text=f"The name of the environment variable with the API's address, if it is not {OFFICIAL_ADDRESS}.",
+    )
+
+
+class ConversationsBackend(PagedBackend):
+    capabilities = frozenset({Capability.ITEM_IDS, Capability.ERASE_SESSIONS, Capability.ERASE_ITEMS})
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
+        sample = list(registered.order_by("-last_activity_at").values_list("session_id", flat=True)[:SAMPLED])
+        began = perf_counter()
+        try:
+            self._is_there((sample or [NOBODY])[0])
+            answered_in_ms = (perf_counter() - began) * 1000
+            is_foreign = bool(sample) and not any(map(self._is_there, sample))
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        foreign = Problem(
+            "none-there",
+            "None of the conversations that were asked for is there. If they were not deleted, the key is one of"
+            " another project: nothing that is erased with it is gone.",
+        )
+        counted = registered.count_up_to(COUNTED_EXACTLY)
+        sessions = counted if counted <= COUNTED_EXACTLY else None
+        return Health((foreign,) if is_foreign else (), sessions, answered_in_ms=answered_in_ms)
+
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        """A request for each."""
+        found = self._for_each(session_ids, self._found)
+        return {session_id: session for session_id, session in found.items() if session}
+
+    def _found(self, session_id: str) -> FoundSession | None:
+        try:
+            items, _ = self._items(session_id, order="desc", limit=1)
+        except NotThere:
+            return None
+        last = str(items[-1]["id"]) if items else ""
+        return FoundSession(session_id, mark=hashlib.sha256(last.encode()).hexdigest()[:16])
+
+    def _is_there(self, session_id: str) -> bool:
+        return self._found(session_id) is not None
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        """As many requests for each as it has hundreds of items, up to the eleven that its number is told from."""
+        until = monotonic() + WALK_SECONDS
+        return self._for_each(session_ids, lambda session_id: self._preview(session_id, until))
+
+    def _preview(self, session_id: str, until: float) -> Preview:
+        heads, count = [], 0
+        try:
+            for text in islice(self._texts(session_id, until), COUNT_CAP + 1):
+                count += 1
+                if count <= PREVIEW_ITEMS:
+                    heads.append(text[:PREVIEW_HEAD_CHARACTERS])
+        except NotThere:
+            return preview_from([], None)
+        return preview_from(heads, count)
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        try:
+            if pivot is None:
+                return self._end(session_id, earlier) if earlier else self._beginning(session_id, later)
+            number, item_id, beyond = whole_position(pivot)
+            try:
+                return self._around(session_id, number, item_id, beyond, earlier=earlier, later=later)
+            except NotThere:
+                return self._around_number(session_id, number, earlier=earlier, later=later)
+        except NotThere:
+            return ItemPage([], has_earlier=False, has_later=False)
+
+    def _beginning(self, session_id: str, later: int) -> ItemPage:
+        items, has_later = self._items(session_id, limit=later)
+        return ItemPage(shown(items, first=0), has_earlier=False, has_later=has_later)
+
+    def _end(self, session_id: str, earlier: int) -> ItemPage:
+        """The API does not tell how many items there are: the numbers of the last come from reading all."""
+        count, last = 0, deque[dict[str, Any]](maxlen=earlier)
+        for item in self._walk(session_id, monotonic() + WALK_SECONDS):
+            count += 1
+            last.append(item)
+        first = count - len(last)
+        return ItemPage(shown(last, first=first), has_earlier=first > 0, has_later=False)
+
+    def _around(self, session_id: str, number: int, item_id: str, beyond: int, *, earlier: int, later: int) -> ItemPage:
+        """Raises NotThere when the item is gone. What is not asked for is not read, but for whether it is there."""
+        is_in = bool(earlier) if beyond else bool(later)
+        itself = [self.api.item(session_id, item_id)] if is_in else []
+        wanted_before, wanted_behind = earlier - (is_in and bool(beyond)), later - (is_in and not beyond)
+        before: list[dict[str, Any]] = []
+        behind: list[dict[str, Any]] = []
+        has_earlier = has_later = True
+        if is_in or not beyond:
+            before, has_earlier = self._items(session_id, order="desc", after=item_id, limit=wanted_before)
+        if is_in or beyond:
+            behind, has_later = self._items(session_id, after=item_id, limit=wanted_behind)
+        items = [*reversed(before), *itself, *behind]
+        first = max(number - len(before), 0) if is_in or not beyond else number + 1
+        return ItemPage(shown(items, first=first), has_earlier=has_earlier, has_later=has_later)
+
+    def _around_number(self, session_id: str, number: int, *, earlier: int, later: int) -> ItemPage:
+        """Where the item of a position is gone: from what has moved up to its number."""
+        items = list(islice(self._walk(session_id, monotonic() + WALK_SECONDS), number + later + 1))
+        place = min(number, len(items))
+        start, stop = max(place - earlier, 0), min(place + later, len(items))
+        return ItemPage(shown(items[start:stop], first=start), has_earlier=start > 0, has_later=stop < len(items))
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        """Reads the conversation up to the item, for its number."""
+        try:
+            for number, item in enumerate(self._walk(session_id, monotonic() + WALK_SECONDS)):
+                if item["id"] == item_id:
+                    return whole_item(number, item)
+        except NotThere:
+            pass
+        raise UnknownItem(item_id)
+
+    def every_item(self, session_id: str) -> Iterator[StoredItem]:
+        try:
+            for number, item in enumerate(self._walk(session_id)):
+                yield whole_item(number, item)
+        except NotThere:
+            return
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        try:
+            return sum(1 for _ in islice(self._walk(session_id, monotonic() + WALK_SECONDS), cap + 1))
+        except NotThere:
+            return 0
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def erase_session(self, session_id: str) -> int:
+        """Items first: those of a conversation that is deleted stay where nobody can reach them.
+
+        Not one transaction: what was deleted before a failure is gone, and the same verb goes on with the rest.
+        """
+        until = monotonic() + ERASE_SECONDS
+        count = self._delete_all_items(session_id, until)
+        with erasing(self.store, session_id):
+            count += self._delete_all_items(session_id, until)
+            with suppress(NotThere):  # Somebody was quicker, or it was gone already.
+                patiently(lambda: self.api.delete_conversation(session_id), until=until)
+        return count
+
+    def _delete_all_items(self, session_id: str, until: float) -> int:
+        """From the beginning until nothing is left, with what an agent adds meanwhile."""
+        count = 0
+        try:
+            while items := self._items(session_id, limit=PAGE_ITEMS)[0]:
+                deleted = self._for_each(
+                    [str(item["id"]) for item in items],
+                    lambda item_id: self._delete_item(session_id, item_id, until),
+                )
+                count += sum(deleted.values())
+                if monotonic() > until:
+                    raise StoreTooSlow(f"{count:,} items are gone and not all yet: do the same again to go on.")
+        except NotThere:
+            pass
+        except AskedToWait as refusal:
+            raise StoreTooSlow(f"{refusal} Some items are gone and not all: do the same again to go on.") from refusal
+        return count
+
+    def _delete_item(self, session_id: str, item_id: str, until: float) -> bool:
+        try:
+            patiently(lambda: self.api.delete_item(session_id, item_id), until=until)
+        except NotThere:
+            return False
+        return True
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        """All are compared before the first goes: nobody can change an item, so what is the same stays so.
+
+        A request for each to look and one to delete; when the API fails in between, the same again goes on.
+        """
+        until = monotonic() + ERASE_SECONDS
+        stored = self._for_each([item.id for item in items], lambda item_id: self._stored(session_id, item_id))
+        if any(stored[item.id] not in (None, item.raw) for item in items):
+            raise ItemChanged(session_id)
+        standing = [item_id for item_id, text in stored.items() if text is not None]
+        return sum(self._for_each(standing, lambda item_id: self._delete_item(session_id, item_id, until)).values())
+
+    def _stored(self, session_id: str, item_id: str) -> str | None:
+        try:
+            return text_of(self.api.item(session_id, item_id))
+        except NotThere:
+            return None
+
+    # --- how it is asked ----------------------------------------------------------------------------------------------
+
+    @property
+    def api(self) -> ConversationsApi:
+        variable = str(self.store.options.get("url_env", ""))
+        address = secret_named(self.store, "url_env") if variable else OFFICIAL_ADDRESS
+        key = secret_named(self.store, "key_env")
+        return ConversationsApi(Place(address, key, str(self.store.options.get("key_env", "")), variable))
+
+    def _items(
+        self, session_id: str, *, order: Order = "asc", after: str = "", limit: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Up to `limit` items beyond another, in as many requests as that takes, and whether there are more.
+
+        With a limit of 0, only the latter.
+        """
+        api, items, has_more = self.api, list[dict[str, Any]](), True
+        if not can_be_asked_for(session_id):
+            # No conversation has such an id; whether the API is there at all is to be told all the same.
+            api.items(NOBODY, order=order, after="", limit=1)
+            raise NotThere
+        while has_more and (len(items) < limit or not limit):
+            wanted = min(limit - len(items), PAGE_ITEMS) if limit else 1
+            page, has_more = api.items(session_id, order=order, after=after, limit=wanted)
+            if not limit:
+                return [], bool(page)
+            items += page
+            after = str(page[-1]["id"]) if page else after
+        return items, has_more
+
+    def _walk(self, session_id: str, until: float = float("inf")) -> Iterator[dict[str, Any]]:
+        """All items, oldest first, a request for a hundred. Raises StoreTooSlow at `until`."""
+        after, has_more = "", True
+        while has_more:
+            if monotonic() > until:
+                raise StoreTooSlow(
+                    f"{self.api.place.label} did not hand over the whole conversation within {WALK_SECONDS:g} seconds;"
+                    " it is long. Read it from its beginning, or as a file."
+                )
+            items, has_more = self._items(session_id, after=after, limit=PAGE_ITEMS)
+            yield from items
+            after = str(items[-1]["id"]) if items else ""
+
+    def _texts(self, session_id: str, until: float) -> Iterator[str]:
+        return map(text_of, self._walk(session_id, until))
+
+    def _for_each(self, ids: Sequence[str], ask: Callable[[str], R]) -> dict[str, R]:
+        """Several requests at the same time; what the first that fails raises, when all have ended."""
+        unique = list(dict.fromkeys(ids))
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="conversations") as several:
+            return dict(zip(unique, several.map(ask, unique), strict=True))
+
+
+def can_be_asked_for(session_id: str) -> bool:
+    """Whether an id can stand in a path at all."""
+    return session_id not in ("", ".", "..")
+
+
+def whole_position(position: Position) -> tuple[int, str, int]:
+    number, item_id, beyond = position.key
+    return int(number), str(item_id), int(beyond)
+
+
+def text_of(item: Mapping[str, Any]) -> str:
+    """As the SDK writes an item into other stores: there is no text of it that the API would give byte for byte."""
+    return json.dumps(item, separators=(",", ":"))
+
+
+def whole_item(number: int, item: Mapping[str, Any]) -> StoredItem:
+    text, item_id = text_of(item), str(item["id"])
+    return StoredItem(item_id, Position((number, item_id, 0)), text, len(text), None)
+
+
+def shown(items: Sequence[Mapping[str, Any]] | deque[dict[str, Any]], *, first: int) -> list[StoredItem]:
+    """As a page shows them."""
+    page = []
+    for number, item in enumerate(items, start=first):
+        whole = whole_item(number, item)
+        raw, tail = both_ends(whole.raw)
+        page.append(StoredItem(whole.id, whole.position, raw, whole.byte_count, None, raw_tail=tail))
+    return page
+
+
+KIND = Kind(
+    "openai_conversations",
+    "OpenAI Conversations",
+    "cloud",
+    open=ConversationsBackend,
+    form=ConversationsForm,
+    limits=(
+        "A conversation that the key may not see answers like one that is gone: give the key of the agents' project.",
+        "Responses that a run stored have ids of their own, which no conversation names: they are out of reach, and"
+        " OpenAI keeps them for as long as it does.",
+        "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
+    ),
+    lacks={
+        Capability.FENCE: "It needs no fence: an agent whose conversation was deleted fails when it writes. One that"
+        " begins a new conversation instead has a new id, which has to be registered."
+    },
+)
