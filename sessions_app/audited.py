@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import TextChoices
 
-from memadmin.audit import declare
+from memadmin.audit import EditReason, declare
 
 SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
@@ -64,8 +64,18 @@ SEARCH_SHOWN = declare(
 
 # --- changes ----------------------------------------------------------------------------------------------------------
 
-SESSIONS_ATTACHED = declare("session.attached", "Somebody said whose sessions these are.", counters=("sessions",))
-SESSIONS_DETACHED = declare("session.detached", "Somebody took sessions from their subjects.", counters=("sessions",))
+SESSIONS_ATTACHED = declare(
+    "session.attached",
+    "Somebody said whose sessions these are.",
+    counters=("sessions",),
+    reasons=EditReason.values,
+)
+SESSIONS_DETACHED = declare(
+    "session.detached",
+    "Somebody took sessions from their subjects.",
+    counters=("sessions",),
+    reasons=EditReason.values,
+)
 SESSIONS_LABELLED = declare(
     "session.labelled", "Somebody gave sessions a label; its word is in the details.", counters=("sessions",)
 )
@@ -76,7 +86,12 @@ SESSIONS_LOCKED = declare(
     "session.locked", "Somebody locked sessions: reading them takes a grant.", counters=("sessions",)
 )
 SESSIONS_UNLOCKED = declare("session.unlocked", "Somebody unlocked sessions.", counters=("sessions",))
-SESSION_EDITED = declare("session.edited", "Somebody changed a session on record in raw edits.", object=SESSION)
+SESSION_EDITED = declare(
+    "session.edited",
+    "Somebody changed a session on record in raw edits.",
+    object=SESSION,
+    reasons=EditReason.values,
+)
 
 SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)
 MERGE_UNDONE = declare("subject.unmerged", "A merged subject became one of its own again.", object=SUBJECT)
@@ -90,7 +105,12 @@ STORE_ATTACHED = declare(
 STORE_DETACHED = declare(
     "store.detached", "Registry and fence were taken off a store's tables.", object=STORE, counters=("steps",)
 )
-STORE_DELETED = declare("store.deleted", "A store of which nothing was on record was forgotten.", object=STORE)
+STORE_DELETED = declare(
+    "store.deleted",
+    "A store of which nothing was on record was forgotten.",
+    object=STORE,
+    reasons=EditReason.values,
+)
 ENCRYPTION_DECLARED = declare(
     "store.encryption_declared",
     "Somebody said with which key, by its name, agents seal a store's sessions.",
@@ -160,10 +180,17 @@ for noun, what in (("stored_item", "items"), ("stored_session", "sessions")):
         counters=("rows",),
     )
 
-ITEM_EDITED = declare("item.edited", "Somebody rewrote a stored item by hand.", object=SESSION)
-ITEM_DELETED = declare("item.deleted", "Somebody deleted a stored item by hand.", object=SESSION)
+ITEM_EDITED = declare(
+    "item.edited", "Somebody rewrote a stored item by hand.", object=SESSION, reasons=EditReason.values
+)
+ITEM_DELETED = declare(
+    "item.deleted", "Somebody deleted a stored item by hand.", object=SESSION, reasons=EditReason.values
+)
 STORED_SESSION_DELETED = declare(
-    "session.deleted", "Somebody deleted a stored session by hand, with its items.", object=SESSION
+    "session.deleted",
+    "Somebody deleted a stored session by hand, with its items.",
+    object=SESSION,
+    reasons=EditReason.values,
 )
 WRITE_DROPPED = declare(
     "write.dropped", "An agent wrote to an erased session, and the write was discarded.", object=SESSION

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from http import HTTPStatus
 
 # Imported first, so that it is registered when it is taken off.
 import allauth.account.admin
@@ -10,15 +10,20 @@ import allauth.mfa.admin
 import allauth.socialaccount.admin
 import allauth.usersessions.admin  # noqa: F401
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
+from memadmin import audit
 from memadmin.accounts import access, people
+from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
+from memadmin.audit.audited import RAW_EDIT_MADE
 from memadmin.web.fresh_proof import recently_authenticated
 
 # Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
@@ -31,7 +36,7 @@ confirmed = method_decorator(recently_authenticated(doing="change people and the
 
 
 @admin.register(User)
-class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     """Administrators make accounts and give roles.
 
     Single permissions, `raw_edit` among them, are a superuser's to give, and superusers a superuser's to change:
@@ -51,10 +56,24 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
     )
 
     change_form_template = "admin/person.html"
+    change_user_password_template = "admin/person_password.html"
 
     changeform_view = confirmed(UserAdmin.changeform_view)
     delete_view = confirmed(UserAdmin.delete_view)
-    user_change_password = confirmed(UserAdmin.user_change_password)
+
+    @confirmed
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Django's page saves through its form, so the reason is looked at before and told around it."""
+        person = self.get_object(request, unquote(id))
+        if request.method != "POST" or not self.has_change_permission(request, person):
+            return super().user_change_password(request, id, form_url)
+        why = why_of(request)
+        with transaction.atomic(), audit.recording(RAW_EDIT_MADE, by=operator(request)) as event:
+            response = super().user_change_password(request, id, form_url)
+            event.is_void = response.status_code != HTTPStatus.FOUND
+            event.target, event.counters = person, {"rows": 1}
+            event.reason_code, event.details = why.code, why.details
+        return response
 
     def get_urls(self) -> list[URLPattern]:
         reset = self.admin_site.admin_view(self.reset_second_factor)
@@ -65,15 +84,15 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
 
     @method_decorator(recently_authenticated(doing="reset a second factor"))
     def reset_second_factor(self, request: HttpRequest, person_id: int) -> HttpResponse:
-        operator: Any = request.user
+        by = operator(request)
         if not self.has_change_permission(request):
             raise PermissionDenied
-        person = access.person_for(operator, person_id)
+        person = access.person_for(by, person_id)
         if request.method != "POST":
             context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
             return render(request, "admin/reset_second_factor.html", context)
         try:
-            people.reset_second_factor(person, by=operator)
+            people.reset_second_factor(person, by=by, why=why_of(request))
         except people.OwnSecondFactor as problem:
             messages.error(request, str(problem))
         else:
@@ -91,7 +110,7 @@ class OperatorAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stub
 
 
 @admin.register(Group)
-class RoleAdmin(GroupAdmin):
+class RoleAdmin(ReasonedEdits, GroupAdmin):
     """What a role may is the project's (see roles.py); a superuser may change it all the same."""
 
     actions = None

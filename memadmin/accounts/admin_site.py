@@ -9,13 +9,18 @@ from typing import Any, TypeVar, cast
 from django.contrib.admin import AdminSite
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
+from django.core import checks
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 
+from memadmin.accounts.confirming import typed
+from memadmin.accounts.raw_edits import PREFIX, ReasonedEdits, WhyMissing, why_form
+from memadmin.audit.actors import is_governed
 from memadmin.web import navigation
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
@@ -40,9 +45,36 @@ class RawEditsSite(AdminSite):
         def door(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):
                 raise PermissionDenied
-            return opened(request, *args, **kwargs)
+            try:
+                return opened(request, *args, **kwargs)
+            except WhyMissing:
+                return self.ask_why(request)
 
         return cast(View, door)
+
+    def ask_why(self, request: HttpRequest) -> HttpResponse:
+        """The same request once more, with what was sent kept in the page and the reason asked for."""
+        kept = [(name, value) for name, value in typed(request) if not name.startswith(f"{PREFIX}-")]
+        context = {**self.each_context(request), "title": "Why?", "kept": kept}
+        response = render(request, "admin/why.html", context, status=422)
+        add_never_cache_headers(response)
+        return response
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {**super().each_context(request), "why": why_form(request)}
+
+    def check(self, app_configs: Any) -> list[checks.CheckMessage]:
+        unasked = [
+            checks.Error(
+                f"{type(model_admin).__name__} lets rows of a governed table be changed without a reason.",
+                hint="Derive it from memadmin.accounts.raw_edits.ReasonedEdits.",
+                obj=model,
+                id="memadmin.E101",
+            )
+            for model, model_admin in self._registry.items()
+            if is_governed(model._meta.db_table) and not isinstance(model_admin, ReasonedEdits)
+        ]
+        return [*super().check(app_configs), *unasked]
 
     @method_decorator(login_not_required)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

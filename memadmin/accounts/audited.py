@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memadmin.accounts.models import ContentGrant, GrantNotice
+from memadmin.audit.reasons import EditReason
 from memadmin.audit.types import declare
 
 GRANT = "accounts.contentgrant"
@@ -82,4 +83,5 @@ SECOND_FACTOR_RESET = declare(
     "All second factors of a person were taken away, and their sessions ended, so that they set up a new one.",
     object="auth.user",
     counters=("factors",),
+    reasons=EditReason.values,
 )

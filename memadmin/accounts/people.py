@@ -25,7 +25,7 @@ class LastSecondFactor(Exception):
 
 
 @transaction.atomic
-def reset_second_factor(person: User, *, by: User | None) -> int:
+def reset_second_factor(person: User, *, by: User | None, why: audit.Why = audit.UNSAID) -> int:
     """Takes all of a person's factors and recovery codes away, and ends their sessions; returns how many factors.
 
     The next sign-in asks for the password alone and then leads to a new factor. `by` is None for the command line.
@@ -35,7 +35,14 @@ def reset_second_factor(person: User, *, by: User | None) -> int:
         raise OwnSecondFactor
     factors = Authenticator.objects.filter(user=person)
     count = int(factors.exclude(type=Authenticator.Type.RECOVERY_CODES).count())
-    audit.record(audited.SECOND_FACTOR_RESET, by=by, target=person, counters={"factors": count})
+    audit.record(
+        audited.SECOND_FACTOR_RESET,
+        by=by,
+        target=person,
+        counters={"factors": count},
+        reason_code=why.code,
+        details=why.details,
+    )
     factors.delete()
     end_sessions(person, UserSession.objects.filter(user=person), by=by)
     return count

@@ -5,6 +5,7 @@ Upper rooms use the names of this module; `models` holds the tables, and `types`
 
 from memadmin.audit.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
 from memadmin.audit.governing import govern
+from memadmin.audit.reasons import UNSAID, EditReason, Why
 from memadmin.audit.recording import (
     NotInTransaction,
     Recording,
@@ -18,12 +19,15 @@ from memadmin.audit.types import EventType, Undeclared, declare
 
 __all__ = [
     "NOBODY",
+    "UNSAID",
     "Actor",
+    "EditReason",
     "EventType",
     "NotInTransaction",
     "Recording",
     "Unavailable",
     "Undeclared",
+    "Why",
     "acting",
     "before_showing",
     "current_actor",

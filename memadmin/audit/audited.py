@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memadmin.audit.types import declare
+from memadmin.audit.reasons import EditReason
+from memadmin.audit.types import ANY_OBJECT, declare
 
 ACCESS_DENIED = declare(
     "access.denied",
@@ -49,4 +50,11 @@ NAME_ERASED = declare(
 )
 EVENT_PROOF_EXPORTED = declare(
     "event.proof_exported", "Somebody downloaded the proof of an event.", object="audit.auditevent"
+)
+RAW_EDIT_MADE = declare(
+    "raw_edit.made",
+    "Somebody changed rows in raw edits that no verb is about; the reason in words is in the details.",
+    object=ANY_OBJECT,
+    counters=("rows",),
+    reasons=EditReason.values,
 )

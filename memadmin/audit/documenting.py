@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memadmin.audit.types import EventType
+from memadmin.audit.types import ANY_OBJECT, EventType
 
 HEAD = """\
 # Events of the audit log
@@ -30,4 +30,4 @@ def codes(words: Iterable[str]) -> str:
 
 
 def code(word: str) -> str:
-    return f"`{word}`" if word else ""
+    return "any kind" if word == ANY_OBJECT else f"`{word}`" if word else ""

@@ -10,6 +10,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LONGEST_NAME = 64
 
+ANY_OBJECT = "*"
+"""Of a type that may be about a record of any kind."""
+
 
 class Undeclared(Exception):
     """Somebody tries to record what no `audited` module has declared: a fault of the program."""
@@ -29,7 +32,7 @@ class EventType:
         """Raises Undeclared when an event would carry something that this type has not declared."""
         if _registry.get(self.name) is not self:
             raise Undeclared(f"{self.name} is not a declared event type.")
-        if object_kind is not None and self.object != object_kind:
+        if object_kind is not None and self.object not in (object_kind, ANY_OBJECT):
             raise Undeclared(f"{self.name} is about {self.object or 'no object'}, not about {object_kind}.")
         if unknown := set(counters) - set(self.counters):
             raise Undeclared(f"{self.name} has no counter {', '.join(sorted(unknown))}.")

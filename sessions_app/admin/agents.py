@@ -18,7 +18,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import AdminTextareaWidget
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import DataError, connection, transaction
 from django.db.models import F, Func, IntegerField, Model, QuerySet
@@ -29,6 +28,7 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
+from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList
@@ -43,7 +43,7 @@ CHANGED_MEANWHILE = (
 )
 
 
-class AgentRows(ShortList):
+class AgentRows(ReasonedEdits, ShortList):
     """Never added, and for `raw_edit` alone. Missing tables and busy sessions are sentences."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -224,10 +224,10 @@ class AgentMessageAdmin(AgentRows):
         return (*self.readonly_fields, "beginning")
 
     def save_model(self, request: HttpRequest, obj: AgentMessage, form: Any, change: bool) -> None:
-        raw_edits.save_text(obj, form.cleaned_data["message_data"], by=cast("User", request.user))
+        raw_edits.save_text(obj, form.cleaned_data["message_data"], by=operator(request), why=why_of(request))
 
     def delete_model(self, request: HttpRequest, obj: AgentMessage) -> None:
-        raw_edits.delete_message(obj, by=cast("User", request.user))
+        raw_edits.delete_message(obj, by=operator(request), why=why_of(request))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -303,7 +303,7 @@ class AgentMessageAdmin(AgentRows):
         if record is None or session is None:
             raise Http404("There is no such session in the store.")
         if request.method == "POST":
-            raw_edits.delete_session(session, by=cast("User", request.user))
+            raw_edits.delete_session(session, by=operator(request), why=why_of(request))
             LogEntry.objects.log_actions(cast(int, request.user.pk), [record], DELETION)
             messages.success(request, f"The stored {record} was deleted with its items.")
             return redirect("admin:sessions_app_agentmessage_changelist")

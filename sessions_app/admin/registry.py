@@ -6,11 +6,10 @@ no search, which would put a customer's id into an address; the console's own se
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,6 +19,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import audited, registry
 from sessions_app.admin.listing import ShortList
@@ -46,7 +46,7 @@ class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(Subject)
-class SubjectAdmin(ShownRows, ShortList):
+class SubjectAdmin(ShownRows, ReasonedEdits, ShortList):
     """Its ids, merging and erasing are verbs of the subject's own page."""
 
     inlines = (AliasInline,)
@@ -75,7 +75,7 @@ class ErasedMeanwhile(Exception):
 
 
 @admin.register(SessionRecord)
-class SessionRecordAdmin(ShortList):
+class SessionRecordAdmin(ReasonedEdits, ShortList):
     """Agents write these rows through a trigger, so nobody adds or deletes one: without it a session has no fence."""
 
     ordering = ("-last_activity_at", "-id")
@@ -130,12 +130,17 @@ class SessionRecordAdmin(ShortList):
         self, request: HttpRequest, obj: SessionRecord, form: ModelForm[SessionRecord], change: bool
     ) -> None:
         """Only what was changed: an agent may have written the others since the form was opened."""
-        by: Any = request.user
+        if not form.has_changed():
+            return
+        by, why = operator(request), why_of(request)
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name != "subject"}
-        if changes and not update_records([obj], Told(audited.SESSION_EDITED, by), **changes):
+        if changes and not update_records([obj], Told(audited.SESSION_EDITED, by, why=why), **changes):
             raise ErasedMeanwhile
         if "subject" in form.changed_data:
-            attached = attach_sessions([obj], obj.subject, by=by) if obj.subject else detach_sessions([obj], by=by)
+            if obj.subject:
+                attached = attach_sessions([obj], obj.subject, by=by, why=why)
+            else:
+                attached = detach_sessions([obj], by=by, why=why)
             if not attached:
                 raise ErasedMeanwhile
 
@@ -155,7 +160,7 @@ class PatternInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(SessionStore)
-class SessionStoreAdmin(ShownRows, ShortList):
+class SessionStoreAdmin(ShownRows, ReasonedEdits, ShortList):
     """`attach_store` names its tables, zone and mode together with the triggers made for these; its patterns are kept
     on the store's own page, which has its sessions tried with them again."""
 
@@ -184,4 +189,4 @@ class SessionStoreAdmin(ShownRows, ShortList):
             return redirect("admin:sessions_app_sessionstore_change", unquote(object_id))
 
     def delete_model(self, request: HttpRequest, obj: SessionStore) -> None:
-        registry.delete_store(obj, by=cast("User", request.user))
+        registry.delete_store(obj, by=operator(request), why=why_of(request))

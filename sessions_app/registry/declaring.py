@@ -161,10 +161,10 @@ def check_unneeded(store: SessionStore) -> None:
 
 
 @transaction.atomic
-def delete_store(store: SessionStore, *, by: User | None = None) -> None:
+def delete_store(store: SessionStore, *, by: User | None = None, why: audit.Why = audit.UNSAID) -> None:
     """Forgets a store of which nothing is on record, and its patterns. Raises StoreStillNeeded."""
     check_unneeded(SessionStore.objects.select_for_update().get(pk=store.pk))
-    audit.record(audited.STORE_DELETED, by=by, target=store)
+    audit.record(audited.STORE_DELETED, by=by, target=store, reason_code=why.code, details=why.details)
     store.delete()
 
 

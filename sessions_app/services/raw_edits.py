@@ -65,22 +65,22 @@ def show_message(message: AgentMessage) -> None:
 
 
 @transaction.atomic
-def save_text(message: AgentMessage, text: str, *, by: User) -> None:
+def save_text(message: AgentMessage, text: str, *, by: User, why: audit.Why) -> None:
     """Nothing but this column: an agent may have moved on with the session in others."""
-    tell(audited.ITEM_EDITED, message.session_id, by)
+    tell(audited.ITEM_EDITED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
 
 @transaction.atomic
-def delete_message(message: AgentMessage, *, by: User) -> None:
-    tell(audited.ITEM_DELETED, message.session_id, by)
+def delete_message(message: AgentMessage, *, by: User, why: audit.Why) -> None:
+    tell(audited.ITEM_DELETED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).delete()
 
 
 @transaction.atomic
-def delete_session(session: AgentSession, *, by: User) -> None:
+def delete_session(session: AgentSession, *, by: User, why: audit.Why) -> None:
     """With its items, in the SDK's order; hand-made tables may not cascade."""
-    tell(audited.STORED_SESSION_DELETED, session.pk, by)
+    tell(audited.STORED_SESSION_DELETED, session.pk, by, why)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
 
@@ -89,9 +89,16 @@ def record_of(session_id: str) -> SessionRecord | None:
     return SessionRecord.objects.filter(store__name=MAIN_STORE, session_id=session_id).first()
 
 
-def tell(event_type: audit.EventType, session_id: str, by: User) -> None:
+def tell(event_type: audit.EventType, session_id: str, by: User, why: audit.Why) -> None:
     record = record_of(session_id)
-    audit.record(event_type, by=by, target=record, subject=record and record.subject_id)
+    audit.record(
+        event_type,
+        by=by,
+        target=record,
+        subject=record and record.subject_id,
+        reason_code=why.code,
+        details=why.details,
+    )
 
 
 def is_sealed(message: AgentMessage) -> bool:

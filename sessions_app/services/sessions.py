@@ -24,16 +24,18 @@ class BadLabel(Exception):
         super().__init__(f"A label has 1 to {label_length()} characters, and no NUL.")
 
 
-def attach_sessions(records: Iterable[SessionRecord], subject: Subject, *, by: User) -> int:
+def attach_sessions(
+    records: Iterable[SessionRecord], subject: Subject, *, by: User, why: audit.Why = audit.UNSAID
+) -> int:
     """Says by an operator's hand whose sessions these are; returns how many, as an erased one is nobody's."""
     standing = standing_subject(subject)
-    event = Told(audited.SESSIONS_ATTACHED, by, subject=standing)
+    event = Told(audited.SESSIONS_ATTACHED, by, subject=standing, why=why)
     return update_records(records, event, subject=standing, subject_source=SubjectSource.OPERATOR)
 
 
-def detach_sessions(records: Iterable[SessionRecord], *, by: User) -> int:
+def detach_sessions(records: Iterable[SessionRecord], *, by: User, why: audit.Why = audit.UNSAID) -> int:
     """Takes sessions from their subject; returns how many. Patterns leave them alone from then on."""
-    event = Told(audited.SESSIONS_DETACHED, by)
+    event = Told(audited.SESSIONS_DETACHED, by, why=why)
     return update_records(records, event, subject=None, subject_source=SubjectSource.OPERATOR)
 
 
@@ -73,6 +75,7 @@ class Told:
     by: User | None
     details: Mapping[str, Any] | None = None
     subject: Subject | None = None
+    why: audit.Why = audit.UNSAID
 
 
 @transaction.atomic
@@ -98,7 +101,7 @@ def update_records(records: Iterable[SessionRecord], told: Told, **changes: Any)
         event.target, event.subject = one, told.subject
         event.shown = () if one else changed
         event.counters = {"sessions": len(changed)} if told.event_type.counters else {}
-        event.details = told.details
+        event.reason_code, event.details = told.why.code, told.details or told.why.details
     return len(changed)
 
 

@@ -7,11 +7,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
+from tests.raw_edits import WHY
+
 pytestmark = pytest.mark.django_db
 
 
 def form_of(user: User, **changes: object) -> dict[str, object]:
-    return {"username": user.username, "is_active": "on", **changes}
+    return {"username": user.username, "is_active": "on", **WHY, **changes}
 
 
 def change(user: User) -> str:

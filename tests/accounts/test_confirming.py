@@ -15,6 +15,7 @@ from memadmin.audit.models import AuditEvent
 from sessions_app.models import SessionStore
 from tests.accounts.factors import code_of, let_proof_age, with_app
 from tests.people import person
+from tests.raw_edits import WHY
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +81,7 @@ def test_the_right_answer_sends_nothing_by_itself(boss: Client, clerk: User) -> 
     assert "administrator" not in str(kept(answer.text).values()), "the password goes no further"
     clerk.refresh_from_db()
     assert clerk.last_name == ""
-    form = {"username": "support", "is_active": "on", "last_name": "Known"}
+    form = {"username": "support", "is_active": "on", "last_name": "Known"} | WHY
     assert boss.post(change(clerk), form).status_code == 302
     clerk.refresh_from_db()
     assert clerk.last_name == "Known"
@@ -113,7 +114,7 @@ def test_a_code_answers_too(boss: Client, clerk: User) -> None:
 
 def test_a_sign_in_is_a_proof_for_five_minutes(administrator: Client, clerk: User) -> None:
     let_proof_age(administrator, 299)
-    form = {"username": "support", "is_active": "on"}
+    form = {"username": "support", "is_active": "on"} | WHY
     assert administrator.post(change(clerk), form).status_code == 302
     let_proof_age(administrator, 1)
     assert administrator.post(change(clerk), form).status_code == 422
@@ -210,7 +211,7 @@ def test_without_the_decorator_an_old_proof_would_do(
     boss: Client, clerk: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confirming, "is_confirmed_recently", lambda request: True)
-    assert boss.post(change(clerk), {"username": "support", "is_active": "on"}).status_code == 302
+    assert boss.post(change(clerk), {"username": "support", "is_active": "on"} | WHY).status_code == 302
 
 
 class TestWhatAsks:

@@ -21,6 +21,7 @@ from pytest_django.fixtures import Settings
 from memadmin.accounts.proofs import SEEN_AT, SIGNED_IN_AT
 from memadmin.audit.models import AuditEvent
 from tests.people import person
+from tests.raw_edits import WHY
 
 LOGIN = "/accounts/login/"
 ACCOUNT = "/accounts/"
@@ -143,7 +144,7 @@ class TestChangesTakeEffectAtOnce:
 
     def test_an_administrator_switches_somebody_off(self, clerk: User, administrator: Client) -> None:
         client = signed_in(clerk)
-        form = {"username": "support", "groups": [group.pk for group in clerk.groups.all()]}
+        form = {"username": "support", "groups": [group.pk for group in clerk.groups.all()]} | WHY
         assert administrator.post(reverse("admin:auth_user_change", args=[clerk.pk]), form).status_code == 302
         assert not UserSession.objects.filter(user=clerk).exists()
         assert client.get(ACCOUNT).status_code == 302

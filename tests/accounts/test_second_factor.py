@@ -17,6 +17,7 @@ from memadmin.accounts import people
 from memadmin.audit.models import AuditEvent
 from tests.accounts.factors import code_of, code_shown_for, note_factor, recovery_codes_of, with_app
 from tests.people import person
+from tests.raw_edits import WHY
 
 LOGIN = "/accounts/login/"
 SECOND_FACTOR = "/accounts/second-factor/"
@@ -228,7 +229,7 @@ class TestReset:
         note_factor(administrator, boss)
         address = reverse("admin:auth_user_reset_second_factor", args=[lost.pk])
         assert administrator.get(address).status_code in (200, 404)
-        return administrator.post(address, follow=True).text
+        return administrator.post(address, WHY, follow=True).text
 
     def test_takes_factors_away_and_ends_sessions(self, administrator: Client, clerk: User) -> None:
         secret = with_app(clerk)

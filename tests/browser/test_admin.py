@@ -13,7 +13,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from memadmin.audit.jobs import verify_log
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import make_agent_tables
 from tests.browser.conftest import Watch
 from tests.builders import make_session, make_store, make_subject
@@ -59,6 +59,10 @@ WRITE = """html => {
 }"""
 
 
+def say_why(page: Page) -> None:
+    page.get_by_label("Reason").select_option("correction")
+
+
 @pytest.fixture
 def everything(sign_in: SignIn) -> User:
     """Somebody whom every page and every verb of raw edits is open to."""
@@ -98,6 +102,7 @@ def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> N
     page.goto(reverse("admin:auth_user_change", args=[newcomer.pk]))
     page.locator("#id_groups_from").select_option(label="support")
     page.get_by_role("button", name="Choose selected groups").click()
+    say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
     assert newcomer.has_perm("sessions_app.read_content")
@@ -154,6 +159,7 @@ class TestEveryWidget:
         page.locator("#id_aliases-2-key").fill("twice_1")
         page.get_by_role("button", name="Add another Subject alias").click()
         page.locator("#aliases-3").get_by_role("button", name="Remove").click()
+        say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         assert set(SubjectAlias.objects.values_list("key", flat=True)) == {"customer_1", "also_1", "twice_1"}
@@ -176,6 +182,7 @@ class TestEveryWidget:
         options = page.locator(".select2-results__option")
         expect(options).to_have_count(1)
         options.get_by_text(f"subject {subject.pk}").click()
+        say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         assert SessionRecord.objects.get().subject == subject
@@ -185,6 +192,7 @@ class TestEveryWidget:
         with page.expect_popup() as opened:
             page.locator("#add_id_store").click()
         opened.value.locator("#id_name").fill("second")
+        say_why(opened.value)
         with opened.value.expect_event("close"):
             opened.value.get_by_role("button", name="Save", exact=True).click()
         expect(page.locator("#id_store option:checked")).to_have_text("second")
@@ -211,6 +219,7 @@ class TestEveryWidget:
         expect(page.locator("#id_groups_from option")).to_have_count(1)
         page.locator("#id_groups_from").select_option(label="auditor")
         page.get_by_role("button", name="Choose selected groups").click()
+        say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         assert Group.objects.get(name="auditor") in everything.groups.all()
@@ -224,3 +233,32 @@ class TestEveryWidget:
         page.get_by_label("Action:").select_option("delete_selected")
         page.get_by_role("button", name="Go").click()
         expect(page.get_by_role("heading", name="Delete multiple objects")).to_be_visible()
+        page.get_by_label("Reason").select_option(label="an incident")
+        page.get_by_label("In a few words").fill("Made by mistake")
+        page.get_by_role("button", name="Delete").click()
+        expect(page.get_by_text("Successfully deleted 2")).to_be_visible()
+        assert not SessionStore.objects.exists()
+
+    def test_action_without_a_page_asks_why(self, page: Page, everything: User, watch: Watch) -> None:
+        watch.expect("status of 422")
+        make_subject("customer_1", SubjectKind.TENANT)
+        page.goto(reverse("trial:sessions_app_subjectalias_changelist"))
+        page.locator("#action-toggle").check()
+        page.get_by_label("Action:").select_option("call_users")
+        page.get_by_role("button", name="Go").click()
+        expect(page.get_by_role("heading", name="Why?")).to_be_visible()
+        say_why(page)
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator("#changelist")).to_be_visible()
+        assert SubjectAlias.objects.get().kind == SubjectKind.USER
+
+    def test_form_without_a_reason_keeps_what_was_typed(self, page: Page, everything: User) -> None:
+        store = make_store()
+        page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
+        page.locator("#id_name").fill("renamed")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("a raw edit is recorded with a reason")).to_be_visible()
+        expect(page.locator("#id_name")).to_have_value("renamed")
+        say_why(page)
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("was changed successfully")).to_be_visible()

@@ -22,6 +22,7 @@ from tests.agents import add_items, attach_main_store, run_sql, second_connectio
 from tests.builders import make_session, make_store
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.people import person
+from tests.raw_edits import WHY
 
 CALL = {"type": "function_call", "call_id": "call_1", "name": "refund", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
@@ -68,8 +69,8 @@ def fields_of(page: Any) -> dict[str, str]:
         if 'type="hidden"' in tag
         for name, value in [(re.search(r'name="([^"]*)"', tag)[1], (re.search(r'value="([^"]*)"', tag) or ["", ""])[1])]  # type: ignore[index]
     }
-    text = re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", page.text, re.DOTALL)
-    return inputs | {"message_data": unescape(text[1]) if text else ""}
+    text = re.search(r"<textarea name=\"message_data[^>]*>\n?(.*?)</textarea>", page.text, re.DOTALL)
+    return inputs | WHY | {"message_data": unescape(text[1]) if text else ""}
 
 
 def edit(client: Client, item: AgentMessage, text: str, **changed: str) -> Any:
@@ -276,14 +277,14 @@ class TestSessions:
         assert "with all its items" in editor.get(deletion_of(record)).text
         assert AgentSession.objects.count() == 2
 
-        assert editor.post(deletion_of(record)).status_code == 302
+        assert editor.post(deletion_of(record), WHY).status_code == 302
 
         assert [row.session_id for row in AgentMessage.objects.all()] == ["other"]
         assert [row.pk for row in AgentSession.objects.all()] == ["other"]
         entry = LogEntry.objects.get()
         assert entry.object_id == str(record.pk)
         assert entry.object_repr == f"session {record.pk}"
-        assert editor.post(deletion_of(record)).status_code == 404
+        assert editor.post(deletion_of(record), WHY).status_code == 404
 
     def test_a_session_that_stays_busy_is_not_deleted(
         self, store: SessionStore, editor: Client, monkeypatch: pytest.MonkeyPatch
@@ -292,7 +293,7 @@ class TestSessions:
         add_items("s", "hello")
         with second_connection() as agent:
             agent.execute("SELECT FROM agent_sessions WHERE session_id = 's' FOR UPDATE")
-            assert editor.post(deletion_of(SessionRecord.objects.get())).status_code == 409
+            assert editor.post(deletion_of(SessionRecord.objects.get()), WHY).status_code == 409
         assert stored("hello")
 
     @pytest.mark.parametrize(
@@ -316,7 +317,7 @@ class TestSessions:
         ):
             assert shown.status_code == 200
             assert not [link for link in re.findall(r'(?:href|action)="([^"]*)"', shown.text) if "example" in link]
-        editor.post(deletion_of(record))
+        editor.post(deletion_of(record), WHY)
         assert [row.session_id for row in AgentMessage.objects.all()] == ["other"]
 
     @pytest.mark.parametrize("record", ["00000000-0000-4000-8000-000000000000", "customer_1", "'", "\0"])

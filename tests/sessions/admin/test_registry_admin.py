@@ -17,6 +17,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKin
 from sessions_app.services.patterns import add_pattern
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_session, make_store, make_subject
+from tests.raw_edits import WHY
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def sent(page: Any, **changed: Any) -> dict[str, Any]:
     for formset in page.context["inline_admin_formsets"]:
         forms += [formset.formset.management_form, *formset.formset.forms]
     fields = {field.html_name: field.value() for form in forms for field in form}
-    return {name: "" if value is None else value for name, value in (fields | changed).items()}
+    return {name: "" if value is None else value for name, value in (WHY | fields | changed).items()}
 
 
 def test_administrator_corrects_a_session_by_hand(administrator: Client) -> None:
@@ -208,7 +209,7 @@ def test_a_store_with_sessions_is_not_deleted() -> None:
 
     SessionRecord.objects.all().delete()
     assert root.get(place).status_code == 200
-    root.post(place, {"post": "yes"})
+    root.post(place, {"post": "yes"} | WHY)
     assert not SessionStore.objects.exists()
 
 
