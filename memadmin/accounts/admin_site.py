@@ -69,7 +69,7 @@ class RawEditsSite(AdminSite):
                 f"{type(model_admin).__name__} lets rows of a governed table be changed without a reason.",
                 hint="Derive it from memadmin.accounts.raw_edits.ReasonedEdits.",
                 obj=model,
-                id="memadmin.E101",
+                id="memadmin.E004",
             )
             for model, model_admin in self._registry.items()
             if is_governed(model._meta.db_table) and not isinstance(model_admin, ReasonedEdits)
