@@ -10,6 +10,7 @@ SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
 ALIAS = "sessions_app.subjectalias"
 STORE = "sessions_app.sessionstore"
+REDACTION = "sessions_app.redaction"
 PATTERN = "sessions_app.sessionidpattern"
 
 
@@ -19,6 +20,14 @@ class RevealReason(TextChoices):
     INCIDENT = "incident", "an incident, such as a key that leaked"
     SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
     LEGAL = "legal", "a legal matter"
+
+
+class RedactReason(TextChoices):
+    LEAKED_SECRET = "leaked_secret", "a password, key or other secret that leaked"
+    PERSONAL_DATA = "personal_data", "personal data that should not be here"
+    SUBJECT_REQUEST = "subject_request", "a person's request about their data"
+    LEGAL = "legal", "a legal matter"
+    MISTAKE = "mistake", "a mistake of the agent that would repeat itself"
 
 
 SESSION_REVEALED = declare(
@@ -91,6 +100,40 @@ SESSION_EDITED = declare(
     "Somebody changed a session on record in raw edits.",
     object=SESSION,
     reasons=EditReason.values,
+)
+
+REDACTION_REQUESTED = declare(
+    "redaction.requested",
+    "Somebody asked for a text to be taken out of an item, a session or all sessions of a subject; why is in the"
+    " details, and the text nowhere.",
+    object=REDACTION,
+    reasons=RedactReason.values,
+)
+REDACTION_PREVIEWED = declare(
+    "redaction.previewed",
+    "Somebody looked how often a text that they gave stands in sessions, without seeing any.",
+    counters=("sessions", "items", "places"),
+)
+ITEM_REDACTED = declare(
+    "item.redacted", "The text of one item was taken out for good.", object=SESSION, counters=("items", "places")
+)
+SESSION_REDACTED = declare(
+    "session.redacted",
+    "A text was taken out of items of a session for good; taken out are compaction blocks that may hold it.",
+    object=SESSION,
+    counters=("items", "places", "taken_out"),
+)
+SUBJECT_REDACTED = declare(
+    "subject.redacted",
+    "A text was taken out of all sessions of a subject; it failed where some were left.",
+    object=SUBJECT,
+    counters=("sessions", "items", "places", "left"),
+)
+REDACTION_ENDED = declare(
+    "redaction.ended",
+    "A redaction of an item or a session ended, and its text was forgotten; it failed where something was left.",
+    object=REDACTION,
+    counters=("items", "places", "left"),
 )
 
 SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)

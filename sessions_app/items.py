@@ -35,8 +35,15 @@ class Position:
 
     def next(self) -> Position:
         """The place right behind this one, whether anything stands there or not."""
+        return self._moved(1)
+
+    def previous(self) -> Position:
+        """The place right before this one, whether anything stands there or not."""
+        return self._moved(-1)
+
+    def _moved(self, by: int) -> Position:
         *before, number = self.key
-        return Position((*before, int(number) + 1))
+        return Position((*before, int(number) + by))
 
 
 class SealState(StrEnum):

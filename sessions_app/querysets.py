@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
+    from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
 AGENTS = """
@@ -112,3 +112,9 @@ class TextSearchQuerySet(models.QuerySet["TextSearch"]):
 
     def expired(self, at: datetime) -> TextSearchQuerySet:
         return self.filter(expires_at__lte=at)
+
+
+class RedactionQuerySet(models.QuerySet["Redaction"]):
+    def to_be_done(self) -> RedactionQuerySet:
+        """What has not ended, the longest waiting first."""
+        return self.filter(ended_at__isnull=True).order_by("requested_at", "pk")

@@ -29,7 +29,14 @@ SUPPORT = [
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": READ,
-    "compliance": [*SUPPORT, *LOG, "audit.erase_beside_log", "accounts.decide_grant", "sessions_app.mark_sensitive"],
+    "compliance": [
+        *SUPPORT,
+        *LOG,
+        "audit.erase_beside_log",
+        "accounts.decide_grant",
+        "sessions_app.mark_sensitive",
+        "sessions_app.redact_content",
+    ],
     "auditor": LOG,
     "administrator": [
         "auth.add_user",

@@ -61,11 +61,16 @@ class Rotation:
         fresh = MultiFernet([self.new, self.old]).rotate(token)
         assert self.new.decrypt(fresh) == self.old.decrypt(token)
         assert self.new.extract_timestamp(fresh) == self.old.extract_timestamp(token)
-        before, after = token.decode(), fresh.decode()
-        if item.raw.count(before) == 1:
-            return item.raw.replace(before, after)
-        # Somebody has written the envelope with escapes in it.
-        return json.dumps({**entry.fields, "payload": after}, separators=(",", ":"))
+        return with_token(item, entry, fresh)
+
+
+def with_token(item: StoredItem, envelope: Entry, fresh: bytes) -> str:
+    """The stored text of an envelope with another token in it, and nothing else changed."""
+    before, after = text_in(envelope.fields, "payload"), fresh.decode()
+    if item.raw.count(before) == 1:
+        return item.raw.replace(before, after)
+    # Somebody has written the envelope with escapes in it.
+    return json.dumps({**envelope.fields, "payload": after}, separators=(",", ":"))
 
 
 def _envelope(item: StoredItem) -> Entry | None:

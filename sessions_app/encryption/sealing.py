@@ -94,6 +94,10 @@ class SessionSeals:
         """Whether the store's key opens any of the items."""
         return any(map(is_sound, self.looked_at(items)))
 
+    def ciphers(self) -> Iterator[Fernet]:
+        """Of all keys that are here, the store's first."""
+        return (cipher for _, cipher in self._all_ciphers())
+
     def _examined(self, item: StoredItem, *, at: datetime, opens: bool) -> StoredItem:
         if ENVELOPE_MEMBER not in item.raw:
             return item

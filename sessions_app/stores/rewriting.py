@@ -77,11 +77,16 @@ class Rewriter(Protocol):
 
 
 def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
-    """For changes that take these capabilities. Raises CannotRewrite where the store has not all of them."""
+    """For changes of a whole store that take these capabilities. Raises CannotRewrite where it has not all of them."""
+    return session_rewriter_for(store, Capability.ENUMERATE, *needed)
+
+
+def session_rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
+    """The same for sessions that somebody has named already."""
     backend = backend_for(store)
     if isinstance(backend, SQLAlchemyBackend):
         return SqlRewriter(store)
-    for capability in (Capability.ENUMERATE, *needed):
+    for capability in needed:
         if capability not in backend.capabilities:
             raise CannotRewrite(f"{store} cannot be gone through from here. {capability.lack}")
     return BackendRewriter(backend)

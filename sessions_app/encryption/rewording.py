@@ -1,0 +1,50 @@
+"""Changing what is in an envelope: other words under the same key, of the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from sessions_app.encryption.rotation import with_token
+from sessions_app.encryption.sealing import SessionSeals
+from sessions_app.items import StoredItem
+from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.encryption import ENVELOPE_MEMBER
+from sessions_app.timeline.values import text_in
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An item as agents read it, and the way back."""
+
+    item: StoredItem
+    text: str = field(repr=False)
+    _envelope: Entry | None = field(default=None, repr=False)
+    _cipher: Fernet | None = field(default=None, repr=False)
+
+    def stored_with(self, text: str) -> str:
+        """What to store so that agents read this text: sealed as before, where it was, and hidden when it would be."""
+        if self._cipher is None or self._envelope is None:
+            return text
+        token = text_in(self._envelope.fields, "payload").encode()
+        fresh = self._cipher.encrypt_at_time(text.encode(), self._cipher.extract_timestamp(token))
+        assert self._cipher.decrypt(fresh).decode() == text
+        return with_token(self.item, self._envelope, fresh)
+
+
+def opened(item: StoredItem, seals: SessionSeals) -> Opened | None:
+    """A whole item, opened with any key that is here; None where it is sealed and none opens it."""
+    assert item.is_whole
+    if ENVELOPE_MEMBER not in item.raw:
+        return Opened(item, item.raw)
+    entry = decode(item)
+    if not entry.is_envelope:
+        return Opened(item, item.raw)
+    token = text_in(entry.fields, "payload").encode()
+    for cipher in seals.ciphers():
+        try:
+            return Opened(item, cipher.decrypt(token).decode(), entry, cipher)
+        except (InvalidToken, UnicodeDecodeError):
+            continue
+    return None

@@ -1,0 +1,355 @@
+"""The places of an item where text stands, of all types that the SDK stores, chats as plain JSON, and unknown ones.
+
+What must stay is named here, and everything else may go: a type that nobody knew when this was written is redacted
+all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sessions_app.redacting.wanted import Wanted
+
+MARKER = "[redacted]"
+"""What stands in the place of a text. Anybody can write the same characters; nothing follows from them."""
+
+MARKER_IN_ADDRESS = "%5Bredacted%5D"
+
+KEPT = frozenset(
+    {
+        # What an item is, and what it answers.
+        *("type", "role", "id", "call_id", "status", "approval_request_id", "tool_call_id", "item_id", "object"),
+        # Who acted, by the names that the agents' program has for it.
+        *("name", "namespace", "tool_name", "server_label", "author", "recipient", "model", "connector_id"),
+        # Words of which the SDK knows a fixed choice, and ids of what lies at the provider.
+        *("phase", "detail", "execution", "format", "button", "size", "quality", "background", "output_format"),
+        *("action", "effort", "file_id", "container_id", "fingerprint", "moderation_stage", "kid"),
+    }
+)
+"""Members whose text stays."""
+
+KEPT_WHOLE = frozenset({"caller", "prompt_cache_breakpoint", "categories"})
+
+SCHEMAS = frozenset({"parameters", "input_schema", "output_schema", "schema"})
+"""Descriptions of tools in JSON Schema: of these only words for people may go."""
+
+WORDS_IN_SCHEMA = frozenset({"description", "title", "default", "examples", "example", "const", "enum", "$comment"})
+
+FREE = frozenset({"arguments", "attributes", "provider_data", "metadata", "env", "session_state"})
+"""Members that hold whatever somebody put there, with names of their own."""
+
+ADDRESSES = frozenset({"url", "file_url", "server_url"})
+
+WITHOUT_TEXT = frozenset({"compaction", "compaction_trigger", "item_reference"})
+"""Types of which nothing can be taken out."""
+
+PROGRAMS = frozenset({"code_interpreter_call", "program"})
+"""Types whose `code` is what was run; elsewhere it is the name of an error."""
+
+MEDIA_PARTS = {
+    "input_image": "input_text",
+    "input_file": "input_text",
+    "input_audio": "input_text",
+    "image_url": "text",
+    "video_url": "text",
+    "file": "text",
+}
+"""Parts that are no text: the type of the part that says instead that there was one."""
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A picture of one pixel, for where only a picture is valid."""
+
+PICTURE = f"data:image/png;base64,{PIXEL}"
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """An item after it was gone through."""
+
+    raw: str
+    """The text to store; the very same where nothing changed."""
+    places: int
+    """How many texts went, or how often the wanted one was in them."""
+    kept: int = 0
+    """How often the wanted text is in ids and names, where it stays."""
+
+
+def without_text(raw: str, wanted: Wanted) -> Redacted:
+    """The item with a marker wherever the text stood."""
+    if not wanted.is_in(raw):
+        return Redacted(raw, 0)
+    return _Walk(_Found(wanted)).item(raw)
+
+
+def without_all_text(raw: str) -> Redacted:
+    """The item with nothing left of what it said. A compaction stays as it is: it is taken out, or not at all."""
+    return _Walk(_Everything()).item(raw)
+
+
+class _Everything:
+    """Every text goes."""
+
+    takes_all = True
+
+    def text(self, text: str, marker: str = MARKER) -> tuple[str, int]:
+        return (marker, 1) if text.strip() and text != marker else (text, 0)
+
+    def count(self, text: str) -> int:
+        return 0
+
+
+class _Found:
+    """Only the wanted text goes."""
+
+    takes_all = False
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+
+    def text(self, text: str, marker: str = MARKER) -> tuple[str, int]:
+        return self.wanted.replaced(text, marker)
+
+    def count(self, text: str) -> int:
+        return self.wanted.count_in(text)
+
+
+class _Walk:
+    """Goes through one item, and counts."""
+
+    def __init__(self, what: _Everything | _Found) -> None:
+        self.what = what
+        self.places = 0
+        self.kept = 0
+        self.type: object = None
+
+    def item(self, raw: str) -> Redacted:
+        parsed = _parse(raw)
+        if parsed is None:
+            # No agent can read it, and none shall be able to afterwards.
+            return Redacted(self._text(raw), self.places)
+        value, has_doubles = parsed
+        if isinstance(value, dict):
+            self.type = value.get("type")
+        redacted = value if isinstance(value, dict) and self.type in WITHOUT_TEXT else self._member("", value)
+        # Of a member that is there twice a reader sees one, and the other would stay.
+        if not self.places and not (has_doubles and self.what.count(raw)):
+            return Redacted(raw, 0, self.kept)
+        return Redacted(_dumped(redacted, like=raw), max(self.places, 1), self.kept)
+
+    # --- what the SDK gives a meaning ---------------------------------------------------------------------------------
+
+    def _member(self, name: str, value: Any) -> Any:
+        if name in KEPT_WHOLE:
+            self._note_kept(value)
+            return value
+        match value:
+            case str():
+                return self._typed_text(name, value)
+            case dict():
+                return self._typed_object(name, value)
+            case list() if name == "keys" and self.what.takes_all:
+                self.places += bool(value)
+                return []
+            case list():
+                return [self._element(name, element) for element in value]
+        return value
+
+    def _element(self, name: str, element: Any) -> Any:
+        if self.what.takes_all and isinstance(element, dict) and element.get("type") in MEDIA_PARTS:
+            self.places += 1
+            return {"type": MEDIA_PARTS[element["type"]], "text": MARKER}
+        return self._member(name, element)
+
+    def _typed_object(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        if name in SCHEMAS or self.type == "configuration_update":
+            return {key: self._schema(member, key) for key, member in fields.items()}
+        if name in FREE:
+            return self._all_of_free(name, fields) if self.what.takes_all else self._free(fields)
+        if self.what.takes_all and fields.get("type") == "computer_screenshot":
+            screenshot = {"type": "computer_screenshot", "image_url": PICTURE}
+            self.places += fields != screenshot
+            return screenshot
+        redacted = {key: member for key, value in fields.items() if (member := self._typed(key, value)) is not _NOTHING}
+        return _fitting(fields, redacted)
+
+    def _typed(self, name: str, value: Any) -> Any:
+        if name == "encrypted_content" and self.what.takes_all:
+            self.places += 1
+            return _NOTHING
+        return self._member(name, value)
+
+    def _typed_text(self, name: str, text: str) -> str:
+        if self._stays(name):
+            self._note_kept(text)
+            return text
+        if name == "encrypted_content":
+            return text
+        if name == "arguments":
+            return self._arguments(text)
+        if name in ADDRESSES or name == "image_url":
+            return self._address(text)
+        if self.what.takes_all and self.type == "image_generation_call" and name == "result":
+            self.places += text != PIXEL
+            return PIXEL
+        return self._text_or_json(text)
+
+    def _stays(self, name: str) -> bool:
+        return name in KEPT or (name in ("code", "param") and self.type not in PROGRAMS)
+
+    def _address(self, text: str) -> str:
+        if self.what.takes_all:
+            nothing = PICTURE if text.startswith("data:") else f"https://redacted.invalid/{MARKER_IN_ADDRESS}"
+            self.places += text != nothing
+            return nothing
+        return self._text(text, MARKER_IN_ADDRESS)
+
+    def _arguments(self, text: str) -> str:
+        """Always JSON afterwards where it was JSON before, and an object."""
+        if self.what.takes_all:
+            return self._all_of_arguments(text)
+        before = self.places
+        redacted = self._text_or_json(text)
+        if self.places > before and _parse(text) is not None and _parse(redacted) is None:
+            return _all_gone()
+        return redacted
+
+    def _all_of_arguments(self, text: str) -> str:
+        parsed = _parse(text)
+        if parsed is not None and parsed[0] in ({}, {"redacted": MARKER}):
+            return text
+        self.places += 1
+        return _all_gone()
+
+    # --- what has names of its own ------------------------------------------------------------------------------------
+
+    def _all_of_free(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        nothing = {"redacted": MARKER} if name == "arguments" and fields else {}
+        self.places += fields != nothing
+        return nothing
+
+    def _free(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._text_or_json(value)
+            case dict():
+                redacted: dict[str, Any] = {}
+                for key, member in value.items():
+                    new = self._text(key)
+                    while new in redacted:
+                        new += " "
+                    redacted[new] = self._free(member)
+                return redacted
+            case list():
+                return [self._free(member) for member in value]
+            case int() | float() if not isinstance(value, bool):
+                count = self.what.count(json.dumps(value))
+                self.places += count
+                return MARKER if count else value
+        return value
+
+    def _schema(self, value: Any, name: str = "") -> Any:
+        match value:
+            case str():
+                if name in WORDS_IN_SCHEMA:
+                    return self._text(value)
+                self._note_kept(value)
+            case dict():
+                self._note_kept(list(value))
+                return {key: self._schema(member, key) for key, member in value.items()}
+            case list():
+                if name == "enum" and self.what.takes_all:
+                    return value
+                return [self._schema(member, name) for member in value]
+        return value
+
+    # --- text ---------------------------------------------------------------------------------------------------------
+
+    def _text_or_json(self, text: str) -> str:
+        """Text, in which JSON stays JSON as far as the wanted text does not cut through it."""
+        if self.what.takes_all:
+            return self._text(text)
+        if not self.what.count(text):
+            # In JSON inside of it nothing can be that is not in it, in one spelling or another.
+            return text
+        parsed = _parse(text) if text.lstrip()[:1] in ("{", "[", '"') else None
+        if parsed is None:
+            return self._text(text)
+        before = self.places
+        redacted = _dumped(self._free(parsed[0]), like=text)
+        if self.what.count(redacted):
+            # It stands across the borders of values.
+            self.places = before
+            return self._text(text)
+        return redacted
+
+    def _text(self, text: str, marker: str = MARKER) -> str:
+        redacted, count = self.what.text(text, marker)
+        self.places += count
+        return redacted
+
+    def _note_kept(self, value: Any) -> None:
+        self.kept += sum(self.what.count(text) for text in _texts_in(value))
+
+
+def _texts_in(value: Any) -> Iterable[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, member in value.items():
+                yield key
+                yield from _texts_in(member)
+        case list():
+            for member in value:
+                yield from _texts_in(member)
+
+
+def _all_gone() -> str:
+    return json.dumps({"redacted": MARKER}, separators=(",", ":"))
+
+
+def _fitting(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What spells a text again, or points into it, follows the text."""
+    text = after.get("text")
+    if not isinstance(text, str) or text == before.get("text"):
+        return after
+    if isinstance(after.get("logprobs"), list):
+        after["logprobs"] = []
+    if isinstance(after.get("annotations"), list):
+        for annotation in after["annotations"]:
+            if isinstance(annotation, dict):
+                for place in ("start_index", "end_index"):
+                    if isinstance(annotation.get(place), int):
+                        annotation[place] = min(annotation[place], len(text))
+    return after
+
+
+def _parse(text: str) -> tuple[Any, bool] | None:
+    """The value of a JSON text as agents read it, and whether a member is there twice; None for any other text."""
+    has_doubles = False
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_doubles
+        fields = dict(pairs)
+        has_doubles |= len(fields) < len(pairs)
+        return fields
+
+    try:
+        return json.loads(text, object_pairs_hook=members), has_doubles
+    except (ValueError, RecursionError):
+        return None
+
+
+def _dumped(value: Any, *, like: str) -> str:
+    """As JSON, in the manner of what it takes the place of."""
+    text = json.dumps(value, ensure_ascii=like.isascii(), separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can spell
+        return json.dumps(value, separators=(",", ":"))
+    return text

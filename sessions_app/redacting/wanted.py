@@ -1,0 +1,103 @@
+"""A text that is to go, in whatever way it was written down."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from itertools import groupby
+
+LEAST_CHARACTERS = 3
+"""Anything shorter is in every other word."""
+
+MOST_CHARACTERS = 10_000
+"""A private key has about three thousand."""
+
+_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+
+class Unwanted(ValueError):
+    """Nothing can be looked for with this text; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Finds a text also where it is spelled with escapes, one or many levels deep, and in both Unicode forms.
+
+    Shows itself nowhere: what is to be redacted is in no log.
+    """
+
+    text: str = field(repr=False)
+    _plain: re.Pattern[str] = field(repr=False)
+    _spelled: re.Pattern[str] = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Wanted:
+        """Raises Unwanted. Spaces around the text do not count."""
+        text = text.strip()
+        if "\0" in text:
+            raise Unwanted("This text has a NUL character in it, which no stored text can have.")
+        if len(text) < LEAST_CHARACTERS:
+            raise Unwanted(f"Give at least {LEAST_CHARACTERS} characters: less than that stands in every other word.")
+        if len(text) > MOST_CHARACTERS:
+            raise Unwanted(f"This text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be looked for.")
+        # Forms send lines with CRLF; what was stored has whatever the agent wrote.
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        forms = dict.fromkeys(
+            (lines, unicodedata.normalize("NFC", lines), unicodedata.normalize("NFD", lines)),
+        )
+        return cls(
+            text,
+            re.compile("|".join(_plainly(form) for form in forms)),
+            re.compile("|".join(_in_any_spelling(form) for form in forms)),
+        )
+
+    def is_in(self, text: str) -> bool:
+        return self._pattern_for(text).search(text) is not None
+
+    def count_in(self, text: str) -> int:
+        return sum(1 for _ in self._pattern_for(text).finditer(text))
+
+    def replaced(self, text: str, marker: str) -> tuple[str, int]:
+        return self._pattern_for(text).subn(lambda found: marker, text)
+
+    def _pattern_for(self, text: str) -> re.Pattern[str]:
+        # A text without a backslash has no escape, and most have none.
+        return self._spelled if "\\" in text else self._plain
+
+
+def _plainly(text: str) -> str:
+    return r"(?:\r\n|\r|\n)".join(re.escape(line) for line in text.split("\n"))
+
+
+def _in_any_spelling(text: str) -> str:
+    """Each character as it is, or as any language with backslashes writes it.
+
+    With any number of backslashes: JSON in a string of JSON doubles them.
+    """
+    pieces = []
+    for character, run in groupby(text):
+        count = len(list(run))
+        if character == "\\":
+            pieces.append(rf"\\{{{count},}}")
+        else:
+            pieces.append(_spellings(character) * count)
+    return "".join(pieces)
+
+
+def _spellings(character: str) -> str:
+    code = ord(character)
+    units = character.encode("utf-16-be", "surrogatepass")
+    pairs = [units[place : place + 2].hex() for place in range(0, len(units), 2)]
+    ways = [re.escape(character), "".join(rf"\\+u(?i:{unit})" for unit in pairs)]
+    if code < 0x100:
+        ways.append(rf"\\+x(?i:{code:02x})")
+    if code > 0xFFFF:
+        ways.append(rf"\\+U(?i:{code:08x})")
+    if character in _SHORT_ESCAPES:
+        ways.append(rf"\\+{_SHORT_ESCAPES[character]}")
+    if character == "\n":
+        ways = [r"\r\n", r"\\+r\\+n", r"\r", r"\\+r", *ways]
+    if character in "\"'/":
+        ways.append(rf"\\+{re.escape(character)}")
+    return f"(?:{'|'.join(ways)})"

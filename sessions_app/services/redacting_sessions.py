@@ -1,0 +1,362 @@
+"""One session of a redaction: looked through, changed under its store's locks, and told again as proof.
+
+Nothing is locked where the text is not. What cannot be changed is counted by its reason; nothing is passed over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.encryption import SessionSeals, sealing_of
+from sessions_app.encryption.rewording import Opened, opened
+from sessions_app.items import Position, StoredItem
+from sessions_app.models import Redaction, SessionRecord
+from sessions_app.redacting import Wanted, without_all_text, without_text
+from sessions_app.redacting.replay import Replay, keeps_its_place
+from sessions_app.services.inspection import inspect_again
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem
+from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, session_rewriter_for
+from sessions_app.timeline.decode import decode
+
+ROUNDS = 3
+"""How often what agents wrote, or held, meanwhile is taken up again."""
+
+
+class Left(StrEnum):
+    """Why something was not redacted. The sentence is for whoever asked."""
+
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str = "") -> Left:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+    AWAY = "away", "The store did not answer."
+    CANNOT = "cannot", "The text of items cannot be replaced in this store."
+    SEALED = "sealed", "Sealed with a key that is not here, so nobody could look inside."
+    BUSY = "busy", "An agent held the session all the time."
+    WRITTEN_AGAIN = "written_again", "An agent wrote the text again while it was redacted."
+    UNFIT = "unfit", "Without the text the item would be none that the agent could go on with."
+    CHANGED = "changed", "The item is not any more what it was when somebody looked at it."
+    GONE = "gone", "The item or the session is not there any more."
+    COMPACTED = "compacted", "A compaction block behind the text may hold it, and nobody can look inside."
+    KEPT_REASONING = "kept_reasoning", "Reasoning behind the text has a part that only the provider can read."
+    LABEL = "label", "The text is in a label of the session: take it off by hand, and erase the details of its event."
+    UNREPLAYABLE = "unreplayable", "The history is less whole than it was before."
+    TOO_LATE = "too_late", "No worker began with it in time."
+
+
+HINTS = frozenset({Left.KEPT_REASONING})
+"""What is worth a sentence, and no failure."""
+
+
+@dataclass
+class Outcome:
+    """What came of a redaction so far, in numbers."""
+
+    sessions: int = 0
+    """Looked at."""
+    changed: int = 0
+    items: int = 0
+    places: int = 0
+    kept: int = 0
+    """How often the text is in ids and names, where it stays."""
+    taken_out: int = 0
+    """Compaction blocks that went."""
+    replayed: int = 0
+    """Sessions whose history was told to the SDK again afterwards, and is fit for it."""
+    replayed_as_before: int = 0
+    """Those that had something wrong with them before, and nothing more since."""
+    searches: int = 0
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What was left: how many items, or sessions, by reason and store."""
+
+    def leave(self, why: Left, store: str, count: int = 1) -> None:
+        self.reasons[why.value, store] += count
+
+    @property
+    def left(self) -> int:
+        return sum(count for (why, _), count in self.reasons.items() if why not in HINTS)
+
+    def as_report(self) -> dict[str, object]:
+        """As JSON, and back by `read`."""
+        counts = {name: value for name, value in vars(self).items() if name != "reasons"}
+        return {**counts, "reasons": [[why, store, count] for (why, store), count in sorted(self.reasons.items())]}
+
+    @classmethod
+    def read(cls, report: Mapping[str, object]) -> Outcome:
+        counts = {name: value for name, value in report.items() if name != "reasons"}
+        reasons = report.get("reasons")
+        outcome = cls(**counts)  # type: ignore[arg-type]  # written by as_report
+        for why, store, count in reasons if isinstance(reasons, list) else ():
+            outcome.reasons[why, store] = count
+        return outcome
+
+
+@dataclass
+class Chunk:
+    """What is decided on some neighbouring items."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    places: int = 0
+    left: Counter[Left] = field(default_factory=Counter)
+    was_found: bool = False
+    """Whether the text stood in an item so far: a compaction behind it may hold it."""
+    type_before: str = ""
+
+    def begin(self, was_found: bool, type_before: str) -> None:
+        self.texts, self.gone, self.places, self.left = {}, set(), 0, Counter()
+        self.was_found, self.type_before = was_found, type_before
+
+
+@dataclass
+class Look:
+    """A whole session, read."""
+
+    places: int = 0
+    items: int = 0
+    kept: int = 0
+    sealed: int = 0
+    compactions: int = 0
+    replay: Replay = field(default_factory=Replay)
+
+
+def redact_session(
+    redaction: Redaction,
+    record: SessionRecord,
+    wanted: Wanted | None,
+    outcome: Outcome,
+    *,
+    is_same: Callable[[Redaction, str], bool],
+) -> bool:
+    """Does what is asked for in one session and adds it to the outcome; False when its store does not answer."""
+    outcome.sessions += 1
+    seals = sealing_of(record.store).of_session(record.session_id)
+    work = _SessionWork(redaction, record, wanted, outcome, seals, is_same)
+    try:
+        work.do()
+    except SessionBusy:
+        outcome.leave(Left.BUSY, record.store.name)
+    except StoreUnavailable:
+        outcome.leave(Left.AWAY, record.store.name)
+        return False
+    except CannotRewrite:
+        outcome.leave(Left.CANNOT, record.store.name)
+    return True
+
+
+def look_through(record: SessionRecord, wanted: Wanted | None, seals: SessionSeals, *, item_id: str = "") -> Look:
+    """How often a text stands in a session, or in one item of it, and whether its history is fit for the SDK.
+
+    Without a text everything in the item counts. Raises StoreUnavailable and UnknownItem.
+    """
+    backend, look = backend_for(record.store), Look()
+    items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
+    for item in items:
+        inside = opened(item, seals)
+        if inside is None:
+            look.sealed += 1
+            continue
+        redacted = without_text(inside.text, wanted) if wanted else without_all_text(inside.text)
+        look.places += redacted.places
+        look.items += bool(redacted.places)
+        look.kept += redacted.kept
+        look.compactions += type_of(item, inside.text) == "compaction"
+    return look
+
+
+def replay_of(record: SessionRecord, seals: SessionSeals) -> Replay:
+    """The whole history once more, as an agent reads it; what is sealed for us is left out. Raises StoreUnavailable."""
+    replay = Replay()
+    for item in backend_for(record.store).every_item(record.session_id):
+        if inside := opened(item, seals):
+            replay.see(with_text(item, inside.text))
+    return replay
+
+
+@dataclass
+class _SessionWork:
+    redaction: Redaction
+    record: SessionRecord
+    wanted: Wanted | None
+    outcome: Outcome
+    seals: SessionSeals
+    is_same: Callable[[Redaction, str], bool]
+    was_found: bool = False
+    type_before: str = ""
+    has_changed: bool = False
+
+    def do(self) -> None:
+        if self.wanted and any(self.wanted.is_in(label) for label in self.record.labels):
+            self.leave(Left.LABEL)
+        one_item = self.redaction.item_id
+        try:
+            look = look_through(self.record, self.wanted, self.seals, item_id=one_item)
+        except UnknownItem:
+            self.leave(Left.GONE)
+            return
+        if look.sealed:
+            self.leave(Left.SEALED, look.sealed)
+        self.outcome.kept += look.kept
+        takes_block = bool(one_item and look.compactions and not self.wanted)
+        if not look.places and not takes_block:
+            return
+        needed = [Capability.REPLACE_ITEMS, *([Capability.ERASE_ITEMS] if takes_block else [])]
+        rewriter = session_rewriter_for(self.record.store, *needed)
+        before = replay_of(self.record, self.seals)
+        for _ in range(ROUNDS):
+            left = self.change_once(rewriter)
+            after = self.look_again()
+            if one_item or after.items <= left[Left.UNFIT]:
+                break
+        else:
+            self.leave(Left.WRITTEN_AGAIN, after.items)
+        for why, count in left.items():
+            self.leave(why, count)
+        if one_item and after.items and not left:
+            self.leave(Left.CHANGED)
+        self.note_done(look, after)
+        self.tell_again(before)
+
+    def change_once(self, rewriter: Rewriter) -> Counter[Left]:
+        """Goes through the session, or to the one item, and changes what has to be. Returns what cannot be."""
+        self.was_found, self.type_before = False, ""
+        left: Counter[Left] = Counter()
+        place = self.start()
+        while True:
+            chunk = Chunk()
+
+            def decide(items: Sequence[StoredItem], chunk: Chunk = chunk) -> Changes:
+                return self.decide(items, chunk)
+
+            def before_writing(changes: Changes, chunk: Chunk = chunk) -> None:
+                self.tell(chunk)
+
+            place = rewriter.change_items(
+                self.record.session_id,
+                place,
+                decide=decide,
+                before_writing=before_writing,
+                limit=1 if self.redaction.item_id else ITEMS_A_CHUNK,
+            )
+            self.was_found, self.type_before = chunk.was_found, chunk.type_before
+            self.has_changed |= bool(chunk.texts or chunk.gone)
+            left += chunk.left
+            if place is None or self.redaction.item_id:
+                return left
+
+    def look_again(self) -> Look:
+        try:
+            return look_through(self.record, self.wanted, self.seals, item_id=self.redaction.item_id)
+        except UnknownItem:  # a block that was taken out
+            return Look()
+
+    def note_done(self, before: Look, after: Look) -> None:
+        """By what is in the store now, not by what was sent to it."""
+        self.outcome.items += max(before.items - after.items, 0)
+        self.outcome.places += max(before.places - after.places, 0)
+        self.outcome.taken_out += max(before.compactions - after.compactions, 0)
+        self.outcome.changed += self.has_changed
+
+    def leave(self, why: Left, count: int = 1) -> None:
+        self.outcome.leave(why, self.record.store.name, count)
+
+    def start(self) -> Position | None:
+        """Where the first change may be."""
+        if not self.redaction.item_id:
+            return None
+        item = backend_for(self.record.store).item(self.record.session_id, self.redaction.item_id)
+        return item.position.previous()
+
+    def decide(self, items: Sequence[StoredItem], chunk: Chunk) -> Changes:
+        """May be shown the same items again, where somebody had to be given way to: so it begins with nothing."""
+        chunk.begin(self.was_found, self.type_before)
+        for item in items:
+            if self.redaction.item_id and item.id != self.redaction.item_id:
+                continue
+            inside = opened(item, self.seals)
+            if inside is None:
+                continue
+            if self.redaction.item_id and not self.is_same(self.redaction, item.raw):
+                chunk.left[Left.CHANGED] += 1
+                continue
+            item_type = type_of(item, inside.text)
+            if item_type == "compaction":
+                self.decide_on_block(item, chunk)
+            else:
+                self.decide_on_item(inside, item_type, chunk)
+            chunk.type_before = item_type
+        return Changes(texts=chunk.texts, gone=frozenset(chunk.gone))
+
+    def decide_on_item(self, inside: Opened, item_type: str, chunk: Chunk) -> None:
+        redacted = without_text(inside.text, self.wanted) if self.wanted else without_all_text(inside.text)
+        if redacted.places:
+            chunk.was_found = True
+            if keeps_its_place(inside.text, redacted.raw):
+                chunk.texts[inside.item.id] = inside.stored_with(redacted.raw)
+                chunk.places += redacted.places
+            else:
+                chunk.left[Left.UNFIT] += 1
+        if chunk.was_found and item_type == "reasoning" and "encrypted_content" in redacted.raw:
+            chunk.left[Left.KEPT_REASONING] += 1
+
+    def decide_on_block(self, item: StoredItem, chunk: Chunk) -> None:
+        """A compaction block goes whole or not at all: by itself where it is meant, else where somebody asked for it.
+
+        Reasoning belongs to the item behind it, and a provider refuses it without.
+        """
+        is_meant = bool(self.redaction.item_id and not self.wanted)
+        if not (is_meant or chunk.was_found):
+            return
+        is_possible = Capability.ERASE_ITEMS in backend_for(self.record.store).capabilities
+        if is_possible and chunk.type_before != "reasoning" and (is_meant or self.redaction.takes_compactions):
+            chunk.gone.add(item.id)
+        else:
+            chunk.left[Left.COMPACTED] += 1
+
+    def tell(self, chunk: Chunk) -> None:
+        """To the log, in the transaction of the change where there is one."""
+        counters = {"items": len(chunk.texts) + len(chunk.gone), "places": chunk.places}
+        if not self.redaction.item_id:
+            counters = {"items": len(chunk.texts), "places": chunk.places, "taken_out": len(chunk.gone)}
+        audit.record(
+            audited.ITEM_REDACTED if self.redaction.item_id else audited.SESSION_REDACTED,
+            by=self.redaction.requested_by,
+            target=self.record,
+            subject=self.record.subject,
+            counters=counters,
+        )
+        # What an inspection has found is looked for again.
+        inspect_again(self.record)
+
+    def tell_again(self, before: Replay) -> None:
+        """The proof: the history is told to the SDK once more."""
+        if not self.has_changed:
+            return
+        after = replay_of(self.record, self.seals)
+        if after.works:
+            self.outcome.replayed += 1
+        elif after.unfit <= before.unfit and after.uncalled <= before.uncalled:
+            self.outcome.replayed_as_before += 1
+        else:
+            self.leave(Left.UNREPLAYABLE)
+
+
+def with_text(item: StoredItem, text: str) -> StoredItem:
+    return StoredItem(item.id, item.position, text, item.byte_count, item.written_at)
+
+
+def type_of(item: StoredItem, text: str) -> str:
+    """Its type as far as it matters here; most items need not be read for it."""
+    if "compaction" not in text and "reasoning" not in text:
+        return ""
+    return decode(with_text(item, text)).type

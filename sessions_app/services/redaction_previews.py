@@ -1,0 +1,115 @@
+"""How often a text stands somewhere, told before it is taken out. Nobody is shown a word of what was said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.encryption import sealing_of
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.redacting import Wanted
+from sessions_app.services.redacting_sessions import Left, look_through
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, StoreUnavailable
+
+PREVIEW_SECONDS = 5.0
+"""How long a page looks; what is not seen by then is looked at when it is done."""
+
+SESSIONS_LISTED = 25
+
+
+@dataclass(frozen=True, slots=True)
+class FoundIn:
+    record: SessionRecord
+    items: int
+    places: int
+
+
+@dataclass
+class Preview:
+    items: int = 0
+    places: int = 0
+    kept: int = 0
+    compactions: int = 0
+    """Blocks in the sessions where it was found."""
+    seen: int = 0
+    """Sessions that were looked through."""
+    found_in: list[FoundIn] = field(default_factory=list)
+    """At most SESSIONS_LISTED of them."""
+    found_sessions: int = 0
+    unseen: int = 0
+    """Sessions that this person may not look into; they are redacted all the same."""
+    is_cut_short: bool = False
+    """Whether time was over before all were looked through."""
+    cannot: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What will be left as far as it can be told: how many, by reason and store."""
+
+
+def preview_redaction(
+    records: Iterable[SessionRecord],
+    wanted: Wanted | None,
+    *,
+    by: User | None,
+    granted: Collection[UUID],
+    item_id: str = "",
+    subject: Subject | None = None,
+    seconds: float | None = PREVIEW_SECONDS,
+) -> Preview:
+    """Looks through sessions, one by one, and says how often the text is in them.
+
+    Without a text everything in the one item counts. `granted` are the sessions of which what is locked or sealed may
+    be looked into. Raises UnknownItem where there is one item, and it is gone.
+    """
+    preview, began = Preview(), monotonic()
+    away: set[str] = set()
+    for record in records:
+        if seconds is not None and monotonic() - began > seconds:
+            preview.is_cut_short = True
+            break
+        is_granted = by is None or record.pk in granted
+        if not is_granted and (record.is_locked or record.is_encrypted):
+            preview.unseen += 1
+        elif record.store.name in away:
+            preview.cannot[Left.AWAY.value, record.store.name] += 1
+        else:
+            try:
+                look_into(record, wanted, preview, item_id)
+            except StoreUnavailable:
+                away.add(record.store.name)
+                preview.cannot[Left.AWAY.value, record.store.name] += 1
+    audit.record_alone(
+        audited.REDACTION_PREVIEWED,
+        by=by,
+        subject=subject,
+        shown=[found.record for found in preview.found_in],
+        counters={"sessions": preview.found_sessions, "items": preview.items, "places": preview.places},
+    )
+    return preview
+
+
+def look_into(record: SessionRecord, wanted: Wanted | None, preview: Preview, item_id: str) -> None:
+    look = look_through(record, wanted, sealing_of(record.store).of_session(record.session_id), item_id=item_id)
+    preview.seen += 1
+    preview.kept += look.kept
+    if look.sealed:
+        preview.cannot[Left.SEALED.value, record.store.name] += look.sealed
+    is_block = bool(item_id and look.compactions)
+    if not look.places and not is_block:
+        return
+    needed = Capability.ERASE_ITEMS if is_block else Capability.REPLACE_ITEMS
+    if needed not in backend_for(record.store).capabilities:
+        preview.cannot[Left.CANNOT.value, record.store.name] += 1
+        return
+    preview.items += look.items or is_block
+    preview.places += look.places
+    preview.compactions += look.compactions
+    preview.found_sessions += 1
+    if len(preview.found_in) < SESSIONS_LISTED:
+        preview.found_in.append(FoundIn(record, look.items, look.places))
