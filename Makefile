@@ -1,5 +1,7 @@
 # Two commands are enough: `make demo` to look at it, `make test` to change it. CONTRIBUTING.md has the others.
 PYTHON = .venv/bin/python
+# A file's tests stay together and in order: those with a browser come last, for its event loop runs until the end.
+SIDE_BY_SIDE = -n 2 --dist loadfile --no-loadscope-reorder
 MANAGE = $(PYTHON) manage.py
 
 .PHONY: demo test check bench lock look clean
@@ -12,7 +14,7 @@ test:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
 	@tools/install-servers.sh
-	$(PYTHON) -m pytest $(ARGS)
+	$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 check:
 	@tools/venv.sh requirements-dev.txt

@@ -8,10 +8,17 @@ import pytest
 from django.core.cache import cache
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from tests.agents import drop_agent_tables
-from tests.flushing import flush_as_owner
+from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    with django_db_blocker.unblock():
+        remember_first_rows()
 
 
 @pytest.fixture(scope="session", autouse=True)
