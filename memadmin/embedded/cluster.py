@@ -214,7 +214,9 @@ def _make(cluster: Path, account: RunAs) -> None:
         **account,
     )
     if result.returncode:
-        raise CannotStart(f"its data directory could not be made ({_reason(result.stderr)})")
+        # Then it tidies up, which may fail as well.
+        said = result.stderr.partition("initdb: removing ")[0]
+        raise CannotStart(f"its data directory could not be made ({_reason(said)})")
     unfinished.rename(cluster)
 
 
