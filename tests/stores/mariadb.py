@@ -22,6 +22,29 @@ SERVER = "mariadbd"
 START_SECONDS = 60
 
 
+def tables_by_hand(
+    sessions_table: str = "agent_sessions",
+    messages_table: str = "agent_messages",
+    *,
+    text_type: str = "MEDIUMTEXT",
+    time_type: str = "TIMESTAMP",
+) -> tuple[str, str]:
+    """What makes the agents' tables, because the SDK gives its ids no length."""
+    return (
+        f"""CREATE TABLE {sessions_table} (
+            session_id VARCHAR(600) PRIMARY KEY,
+            created_at {time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
+            updated_at {time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)""",
+        f"""CREATE TABLE {messages_table} (
+            id BIGINT AUTO_INCREMENT PRIMARY KEY,
+            session_id VARCHAR(600) NOT NULL,
+            message_data {text_type} NOT NULL,
+            created_at {time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
+            INDEX (session_id, created_at),
+            FOREIGN KEY (session_id) REFERENCES {sessions_table} (session_id) ON DELETE CASCADE)""",
+    )
+
+
 class MariaDb:
     def __init__(self, socket: Path) -> None:
         self.socket = socket

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app import registry
 from tests.stores.contract import Agent, Item, Trouble, in_agent
-from tests.stores.mariadb import MariaDb
+from tests.stores.mariadb import MariaDb, tables_by_hand
 
 VARIABLE = "ELSEWHERE_DB_URL"
 PASSWORD = "quite/a@secret:word"
@@ -190,20 +190,10 @@ class MariaDbAgent(RemoteAgent):
             f"CREATE USER {self.database}@localhost IDENTIFIED BY '{quoted}'",
             f"GRANT ALL ON {self.database}.* TO {self.database}@localhost",
         )
-        self.mariadb.run(
-            f"""CREATE TABLE {self.sessions_table} (
-                session_id VARCHAR(600) PRIMARY KEY,
-                created_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
-                updated_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)""",
-            f"""CREATE TABLE {self.messages_table} (
-                id BIGINT AUTO_INCREMENT PRIMARY KEY,
-                session_id VARCHAR(600) NOT NULL,
-                message_data {self.text_type} NOT NULL,
-                created_at {self.time_type} NOT NULL DEFAULT CURRENT_TIMESTAMP,
-                INDEX (session_id, created_at),
-                FOREIGN KEY (session_id) REFERENCES {self.sessions_table} (session_id) ON DELETE CASCADE)""",
-            database=self.database,
+        tables = tables_by_hand(
+            self.sessions_table, self.messages_table, text_type=self.text_type, time_type=self.time_type
         )
+        self.mariadb.run(*tables, database=self.database)
 
     def troubles(self) -> dict[str, Trouble]:
         def refused(sentence: str, **parts: Any) -> Trouble:

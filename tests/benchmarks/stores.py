@@ -1,0 +1,77 @@
+"""Figures of the kinds of stores side by side, by `python -m tests.benchmarks.stores`: pages, erasure, download.
+
+Each store gets the same sessions through the SDK's own class (a folder of JSON has none), one of them long and one very
+long. Pages are asked in one process, so that all kinds pay the same for what is not the store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memadmin.settings import DATA_DIR
+from tests.benchmarks import report
+from tests.benchmarks.console import run, say
+from tests.benchmarks.database import BenchServer
+from tests.benchmarks.measure import load_average
+from tests.benchmarks.report import Target
+
+DATABASE = "stores"
+MEASURE = "import django; django.setup(); from tests.benchmarks import kinds; kinds.main({}, {})"
+DOWNLOAD_MB = 100
+SLOWER = 2
+"""How many times as long as the main store's a page of Redis or SQLite may take."""
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    server = BenchServer(arguments.data_dir, is_tuned=False)
+    server.create_empty(DATABASE)
+    load = [load_average()]
+    program = MEASURE.format(arguments.sessions, arguments.requests)
+    figures: dict[str, Any] = json.loads(run(server, DATABASE, "-c", program))
+    load.append(load_average())
+    for name, each in figures.items():
+        list_ms, timeline_ms = each["list"]["p50_ms"], each["timeline"]["p50_ms"]
+        told = f"list {list_ms:.1f} ms, timeline {timeline_ms:.1f} ms, erased in {each['erased_s']:.2f} s"
+        say(f"{name}: {told}, download {each['download_mb']:.0f} MB")
+    targets = list(targets_of(figures))
+    report.print_targets(targets)
+    result = {
+        "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": report.machine(),
+        "load": load,
+        "sessions": arguments.sessions,
+        "stores": figures,
+        "targets": [target.as_json() for target in targets],
+    }
+    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.stores", description=__doc__)
+    parser.add_argument("--sessions", type=int, default=10_000, help="in each store; default: 10,000")
+    parser.add_argument("--requests", type=int, default=40, help="how many of each page; default: 40")
+    parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
+    parser.add_argument("--json", type=Path, help="default: bench-stores.json in the data directory")
+    arguments = parser.parse_args()
+    arguments.json = arguments.json or arguments.data_dir / "bench-stores.json"
+    return arguments
+
+
+def targets_of(figures: Mapping[str, Any]) -> Iterator[Target]:
+    main_ms = figures["main"]["timeline"]["p50_ms"]
+    for name, each in figures.items():
+        if name in ("redis", "sqlite"):
+            ratio = each["timeline"]["p50_ms"] / main_ms
+            yield Target(f"timeline page of {name} beside main's", ratio, "at most", SLOWER, "x")
+        name = f"download of 100,000 items from {name}: memory"
+        yield Target(name, each["download_mb"], "at most", DOWNLOAD_MB, "MB")
+
+
+if __name__ == "__main__":
+    main()
