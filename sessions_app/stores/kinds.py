@@ -31,6 +31,7 @@ BUILT_IN = (
     "sessions_app.stores.redis.backend.KIND",
     "sessions_app.stores.json_file.backend.KIND",
     "sessions_app.stores.openai_conversations.backend.KIND",
+    "sessions_app.stores.mongodb.backend.KIND",
 )
 
 

@@ -1,0 +1,1 @@
+"""What the SDK's `MongoDBSession` writes into a MongoDB database."""

@@ -1,0 +1,129 @@
+"""Asking a MongoDB server that agents write to, and what it refuses in plain words.
+
+One client per address, which keeps its own pool of connections, for the life of the process. A change is never tried
+again by the driver: whoever asked decides that, because it may have been made although no answer came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+
+if TYPE_CHECKING:
+    from pymongo import MongoClient
+
+ANSWER_SECONDS = 5.0
+"""How long a question may take, with finding the server, connecting and answering."""
+
+NO_RIGHT, WRONG_PASSWORD = 13, 18
+
+NOT_PRIMARY = "is not the primary, and cannot be written to. Nothing was changed."
+
+
+def client_for(address: str, variable: str) -> MongoClient[Any]:
+    """Connects nothing yet. `variable` is where the address comes from, for sentences.
+
+    Raises StoreUnavailable without the package, and for what is no address.
+    """
+    try:
+        from pymongo.errors import ConfigurationError
+    except ImportError as problem:
+        raise StoreUnavailable(
+            "The Python package pymongo is not installed here: pip install memadmin[mongodb] brings it."
+        ) from problem
+    try:
+        return _client(address, ANSWER_SECONDS)
+    except (ConfigurationError, ValueError, TypeError) as problem:  # also a setting that there is not
+        raise StoreUnavailable(
+            f"What {variable} holds is not the address of a MongoDB server, or has a setting that there is not; it"
+            " looks like mongodb://user:password@host:27017/?tls=true."
+        ) from problem
+
+
+@lru_cache(maxsize=64)
+def _client(address: str, seconds: float) -> MongoClient[Any]:
+    import warnings
+
+    from bson.codec_options import DatetimeConversion
+    from pymongo import MongoClient
+
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error", UserWarning
+        )  # which is all that an unknown setting of an address is to the driver
+        try:
+            return MongoClient(
+                address,
+                tz_aware=True,
+                datetime_conversion=DatetimeConversion.DATETIME_AUTO,
+                # An address can have settings of its own; these are not for it to decide.
+                timeoutMS=int(seconds * 1000),
+                serverSelectionTimeoutMS=int(seconds * 1000),
+                connectTimeoutMS=int(seconds * 1000),
+                retryWrites=False,
+                maxPoolSize=8,
+                appname="memadmin",
+            )
+        except UserWarning as unknown:
+            raise ValueError(str(unknown)) from unknown
+
+
+@contextmanager
+def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
+    """Turns what the server, the driver or the network refuses into StoreUnavailable with a sentence; mistakes of ours
+    pass.
+
+    `changed` is added where an answer is missing, and with it whether something was changed.
+    """
+    from pymongo import errors
+
+    server = f"The MongoDB server that {variable} names"
+    try:
+        yield
+    except errors.OperationFailure as problem:
+        if problem.timeout:
+            raise StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+        raise StoreUnavailable(_refusal(problem, server)) from problem
+    except errors.ServerSelectionTimeoutError as problem:
+        raise _unreachable(problem, server) from problem
+    except errors.NotPrimaryError as problem:
+        raise StoreUnavailable(f"{server} {NOT_PRIMARY}") from problem
+    except errors.PyMongoError as problem:
+        if problem.timeout:
+            raise StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+        if isinstance(problem, errors.ConnectionFailure):
+            raise StoreUnavailable(f"{server} closed the connection.{changed}") from problem
+        raise StoreUnavailable(f"{server} cannot be asked ({type(problem).__name__}).{changed}") from problem
+
+
+def _refusal(problem: Any, server: str) -> str:
+    if problem.code == WRONG_PASSWORD:
+        return f"{server} refuses the user or the password in that address."
+    if problem.code == NO_RIGHT:
+        return (
+            f"{server} refuses this to the user of this console, or asks for one: the role readWrite on the agents'"
+            " database is what it needs. Nothing was changed."
+        )
+    # What it says beside the number may quote stored text.
+    return f"{server} refuses (error {problem.code})."
+
+
+def _unreachable(problem: Exception, server: str) -> StoreUnavailable:
+    """The driver looks for a server until the time is over, and then tells what it met; it quotes hosts, we do not."""
+    said = str(problem)
+    if re.search(r"certificate verify failed", said, re.IGNORECASE):
+        return StoreUnavailable(f"{server} cannot be reached: its TLS certificate is not trusted here.")
+    if re.search(r"SSL|TLS", said):
+        return StoreUnavailable(f"{server} cannot be reached: TLS failed; it may not speak TLS on this port.")
+    if re.search(r"Connection refused", said):
+        return StoreUnavailable(f"{server} cannot be reached: connection refused.")
+    if re.search(r"Name or service not known|nodename|Temporary failure in name", said):
+        return StoreUnavailable(f"{server} cannot be reached: nobody knows its host.")
+    if re.search(r"connection closed", said):
+        return StoreUnavailable(f"{server} cannot be reached: it closed the connection; it may want TLS (tls=true).")
+    return StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.")
