@@ -32,6 +32,7 @@ BUILT_IN = (
     "sessions_app.stores.json_file.backend.KIND",
     "sessions_app.stores.openai_conversations.backend.KIND",
     "sessions_app.stores.mongodb.backend.KIND",
+    "sessions_app.stores.dapr.backend.KIND",
 )
 
 

@@ -1,0 +1,311 @@
+"""Sessions of the SDK's DaprSession: a list of items under one key of a state store, a note about them under another.
+
+`ID:messages` is a JSON array of texts, each the JSON of an item; `ID:metadata` has session_id, created_at, updated_at.
+A state store cannot list its keys, so sessions are registered; nor can it hand over a part of a value, so each page
+reads a whole session. An item's id and position are its place in the list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from time import perf_counter, sleep
+from typing import Any, TypeVar
+
+from django import forms
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import (
+    Capability,
+    FoundSession,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionBusy,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.dapr.sidecar import Conflict, Place, StateStore, Value
+from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+
+ATTEMPTS = 20
+"""How often a session that an agent writes to meanwhile is read again, before a change of ours gives way."""
+
+PAUSE_SECONDS = 0.02
+
+COUNTED_EXACTLY = 10_000
+
+EMPTY = b"[]"
+
+SOMETHING_ELSE = (
+    "A key of this session holds something else than the SDK keeps there: no list in JSON. So the SDK refuses to write"
+    " to it, too. Nothing was changed; it can only be erased whole."
+)
+
+
+T = TypeVar("T")
+
+
+class DaprForm(forms.Form):
+    url_env = EnvironmentField(
+        label="Address, from the variable",
+        max_length=200,
+        help_text="The name of the environment variable with the sidecar's gRPC address, such as localhost:50001.",
+    )
+    state_store = forms.CharField(
+        max_length=200, help_text="The name of the component, which the agents give to DaprSession as state_store_name."
+    )
+    token_env = EnvironmentField(
+        label="Token, from the variable",
+        required=False,
+        max_length=200,
+        help_text="The name of the environment variable with the sidecar's API token, if it wants one.",
+    )
+
+
+class DaprBackend(PagedBackend):
+    capabilities = frozenset(
+        {
+            Capability.ERASE_SESSIONS,
+            Capability.ERASE_ITEMS,
+            Capability.REPLACE_ITEMS,
+            Capability.SELF_EXPIRY,
+        }
+    )
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
+        newest = registered.newest_first().values_list("session_id", flat=True).first() or ""
+        began = perf_counter()
+        try:
+            self.state.get(about_key(newest))
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        counted = registered.count_up_to(COUNTED_EXACTLY)
+        sessions = counted if counted <= COUNTED_EXACTLY else None
+        return Health((), sessions, answered_in_ms=(perf_counter() - began) * 1000)
+
+    def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
+        """By what the SDK notes of each session; its items are read only where that note is missing."""
+        notes = self.state.get_all([about_key(session_id) for session_id in session_ids])
+        without = [session_id for session_id in session_ids if about_key(session_id) not in notes]
+        lists = self.state.get_all([items_key(session_id) for session_id in without]) if without else {}
+        found = {}
+        for session_id in session_ids:
+            note, items = notes.get(about_key(session_id)), lists.get(items_key(session_id))
+            if note:
+                found[session_id] = found_session(session_id, note, has_note=True)
+            elif items and not is_empty(items):
+                found[session_id] = found_session(session_id, items, has_note=False)
+        return found
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        """Reads the sessions whole, twenty with one question."""
+        ids = list(dict.fromkeys(session_ids))
+        lists = self.state.get_all([items_key(session_id) for session_id in ids])
+        empty = [session_id for session_id in ids if is_empty(lists.get(items_key(session_id)))]
+        # An empty list without a note is what an erasure leaves.
+        notes = self.state.get_all([about_key(session_id) for session_id in empty]) if empty else {}
+        for session_id in empty:
+            if about_key(session_id) not in notes:
+                del lists[items_key(session_id)]
+        return {session_id: preview_of(lists.get(items_key(session_id))) for session_id in ids}
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        return page_of_list(self._read(session_id).texts, pivot, earlier=earlier, later=later)
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        place = whole_number(item_id)
+        texts = self._read(session_id).texts
+        if not 0 <= place < len(texts):
+            raise UnknownItem(item_id)
+        size = len(texts[place].encode(errors="surrogatepass"))
+        return StoredItem(item_id, Position((place,)), texts[place], size, None)
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        return min(len(self._read(session_id).texts), cap + 1)
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def erase_session(self, session_id: str) -> int:
+        """An empty list takes the place of the items, and is deleted when the session is erased again.
+
+        Where a key is missing, state stores take a write with any etag: an agent that had read the session before
+        would write all of it there again. With the empty list it is told to read anew.
+        """
+        with erasing(self.store, session_id):
+            count = self._patiently(lambda: self._erase_items(session_id))
+            self.state.delete(about_key(session_id))
+        return count
+
+    def _erase_items(self, session_id: str) -> int:
+        key = items_key(session_id)
+        stored = self.state.get(key)
+        if stored is None:
+            return 0
+        if stored.data == EMPTY and self.state.get(about_key(session_id)) is None:
+            self.state.delete(key, stored)
+            return 0
+        self.state.put(key, EMPTY, instead_of=stored)
+        return len(Items.in_value(stored).texts)
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        place = whole_number(item_id)
+
+        def replace() -> None:
+            stored = self._read(session_id)
+            if not 0 <= place < len(stored.texts):
+                raise UnknownItem(item_id)
+            if stored.texts[place] != expected:
+                raise ItemChanged(item_id)
+            self._write(session_id, stored, [*stored.entries[:place], text, *stored.entries[place + 1 :]])
+
+        self._patiently(replace)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        wanted = {int(item.id): item.raw for item in items}
+
+        def delete() -> int:
+            stored = self._read(session_id)
+            standing = {place for place in wanted if place < len(stored.texts)}
+            if any(stored.texts[place] != wanted[place] for place in standing):
+                raise ItemChanged(session_id)
+            if standing:
+                left = [entry for place, entry in enumerate(stored.entries) if place not in standing]
+                self._write(session_id, stored, left)
+            return len(standing)
+
+        return self._patiently(delete)
+
+    def _write(self, session_id: str, stored: Items, entries: Sequence[Any]) -> None:
+        if not stored.is_list or stored.value is None:
+            raise StoreUnavailable(SOMETHING_ELSE)
+        data = json.dumps(entries, separators=(",", ":")).encode()
+        self.state.put(items_key(session_id), data, instead_of=stored.value)
+
+    def _patiently(self, change: Callable[[], T]) -> T:
+        """Makes a change that compares and writes again as long as agents are quicker. Raises SessionBusy."""
+        for _ in range(ATTEMPTS):
+            try:
+                return change()
+            except Conflict:
+                sleep(PAUSE_SECONDS)
+        raise SessionBusy("An agent writes to this session without a pause. Try again when it is done.")
+
+    # --- how it is asked ----------------------------------------------------------------------------------------------
+
+    def _read(self, session_id: str) -> Items:
+        return Items.in_value(self.state.get(items_key(session_id)))
+
+    @property
+    def state(self) -> StateStore:
+        options = self.store.options
+        token_variable = str(options.get("token_env", ""))
+        return StateStore(
+            Place(
+                secret_named(self.store, "url_env"),
+                str(options.get("state_store", "")),
+                str(options.get("url_env", "")),
+                secret_named(self.store, "token_env") if token_variable else "",
+                token_variable,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items in a value; where it is no list, all of it as one that cannot be read."""
+
+    value: Value | None
+    entries: Sequence[Any]
+    is_list: bool = True
+
+    @classmethod
+    def in_value(cls, value: Value | None) -> Items:
+        if value is None:
+            return cls(None, ())
+        text = value.data.decode(errors="surrogateescape")
+        try:
+            entries = json.loads(text)
+        except ValueError:
+            entries = None
+        return cls(value, entries) if isinstance(entries, list) else cls(value, [text], is_list=False)
+
+    @property
+    def texts(self) -> list[str]:
+        """The SDK writes texts, and reads other JSON as well."""
+        return [entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":")) for entry in self.entries]
+
+
+def items_key(session_id: str) -> str:
+    return f"{session_id}:messages"
+
+
+def about_key(session_id: str) -> str:
+    return f"{session_id}:metadata"
+
+
+def is_empty(value: Value | None) -> bool:
+    return value is not None and value.data == EMPTY
+
+
+def preview_of(value: Value | None) -> Preview:
+    if value is None:
+        return preview_from([], None)
+    texts = Items.in_value(value).texts
+    heads = [text[:PREVIEW_HEAD_CHARACTERS] for text in texts[:PREVIEW_ITEMS]]
+    preview = preview_from(heads, min(len(texts), COUNT_CAP + 1))
+    return Preview(preview.item_count, preview.first_user_text, preview.is_encrypted, value.expires_at)
+
+
+def found_session(session_id: str, value: Value, *, has_note: bool) -> FoundSession:
+    """From what the SDK notes of a session, or from its items."""
+    try:
+        note = json.loads(value.data) if has_note else {}
+    except ValueError:
+        note = {}
+    note = note if isinstance(note, dict) else {}
+    mark = sha256(value.etag.encode() + b"\0" + value.data).hexdigest()[:16]
+    return FoundSession(
+        session_id, instant_in(note, "created_at"), instant_in(note, "updated_at"), mark, value.expires_at
+    )
+
+
+def instant_in(note: Mapping[str, Any], name: str) -> datetime | None:
+    """The SDK writes whole seconds as a text."""
+    try:
+        return datetime.fromtimestamp(int(note.get(name, "")), UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
+
+
+KIND = Kind(
+    "dapr",
+    "Dapr state store",
+    "hexagons",
+    open=DaprBackend,
+    form=DaprForm,
+    limits=(
+        "It was tried with the SDK's own class on a server that stands in for the sidecar, not on Dapr itself.",
+        "A sidecar shows the keys of its own app id: connect one that has the agents'.",
+        "An empty list stays under the key of an erased session, so that no agent writes back what it had read; erasing"
+        " the session again takes that, too.",
+        "Each page of a session, and each line of a list, reads the whole session.",
+        "An erased text stays in the files and backups of what is behind the state store for as long as those do.",
+    ),
+)

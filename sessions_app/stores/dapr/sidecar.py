@@ -1,0 +1,227 @@
+"""Asking a Dapr sidecar for the state that agents keep, and what it refuses in plain words.
+
+The generated stubs of the `dapr` package, not its client: that one waits for the sidecar for a minute, and tries
+again by itself. One channel per address, kept for the life of the process.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+
+ANSWER_SECONDS = 5.0
+
+KEYS_AT_ONCE = 20
+"""For how many values one question asks: each may be a whole session."""
+
+LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
+
+IN_DOUBT = " Whether the change was made is not known: look, or do it again."
+
+
+class Conflict(Exception):
+    """Somebody has written since the value was read; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a state store has under a key."""
+
+    data: bytes
+    etag: str
+    expires_at: datetime | None = None
+    """When the state store lets go of it by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A state store, and the names of the variables that say where its sidecar is, for sentences."""
+
+    address: str
+    state_store: str
+    address_variable: str
+    token: str = ""
+    token_variable: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"The Dapr sidecar that {self.address_variable} names"
+
+
+class StateStore:
+    """Raises StoreUnavailable with a sentence for all that the sidecar refuses, and Conflict."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def get(self, key: str) -> Value | None:
+        api_v1, _ = messages()
+        told = self._ask("GetState", api_v1.GetStateRequest(store_name=self.place.state_store, key=key))
+        return value_of(told)
+
+    def get_all(self, keys: Sequence[str]) -> dict[str, Value]:
+        """Those of the keys that are there."""
+        api_v1, _ = messages()
+        found: dict[str, Value] = {}
+        for start in range(0, len(keys), KEYS_AT_ONCE):
+            asked = list(keys[start : start + KEYS_AT_ONCE])
+            told = self._ask(
+                "GetBulkState",
+                api_v1.GetBulkStateRequest(store_name=self.place.state_store, keys=asked, parallelism=KEYS_AT_ONCE),
+            )
+            for item in told.items:
+                if item.error:
+                    raise StoreUnavailable(f"{self.place.label} cannot read a key; its state store has a fault.")
+                if value := value_of(item):
+                    found[item.key] = value
+        return found
+
+    def put(self, key: str, data: bytes, *, instead_of: Value) -> None:
+        """Writes a value in the place of the one that was read; what was to expire still does. Raises Conflict."""
+        api_v1, common_v1 = messages()
+        metadata = {}
+        if instead_of.expires_at:
+            left = (instead_of.expires_at - datetime.now(UTC)).total_seconds()
+            metadata["ttlInSeconds"] = str(max(ceil(left), 1))
+        state = common_v1.StateItem(
+            key=key, value=data, etag=self._etag(instead_of), options=self._first_write(), metadata=metadata
+        )
+        self._ask(
+            "SaveState", api_v1.SaveStateRequest(store_name=self.place.state_store, states=[state]), is_write=True
+        )
+
+    def delete(self, key: str, value: Value | None = None) -> None:
+        """Only as long as it is the one that was read, where one is given. Raises Conflict."""
+        api_v1, _ = messages()
+        request = api_v1.DeleteStateRequest(store_name=self.place.state_store, key=key)
+        if value:
+            request = api_v1.DeleteStateRequest(
+                store_name=self.place.state_store, key=key, etag=self._etag(value), options=self._first_write()
+            )
+        self._ask("DeleteState", request, is_write=True)
+
+    def _etag(self, value: Value) -> Any:
+        _, common_v1 = messages()
+        if not value.etag:
+            raise StoreUnavailable(
+                f"The state store {self.place.state_store} gives no etags, so a write of an agent at the same time"
+                " would be lost. Nothing was changed."
+            )
+        return common_v1.Etag(value=value.etag)
+
+    def _first_write(self) -> Any:
+        _, common_v1 = messages()
+        return common_v1.StateOptions(concurrency=common_v1.StateOptions.StateConcurrency.CONCURRENCY_FIRST_WRITE)
+
+    def _ask(self, name: str, request: Any, *, is_write: bool = False) -> Any:
+        stub = stub_for(self.place)
+        token = [("dapr-api-token", self.place.token)] if self.place.token else []
+        with plain_words(self.place, is_write=is_write):
+            return getattr(stub, name)(request, timeout=ANSWER_SECONDS, metadata=token)
+
+
+def value_of(told: Any) -> Value | None:
+    """A key that is not there is answered with nothing."""
+    return Value(bytes(told.data), told.etag, expiry_in(told.metadata)) if told.data else None
+
+
+def expiry_in(metadata: Mapping[str, str]) -> datetime | None:
+    try:
+        instant = datetime.fromisoformat(metadata.get("ttlExpireTime", ""))
+    except ValueError:
+        return None
+    return instant.astimezone(UTC) if instant.tzinfo else None
+
+
+def messages() -> tuple[Any, Any]:
+    """What is sent to a sidecar, and what is in it. Raises StoreUnavailable without the package."""
+    try:
+        from dapr.proto import api_v1, common_v1
+    except ImportError as problem:
+        raise StoreUnavailable(
+            "The Python package dapr is not installed here: pip install memadmin[dapr] brings it."
+        ) from problem
+    return api_v1, common_v1
+
+
+def stub_for(place: Place) -> Any:
+    """Connects nothing yet. Raises StoreUnavailable for what is no address."""
+    from dapr.conf.helpers import GrpcEndpoint
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of an address with http://, which we take
+            endpoint = GrpcEndpoint(place.address)
+        return _stub(endpoint.endpoint, endpoint.tls)
+    except ValueError as problem:
+        raise StoreUnavailable(
+            f"What {place.address_variable} holds is not the address of a Dapr sidecar; it looks like localhost:50001,"
+            " or dapr.example.com:443?tls=true."
+        ) from problem
+
+
+@lru_cache(maxsize=64)
+def _stub(endpoint: str, has_tls: bool) -> Any:
+    import grpc
+    from dapr.proto import api_service_v1
+
+    options = [
+        ("grpc.max_receive_message_length", LARGEST_ANSWER_BYTES),
+        ("grpc.max_send_message_length", LARGEST_ANSWER_BYTES),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+    ]
+    stub: Any = api_service_v1.DaprStub
+    if has_tls:
+        return stub(grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(), options))
+    return stub(grpc.insecure_channel(endpoint, options))
+
+
+@contextmanager
+def plain_words(place: Place, *, is_write: bool) -> Iterator[None]:
+    import grpc
+
+    try:
+        yield
+    except grpc.RpcError as problem:
+        call: Any = problem
+        code, said = call.code().name, str(call.details() or "").lower()
+        in_doubt = IN_DOUBT if is_write else ""
+        if code == "DEADLINE_EXCEEDED":
+            raise StoreTooSlow(
+                f"{place.label} did not answer within {ANSWER_SECONDS:g} seconds.{in_doubt}"
+            ) from problem
+        if is_write and is_conflict(code, said):
+            raise Conflict from problem
+        raise StoreUnavailable(_sentence(place, code, said, in_doubt)) from problem
+
+
+def is_conflict(code: str, said: str) -> bool:
+    """As the SDK tells it: the code, or the words of the state stores that have none."""
+    words = ("etag mismatch", "etag does not match", "failed to set key", "failed to delete key", "user_script")
+    return code == "ABORTED" or any(each in said for each in words)
+
+
+def _sentence(place: Place, code: str, said: str, in_doubt: str) -> str:
+    if code == "UNAVAILABLE":
+        return f"{place.label} cannot be reached.{in_doubt}"
+    if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+        whose = f"the token in {place.token_variable}" if place.token_variable else "a question without a token"
+        return f"{place.label} refuses {whose}."
+    if code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND") and (
+        "is not found" in said or "not configured" in said or "not found" in said
+    ):
+        return f"{place.label} has no state store {place.state_store}."
+    if code == "UNIMPLEMENTED":
+        return f"{place.label}: what answers there is not a Dapr sidecar."
+    if code == "RESOURCE_EXHAUSTED":
+        return f"{place.label} refuses so large a message; its sidecar needs a larger --max-body-size."
+    return f"{place.label} refuses ({code}).{in_doubt if code in ('INTERNAL', 'UNKNOWN') else ''}"
