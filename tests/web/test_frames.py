@@ -1,0 +1,44 @@
+"""The frames of a request lie in one piece of memory: no call in it has to ask the kernel for more."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable
+from typing import Any
+
+from memadmin.web.frames import Application, in_one_piece
+
+CALLS = 500
+DEEPEST = 200
+"""A page is written some sixty calls deep, and at each depth up to here the calls of a loop are looked at."""
+
+
+def most_faults(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """How many pages of memory a loop of CALLS calls had to be given, at the depth where these are most."""
+    return [str(max(faults_at(depth) for depth in range(DEEPEST))).encode()]
+
+
+def faults_at(depth: int) -> int:
+    if depth:
+        return faults_at(depth - 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(CALLS):
+        nothing()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def nothing() -> None:
+    pass
+
+
+def asked(application: Application) -> int:
+    (answer,) = application({}, print)
+    return int(answer)
+
+
+def test_no_call_of_a_request_asks_for_memory() -> None:
+    assert asked(in_one_piece(most_faults)) < CALLS
+
+
+def test_without_that_some_loop_asks_at_every_call() -> None:
+    assert asked(most_faults) >= CALLS
