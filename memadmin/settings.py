@@ -175,7 +175,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "memadmin.urls"
 WSGI_APPLICATION = "memadmin.wsgi.application"
 
-TEMPLATES = [
+TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [ASSETS_DIR / "templates"],
@@ -187,7 +187,13 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
             ],
         },
-    }
+    },
+    {
+        "NAME": "parts",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [ASSETS_DIR / "parts"],
+        "OPTIONS": {"environment": "memadmin.web.parts.environment"},
+    },
 ]
 
 FORM_RENDERER = "memadmin.web.controls.ControlRenderer"

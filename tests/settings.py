@@ -25,4 +25,4 @@ MFA_TOTP_TOLERANCE = 1
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Pages that only tests have.
-TEMPLATES[0]["DIRS"] += [CHECKOUT_DIR / "tests" / "templates"]  # type: ignore[operator]
+TEMPLATES[0]["DIRS"] += [CHECKOUT_DIR / "tests" / "templates"]

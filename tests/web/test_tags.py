@@ -93,14 +93,15 @@ def test_every_symbol_that_a_template_names_is_drawn() -> None:
         path.read_text()
         for folder in (
             settings.ASSETS_DIR / "templates",
+            settings.ASSETS_DIR / "parts",
             Path(settings.PACKAGE_DIR),
             settings.CHECKOUT_DIR / "sessions_app",
         )
         for path in folder.rglob("*")
         if path.suffix in (".html", ".py")
     ]
-    named = set(re.findall(r'{% (?:icon|tagx) "([a-z0-9-]+)"', "\n".join(sources)))
-    named |= set(re.findall(r'{% badge "[a-z]+" "([a-z0-9-]+)"', "\n".join(sources)))
+    named = set(re.findall(r'(?:icon|tagx)[ (]"([a-z0-9-]+)"', "\n".join(sources)))
+    named |= set(re.findall(r'badge[ (]"[a-z]+",? "([a-z0-9-]+)"', "\n".join(sources)))
     drawn = set(re.findall(r'<symbol id="([a-z0-9-]+)"', (settings.ASSETS_DIR / "static" / "icons.svg").read_text()))
     assert named, "no template names a symbol: the pattern is wrong"
     assert named <= drawn

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template import engines
 from django.template.defaultfilters import filesizeformat, stringfilter
 from django.templatetags.static import static
 from django.utils import timezone
@@ -77,6 +78,21 @@ def day_and_clock(instant: datetime) -> SafeString:
 
 
 @register.filter
+def weekday_and_minute(instant: datetime) -> SafeString:
+    """Where something of some length begins: "Tue 17 Nov 2026, 14:02"."""
+    instant = instant.astimezone(UTC)
+    shown = f"{instant:%a} {instant.day} {instant:%b %Y, %H:%M}"
+    return mark_safe(f'<time datetime="{instant:%Y-%m-%dT%H:%M:%SZ}">{shown}</time>')
+
+
+@register.filter
+def day_and_minute(instant: datetime) -> str:
+    """The day and the minute in UTC: "17 Nov 14:02"."""
+    instant = instant.astimezone(UTC)
+    return f"{instant.day} {instant:%b %H:%M}"
+
+
+@register.filter
 def full_time(instant: datetime) -> SafeString:
     """The instant written out, to the millisecond: "Thursday 19 November 2026, 08:51:02.417 UTC"."""
     instant = instant.astimezone(UTC)
@@ -136,6 +152,13 @@ def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
 def navigation(context: template.Context) -> list[Section]:
     """The sidebar's sections for who is signed in: `{% navigation as sections %}`."""
     return sections_for(context["request"])
+
+
+@register.simple_tag
+def part(name: str, **shown: Any) -> SafeString:
+    """A part (`memadmin.web.parts`) with what it is to show: `{% part "sessions/rows.html" sessions=sessions %}`."""
+    # Its own engine has escaped what is not safe.
+    return mark_safe(engines["parts"].get_template(name).render(shown))
 
 
 @register.simple_tag

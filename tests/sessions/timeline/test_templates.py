@@ -95,7 +95,8 @@ class Page(HTMLParser):
 
 
 def page(timeline: Timeline, **context: Any) -> Page:
-    source = render_to_string("sessions/timeline/_timeline.html", {"timeline": timeline, "record": RECORD, **context})
+    context = {"timeline": timeline, "record": RECORD, **context}
+    source = render_to_string("sessions/events.html", context, using="parts")
     source.encode()
     return Page(source)
 
@@ -202,18 +203,19 @@ def test_item_that_the_address_points_at_is_open_and_marked() -> None:
     items = session([user("hi")], [call("a"), output("a")])
     timeline = build_timeline(items, starts_session=True, ends_session=True)
     context = {"timeline": timeline, "record": RECORD}
-    source = render_to_string("sessions/timeline/_timeline.html", {**context, "target": "3"})
+    source = render_to_string("sessions/events.html", {**context, "target": "3"}, using="parts")
     assert 'class="tl-item found"' in source
     assert re.search(r'<details class="disc tool *" open>', source)
-    assert "found" not in render_to_string("sessions/timeline/_timeline.html", context)
+    assert "found" not in render_to_string("sessions/events.html", context, using="parts")
 
 
 def test_searched_words_are_marked() -> None:
     items = session([user("no <b>voucher</b>")])
     timeline = build_timeline(items, starts_session=True, ends_session=True)
     source = render_to_string(
-        "sessions/timeline/_timeline.html",
+        "sessions/events.html",
         {"timeline": timeline, "record": RECORD, "highlight": re.compile("voucher|<b>")},
+        using="parts",
     )
     assert "no <mark>&lt;b&gt;</mark><mark>voucher</mark>&lt;/b&gt;" in source
 
@@ -239,7 +241,7 @@ def test_every_symbol_is_in_the_sprite() -> None:
     used: set[str] = set()
     for item in items:
         timeline = build_timeline([item], starts_session=True, ends_session=True)
-        source = render_to_string("sessions/timeline/_timeline.html", {"timeline": timeline, "record": RECORD})
+        source = render_to_string("sessions/events.html", {"timeline": timeline, "record": RECORD}, using="parts")
         used |= set(re.findall(r'href="[^"]*icons[^"#]*#([\w-]+)"', html.unescape(source)))
     assert used
     assert used <= names
