@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from allauth.account.auth_backends import AuthenticationBackend
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import connection
+from django.utils.timezone import now
 
-RIGHTS = """
-SELECT kind.app_label || '.' || permission.codename
-FROM auth_permission AS permission JOIN django_content_type AS kind ON kind.id = permission.content_type_id
-WHERE permission.id IN (
-    SELECT permission_id FROM auth_user_user_permissions WHERE user_id = %(user)s
-    UNION ALL
-    SELECT of_role.permission_id FROM auth_group_permissions AS of_role JOIN auth_user_groups USING (group_id)
-    WHERE user_id = %(user)s
+STANDING = """
+SELECT ARRAY(
+    SELECT kind.app_label || '.' || permission.codename
+    FROM auth_permission AS permission JOIN django_content_type AS kind ON kind.id = permission.content_type_id
+    WHERE permission.id IN (
+        SELECT permission_id FROM auth_user_user_permissions WHERE user_id = %(user)s
+        UNION ALL
+        SELECT of_role.permission_id FROM auth_group_permissions AS of_role JOIN auth_user_groups USING (group_id)
+        WHERE user_id = %(user)s
+    )
+), ARRAY(
+    SELECT role.name::text FROM auth_group AS role JOIN auth_user_groups AS held ON held.group_id = role.id
+    WHERE held.user_id = %(user)s ORDER BY role.name
+), EXISTS (
+    SELECT FROM accounts_contentgrant
+    WHERE requested_by_id = %(user)s AND opened_at <= %(now)s AND expires_at > %(now)s AND ended_at IS NULL
 )
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What somebody has been given."""
+
+    rights: frozenset[str]
+    """As Django names them; a superuser has all others as well."""
+    roles: tuple[str, ...]
+    has_grant: bool
+    """Whether a grant is open, as far as its times tell; `grants.verbs.open_grants` knows whether it still stands."""
+
+
+def standing_of(user: User) -> Standing:
+    """One query for as long as this object lives. A request has its own, so a change counts from the next one on."""
+    if not hasattr(user, "_standing"):
+        with connection.cursor() as cursor:
+            cursor.execute(STANDING, {"user": user.pk, "now": now()})
+            rights, roles, has_grant = cursor.fetchone()
+        user._standing = Standing(frozenset(rights), tuple(roles), has_grant)  # type: ignore[attr-defined]
+    return user._standing  # type: ignore[attr-defined,no-any-return]
 
 
 class OperatorBackend(AuthenticationBackend):  # type: ignore[misc]  # untyped in allauth
@@ -26,7 +57,5 @@ class OperatorBackend(AuthenticationBackend):  # type: ignore[misc]  # untyped i
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         # Where Django itself keeps the answer for as long as this object lives.
         if obj is None and user_obj.is_active and not user_obj.is_superuser and not hasattr(user_obj, "_perm_cache"):
-            with connection.cursor() as cursor:
-                cursor.execute(RIGHTS, {"user": user_obj.pk})
-                user_obj._perm_cache = {name for (name,) in cursor.fetchall()}  # type: ignore[attr-defined]
+            user_obj._perm_cache = set(standing_of(user_obj).rights)  # type: ignore[attr-defined]
         return super().get_all_permissions(user_obj, obj)  # type: ignore[no-any-return]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -50,7 +52,13 @@ def write_long_session(session_id: str, turns: int) -> None:
 
 
 def shown(page: Any) -> list[str]:
-    return [item.id for item in page.context["page"].items]
+    return re.findall(r'aria-label="Link to item (\d+)"', page.text)
+
+
+def live_url(page: Any) -> str:
+    """Where the timeline of a page, or of a fragment, asks whether anything changed; empty when it does not."""
+    found = re.search(r'id="timeline"\s+hx-get="([^"]+)"', page.text)
+    return html.unescape(found[1]) if found else ""
 
 
 def test_support_reads_a_session_from_its_first_word(store: SessionStore, operator: Client) -> None:
@@ -169,7 +177,7 @@ def test_new_items_appear_while_the_agent_writes(store: SessionStore, operator: 
     assert fragment.status_code == 200
     assert b"It ships today." in fragment.content
     assert b"<html" not in fragment.content
-    assert operator.get(fragment.context["live_url"]).status_code == 204
+    assert operator.get(live_url(fragment)).status_code == 204
 
 
 def test_an_item_that_the_agent_took_back_disappears(store: SessionStore, operator: Client) -> None:
@@ -189,15 +197,15 @@ def test_the_open_end_of_a_long_session_grows_and_then_offers_the_next_page(
     first = shown(page)[0]
 
     write_long_session("long", 1)
-    grown = operator.get(page.context["live_url"])
+    grown = operator.get(live_url(page))
     assert shown(grown)[0] == first
     assert len(shown(grown)) == PAGE_ITEMS + 2
 
     write_long_session("long", LIVE_ITEMS)
-    full = operator.get(grown.context["live_url"])
+    full = operator.get(live_url(grown))
     assert len(shown(full)) == LIVE_ITEMS
-    assert full.context["later_url"]
-    assert not full.context["live_url"]
+    assert 'aria-label="Later items"' in full.text
+    assert not live_url(full)
 
 
 def test_a_page_costs_the_same_for_ten_items_and_a_thousand(store: SessionStore, operator: Client) -> None:
@@ -214,7 +222,7 @@ def test_a_page_costs_the_same_for_ten_items_and_a_thousand(store: SessionStore,
         costs.append(len(queries))
     # The long one is counted, up to a cap; the short one was seen whole.
     assert costs == [costs[0], costs[0] + 1]
-    assert costs[0] <= 10
+    assert costs[0] <= 8
 
 
 def test_the_page_leads_from_finding_to_finding(store: SessionStore, operator: Client) -> None:

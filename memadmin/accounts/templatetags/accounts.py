@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from django import template
 from django.conf import settings
+from django.contrib.auth.models import User
+
+from memadmin.accounts.backends import standing_of
 
 register = template.Library()
+
+
+@register.filter
+def roles(user: User) -> str:
+    """The names of somebody's roles: "reviewer, support", or "no role"."""
+    return ", ".join(standing_of(user).roles) or "no role"
 
 
 @register.inclusion_tag("accounts/_second_factor_notice.html")
