@@ -142,7 +142,7 @@ DELETE_SESSION = sql.SQL("DELETE FROM {sessions} WHERE session_id = %(session_id
 class SQLAlchemyBackend(PagedBackend):
     """Times without a zone are taken to be in the store's `writer_timezone`."""
 
-    capabilities = frozenset(Capability) - {Capability.BRANCHES, Capability.USAGE}
+    capabilities = frozenset(Capability) - {Capability.SELF_EXPIRY, Capability.BRANCHES, Capability.USAGE}
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         rows = self._ask(
