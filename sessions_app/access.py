@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.grants.verbs import granted_records
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
-from sessions_app.querysets import SessionRecordQuerySet
 
 
 class NeedsGrant(Exception):
@@ -43,18 +42,16 @@ def may_open(user: User, record: SessionRecord) -> bool:
 
 
 def openable_by(user: User) -> set[UUID]:
-    """The sessions of which what is sealed may be opened for this operator now, where its key is here. Two queries."""
+    """The sessions that may be read now although they are locked, and of which what is sealed may be opened.
+
+    Where its key is here. Two queries.
+    """
     return granted_records(user)
 
 
 def record_for(user: User, record_id: UUID) -> SessionRecord:
     """The registry row of a session whose words this operator may not see yet: who, when, where. Raises Http404."""
     return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)
-
-
-def readable_by(user: User, sessions: SessionRecordQuerySet) -> SessionRecordQuerySet:
-    """Those of the sessions whose words this operator may read now; a search looks into no other. Two queries."""
-    return sessions.readable(granted_records(user))
 
 
 def subject_for(user: User, subject_id: UUID) -> Subject:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.fields import ArrayField
 from django.db.models import BooleanField, F, Func, Q, TextField, Value
 from django.template.defaultfilters import pluralize
 
@@ -215,7 +214,8 @@ def _pick_known(
 
 def is_among(column: str, texts: list[str]) -> Func:
     """`IN`, as one parameter: thousands of them cost Django more than the answer costs PostgreSQL."""
-    any_of_them = Func(Value(texts, output_field=ArrayField(TextField())), function="ANY", output_field=TextField())
+    # Without a type of its own: Django would prepare each of them.
+    any_of_them = Func(Value(texts), function="ANY", output_field=TextField())
     return Func(F(column), any_of_them, template="%(expressions)s", arg_joiner=" = ", output_field=BooleanField())
 
 

@@ -78,7 +78,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
         opened = access.openable_by(request.user)
         context["matches"] = matches = matching_sessions(
             searched,
-            access.readable_by(request.user, SessionRecord.objects.on_record()),
+            SessionRecord.objects.on_record().readable(opened),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_MATCHES,
             is_masked=not request.user.has_perm(REVEAL),

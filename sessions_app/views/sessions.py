@@ -65,7 +65,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     try:
         matches = matching_sessions(
             searched,
-            access.readable_by(request.user, filters.queryset()),
+            filters.queryset().readable(opened),
             cursor=request.GET.get("cursor", ""),
             size=PAGE_SESSIONS,
             is_masked=not request.user.has_perm(REVEAL),
