@@ -33,6 +33,8 @@ BUILT_IN = (
     "sessions_app.stores.openai_conversations.backend.KIND",
     "sessions_app.stores.mongodb.backend.KIND",
     "sessions_app.stores.dapr.backend.KIND",
+    "sessions_app.stores.agno.backend.KIND",
+    "sessions_app.stores.phidata.backend.KIND",
 )
 
 

@@ -11,6 +11,8 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 from sqlalchemy import URL
 
+from sessions_app.stores.documents.database import own_address
+from tests.stores.document_agents import drop_schema
 from tests.stores.mariadb import MariaDb, running_mariadb
 from tests.stores.servers import RedisServer, own_redis
 
@@ -52,3 +54,21 @@ def second_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
             query={"host": str(reach["host"]), "port": str(reach["port"])},
         )
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def schema_elsewhere(second_database: URL) -> Iterator[URL]:
+    """That database, for tables of libraries with a schema of their own; they are gone after the tests of a file."""
+    drop_schema(second_database)
+    yield second_database
+    drop_schema(second_database)
+
+
+@pytest.fixture(scope="module")
+def own_schema(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[URL]:
+    """The same in the database of the console."""
+    with django_db_blocker.unblock():
+        url = own_address()
+        drop_schema(url)
+        yield url
+        drop_schema(url)

@@ -59,7 +59,7 @@ SENTENCES = {
     Refusal.READ_ONLY: "The database that {variable} names takes no changes: it is a copy, or was set to be read-only.",
     Refusal.BUSY: "The agents hold this session at the moment; nothing was changed. Try again.",
     Refusal.TOO_SLOW: "The store {store} did not answer in time.",
-    Refusal.TEXT_REFUSED: "The column message_data of the store {store} does not take this text; nothing was changed.",
+    Refusal.TEXT_REFUSED: "The database of the store {store} does not take this text; nothing was changed.",
 }
 
 
@@ -78,9 +78,20 @@ _lock = threading.Lock()
 class RemoteDatabase:
     """Where the tables of a store are. Connects when it is asked."""
 
+    keeps_connections: bool = True
+
     def __init__(self, store: SessionStore) -> None:
         self.store = store
         self.variable = str(store.options.get("url_env", ""))
+        """What the address is in, as sentences call it."""
+
+    def address(self) -> str:
+        """The URL. Raises StoreUnavailable."""
+        return secret_named(self.store, "url_env")
+
+    @property
+    def tables_in_words(self) -> str:
+        return f"{self.store.sessions_table} and {self.store.messages_table}"
 
     @property
     def dialect(self) -> Dialect:
@@ -135,7 +146,7 @@ class RemoteDatabase:
 
     def _connector(self) -> Connector:
         """One for each variable in this process, until what is in it changes."""
-        address = secret_named(self.store, "url_env")
+        address = self.address()
         with _lock:
             known = _engines.get(self.variable)
             if known and known[0] == address:
@@ -162,6 +173,8 @@ class RemoteDatabase:
         if isinstance(dialect, Sqlite):
             path = dialect.path
             common |= {"creator": lambda: sqlite_file.open_file(path, "rw"), "poolclass": NullPool}
+        elif not self.keeps_connections:
+            common |= {"connect_args": dict(arguments), "poolclass": NullPool}
         else:
             common |= {
                 "connect_args": dict(arguments),
@@ -233,7 +246,7 @@ class RemoteDatabase:
         sentence = SENTENCES[refusal].format(
             variable=self.variable,
             store=self.store,
-            tables=f"{self.store.sessions_table} and {self.store.messages_table}",
+            tables=self.tables_in_words,
         )
         if refusal == Refusal.BUSY:
             return SessionBusy(sentence)

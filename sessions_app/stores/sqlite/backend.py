@@ -185,15 +185,7 @@ class SqliteBackend(PagedBackend):
             yield Problem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
 
     def fingerprint(self) -> str:
-        """Of the file and its log: whoever writes changes the time or the size of one of them."""
-        facts = []
-        for path in (self.path, f"{self.path}-wal"):
-            with suppress(OSError):
-                stat = os.stat(path)
-                # A reader may make an empty log, and does not write with that.
-                if stat.st_size:
-                    facts.append(f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}")
-        return " / ".join(facts)
+        return sqlite_file.fingerprint(self.path)
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         limit = min(limit, ASKED_AT_ONCE)

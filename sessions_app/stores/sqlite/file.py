@@ -6,9 +6,10 @@ seconds fails; afterwards nothing of what went is in the file or in its write-ah
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from urllib.parse import quote
@@ -79,6 +80,18 @@ def open_file(path: str, mode: str) -> sqlite3.Connection:
     # What is no UTF-8 is shown all the same, and written back as the bytes that it was.
     connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
     return connection
+
+
+def fingerprint(path: str) -> str:
+    """Of the file and its log: whoever writes changes the time or the size of one of them."""
+    facts = []
+    for each in (path, f"{path}-wal"):
+        with suppress(OSError):
+            stat = os.stat(each)
+            # A reader may make an empty log, and does not write with that.
+            if stat.st_size:
+                facts.append(f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}")
+    return " / ".join(facts)
 
 
 def begin_writing(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,336 @@
+"""Tables of agno (3): a row for each session, and one for each run of it with all of its messages in one document.
+
+Items are the messages of the runs in the order of `run_index`, and before them what the session's own row says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sessions_app.stores.base import FoundSession
+from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
+from sessions_app.stores.documents.database import Desk, Row, as_text, instant
+from sessions_app.stores.documents.json_text import Swaps
+from sessions_app.stores.documents.memories import MemoriesShelf
+from sessions_app.stores.documents.messages import (
+    conversation_without,
+    piece_of_document,
+    pieces_of_conversation,
+    said_by_users,
+)
+from sessions_app.stores.documents.shelf import Beginning, Chapter, Piece, Shelf, Told, key_of, mark_of
+from sessions_app.stores.kinds import Kind
+from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
+
+RUN_COLUMNS = ("run_id", "session_id", "run_data", "run_index")
+
+SESSION_DOCUMENTS = ("summary", "session_data", "metadata", "agent_data", "team_data", "workflow_data")
+"""Columns of the session's row, in the order in which they are shown."""
+
+LAST = 2**62
+"""The place of a run that has no index; agno gives it one when it touches it."""
+
+WITHOUT_USER = "default"
+"""Whose the memories are that agno makes for nobody in particular."""
+
+
+class Neighbour(NamedTuple):
+    """A table in which agno keeps more of a session."""
+
+    has: tuple[str, ...]
+    """The columns that tell it."""
+    condition: str
+
+
+NEIGHBOURS = (
+    # Before traces, which it is found by.
+    Neighbour(("span_id", "trace_id", "attributes"), "trace_id IN (SELECT trace_id FROM {traces} WHERE {session})"),
+    Neighbour(("trace_id", "session_id", "duration_ms"), "{session}"),
+    Neighbour(("compaction_id", "session_id", "archived_messages"), "{session}"),
+    Neighbour(("framework", "entry", "agno_session_id"), "agno_session_id = :session_id"),
+    Neighbour(("result_id", "session_id", "args_hash", "preview"), "{session}"),
+    Neighbour(("learning_id", "session_id", "content"), "{session}"),
+    Neighbour(("approval_type", "pause_type", "session_id"), "{session}"),
+    Neighbour(("job_type", "session_id", "payload"), "{session}"),
+    Neighbour(("schedule_id", "session_id", "input", "output"), "{session}"),
+    Neighbour(("namespace", "session_id", "epoch", "record"), "{session}"),
+)
+OF_SESSION = "session_id = :session_id"
+
+PAYLOADS = '"fs".agno_fs'
+"""Where agno puts long results of tools unless it is told otherwise; PostgreSQL only."""
+
+HEADS_OF_POSTGRES = """
+SELECT w.session_id, left(CAST(m.value AS text), :head) FROM ({wanted}) AS w
+CROSS JOIN LATERAL (
+    SELECT run_data FROM {runs} WHERE session_id = w.session_id ORDER BY run_index, created_at, run_id LIMIT 2
+) AS r
+CROSS JOIN LATERAL (
+    SELECT value FROM jsonb_path_query(CAST(r.run_data AS jsonb), '$.messages[*] ? (!(@.from_history == true))')
+    AS found(value) LIMIT :items
+) AS m
+"""
+HEADS_OF_SQLITE = """
+SELECT w.session_id, substr(m.value, 1, :head) FROM ({wanted}) AS w
+JOIN {runs} AS r ON r.rowid IN (
+    SELECT rowid FROM {runs} WHERE session_id = w.session_id ORDER BY run_index, created_at, run_id LIMIT 2
+)
+JOIN json_each(CASE WHEN json_valid(r.run_data) THEN r.run_data ELSE '{{}}' END, '$.messages') AS m
+WHERE {not_history}
+ORDER BY w.session_id, r.run_index, r.created_at, r.run_id, m.key
+"""
+NOT_HISTORY = "NOT coalesce(json_extract(CASE m.type WHEN 'object' THEN m.value ELSE '{}' END, '$.from_history'), 0)"
+
+COUNT_OF_POSTGRES = """
+SELECT sum(jsonb_array_length(jsonb_path_query_array(
+    CAST(r.run_data AS jsonb), '$.messages[*] ? (!(@.from_history == true))'
+))) FROM {runs} AS r WHERE r.session_id = w.session_id
+"""
+COUNT_OF_SQLITE = """
+SELECT count(*) FROM {runs} AS r
+JOIN json_each(CASE WHEN json_valid(r.run_data) THEN r.run_data ELSE '{{}}' END, '$.messages') AS m
+WHERE r.session_id = w.session_id AND {not_history}
+"""
+
+
+class AgnoSessions(Shelf):
+    has = frozenset({"session_id", "session_type", "session_data", "user_id", "created_at", "updated_at"})
+
+    def runs(self, desk: Desk) -> str | None:
+        """The table of the runs, by its key to the sessions; None while agno has not made it."""
+        found = desk.tables_with(*RUN_COLUMNS)
+        if len(found) > 1:
+            children = desk.children()
+            found = [table for table in found if table in children]
+        return found[0] if found else None
+
+    # --- read ---------------------------------------------------------------------------------------------------------
+
+    def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
+        """In SQLite, which does not look at the key, runs without the row of their session are one, too."""
+        beyond = "WHERE session_id > :after" if after is not None else ""
+        query = f"SELECT session_id FROM {desk.name()} {beyond}"
+        if desk.is_sqlite and (runs := self.runs(desk)):
+            query += f" UNION SELECT session_id FROM {desk.name(runs)} {beyond}"
+        wanted = {"limit": limit} | ({"after": after} if after is not None else {})
+        return [as_text(row[0]) for row in desk.rows(f"{query} ORDER BY session_id LIMIT :limit", **wanted)]
+
+    def found(self, desk: Desk, session_ids: Sequence[str]) -> list[FoundSession]:
+        source, wanted = desk.wanted(session_ids)
+        runs = self.runs(desk)
+        version = "length(s.session_data)" if desk.is_sqlite else "CAST(s.xmin AS text)"
+        columns = "NULL, NULL, NULL, NULL"
+        if runs:
+            # A second is long: what was written within it is told by the row's version, or else by its length.
+            newest = (
+                f"SELECT length(run_data) FROM {desk.name(runs)} WHERE session_id = w.session_id"
+                " ORDER BY run_index DESC LIMIT 1"
+                if desk.is_sqlite
+                else f"SELECT sum(CAST(CAST(xmin AS text) AS bigint)) FROM {desk.name(runs)}"
+                " WHERE session_id = w.session_id"
+            )
+            of_runs = f"FROM {desk.name(runs)} WHERE session_id = w.session_id"
+            columns = (
+                f"(SELECT count(*) {of_runs}), (SELECT min(created_at) {of_runs}), (SELECT max(updated_at) {of_runs}),"
+                f" ({newest})"
+            )
+        query = (
+            f"SELECT w.session_id, s.created_at, s.updated_at, {version}, {columns} FROM ({source}) AS w"
+            f" LEFT JOIN {desk.name()} AS s ON s.session_id = w.session_id"
+        )
+        return [found_session(*row) for row in desk.rows(query, **wanted)]
+
+    def beginnings(self, desk: Desk, session_ids: Sequence[str]) -> Mapping[str, Beginning]:
+        source, wanted = desk.wanted(session_ids)
+        runs = self.runs(desk)
+        count = "0"
+        heads: dict[str, list[str]] = {}
+        if runs:
+            words = {"runs": desk.name(runs), "wanted": source, "not_history": NOT_HISTORY}
+            count = (COUNT_OF_SQLITE if desk.is_sqlite else COUNT_OF_POSTGRES).format(**words)
+            query = (HEADS_OF_SQLITE if desk.is_sqlite else HEADS_OF_POSTGRES).format(**words)
+            limits = {"head": PREVIEW_HEAD_CHARACTERS} | ({} if desk.is_sqlite else {"items": PREVIEW_ITEMS})
+            for session_id, head in desk.rows(query, **wanted, **limits):
+                heads.setdefault(as_text(session_id), []).append(as_text(head))
+        query = (
+            f"SELECT w.session_id, s.session_id IS NOT NULL, ({count}) FROM ({source}) AS w"
+            f" LEFT JOIN {desk.name()} AS s ON s.session_id = w.session_id"
+        )
+        return {
+            as_text(session_id): Beginning(int(number or 0), heads.get(as_text(session_id), [])[:PREVIEW_ITEMS])
+            for session_id, is_there, number in desk.rows(query, **wanted)
+            if is_there or number
+        }
+
+    def chapters(self, desk: Desk, session_id: str) -> list[Chapter]:
+        chapters = []
+        if desk.rows(f"SELECT 1 FROM {desk.name()} WHERE {OF_SESSION}", session_id=session_id):
+            chapters += self._of_row(desk)
+        if runs := self.runs(desk):
+            query = f"SELECT run_id, run_index, created_at FROM {desk.name(runs)} WHERE {OF_SESSION}"
+            chapters += [self._of_run(runs, *row) for row in desk.rows(query, session_id=session_id)]
+        return sorted(chapters, key=lambda chapter: chapter.order)
+
+    def _of_row(self, desk: Desk) -> list[Chapter]:
+        return [
+            Chapter(f"row.{column}", (-1, place, ""), desk.table, column, "")
+            for place, column in enumerate(SESSION_DOCUMENTS)
+            if column in desk.columns
+        ]
+
+    def _of_run(self, runs: str, run_id: object, run_index: object, created_at: object) -> Chapter:
+        name = as_text(run_id)
+        place = LAST if run_index is None else int(str(run_index))
+        return Chapter(key_of(name), (place, int(str(created_at or 0)), name), runs, "run_data", name)
+
+    def told(self, desk: Desk, session_id: str, chapters: Sequence[Chapter]) -> Mapping[str, Told]:
+        told = {}
+        if of_row := [chapter for chapter in chapters if chapter.table == desk.table]:
+            columns = ", ".join(desk.text_of(chapter.column) for chapter in of_row)
+            query = f"SELECT created_at, {columns} FROM {desk.name()} WHERE {OF_SESSION}"
+            for created_at, *texts in desk.rows(query, session_id=session_id):
+                for chapter, text in zip(of_row, texts, strict=True):
+                    if text not in (None, "", "null"):
+                        told[chapter.key] = Told(as_text(text), instant(created_at))
+        if of_runs := [chapter for chapter in chapters if chapter.table != desk.table]:
+            names = {f"run_{n}": chapter.name for n, chapter in enumerate(of_runs)}
+            query = (
+                f"SELECT run_id, created_at, {desk.text_of('run_data')} FROM {desk.name(of_runs[0].table)}"
+                f" WHERE {OF_SESSION} AND run_id IN ({', '.join(f':{name}' for name in names)})"
+            )
+            for run_id, created_at, text in desk.rows(query, session_id=session_id, **names):
+                told[key_of(as_text(run_id))] = Told(as_text(text), instant(created_at))
+        return told
+
+    def pieces(self, chapter: Chapter, told: Told) -> Iterator[Piece]:
+        if chapter.column == "run_data":
+            return pieces_of_conversation(told.text, told.written_at)
+        return piece_of_document(told.text, told.written_at)
+
+    # --- changed ------------------------------------------------------------------------------------------------------
+
+    def lock(self, desk: Desk, session_id: str) -> Sequence[tuple[Row, Sequence[Chapter]]]:
+        """The session first: agno's writers of runs look at it for their key."""
+        found: list[tuple[Row, Sequence[Chapter]]] = [
+            (row, self._of_row(desk))
+            for row in desk.locked_rows(desk.table, desk.text_columns(desk.table), OF_SESSION, session_id=session_id)
+        ]
+        if runs := self.runs(desk):
+            columns = desk.text_columns(runs)
+            rows = desk.locked_rows(runs, columns, OF_SESSION, also="run_id", session_id=session_id)
+            found += [(row, [self._of_run(runs, row.name, None, None)]) for row in rows]
+        return found
+
+    def beside(self, desk: Desk, session_id: str) -> list[Row]:
+        return [
+            row
+            for table, condition in [*self._neighbours(desk), *self._memories(desk)]
+            for row in desk.locked_rows(table, desk.text_columns(table), condition, session_id=session_id)
+        ]
+
+    def _neighbours(self, desk: Desk) -> Iterator[tuple[str, str]]:
+        """Tables with more of the session, each with the condition on its rows."""
+        traces = next(iter(self._beside_this(desk, *NEIGHBOURS[1].has)), None)
+        for neighbour in NEIGHBOURS:
+            if "{traces}" in neighbour.condition and not traces:
+                continue
+            condition = neighbour.condition.format(session=OF_SESSION, traces=desk.name(traces) if traces else "")
+            for table in self._beside_this(desk, *neighbour.has):
+                yield table, condition
+
+    def _beside_this(self, desk: Desk, *columns: str) -> list[str]:
+        """The tables of that kind that go with these sessions: by their names, where others are in the schema."""
+        found = desk.tables_with(*columns)
+        begins = desk.table.removesuffix("sessions")
+        if len(desk.tables_with(*self.has)) == 1:
+            return found
+        return [table for table in found if begins != desk.table and table.startswith(begins)]
+
+    def _memories(self, desk: Desk) -> Iterator[tuple[str, str]]:
+        whose = f"coalesce((SELECT user_id FROM {desk.name()} WHERE {OF_SESSION}), '{WITHOUT_USER}')"
+        for table in self._beside_this(desk, *AgnoMemories.has):
+            yield table, f"user_id = {whose}"
+
+    def shortened(self, chapter: Chapter, text: str, gone: Sequence[Piece]) -> str | None:
+        return conversation_without(text, gone) if chapter.column == "run_data" else "null"
+
+    def erase(self, desk: Desk, session_id: str) -> None:
+        """As agno does, and more. Memories stay, they are the user's; what they quote of the session goes."""
+        self._forget_in_memories(desk, session_id)
+        wanted = {"session_id": session_id}
+        for table, condition in self._neighbours(desk):
+            if {"args_hash", "namespace", "path"} <= desk.layout[table].keys() and not desk.is_sqlite:
+                self._delete_payloads(desk, table, wanted)
+            desk.run(f"DELETE FROM {desk.name(table)} WHERE {condition}", **wanted)
+        if runs := self.runs(desk):
+            desk.run(f"DELETE FROM {desk.name(runs)} WHERE {OF_SESSION}", **wanted)
+        desk.run(f"DELETE FROM {desk.name()} WHERE {OF_SESSION}", **wanted)
+
+    def _forget_in_memories(self, desk: Desk, session_id: str) -> None:
+        tables = list(self._memories(desk))
+        if not tables:
+            return
+        told = self.told(desk, session_id, self.chapters(desk, session_id)) if tables else {}
+        swaps = [Swaps.of_nothing(said_by_users(each.text for each in told.values()))]
+        for table, condition in tables:
+            for row in desk.locked_rows(table, desk.text_columns(table), condition, session_id=session_id):
+                write_changes(desk, row, {column: swapped(swaps, text) for column, text in row.texts.items()})
+
+    def _delete_payloads(self, desk: Desk, results: str, wanted: Mapping[str, Any]) -> None:
+        ((there,),) = desk.rows("SELECT to_regclass('fs.agno_fs') IS NOT NULL")
+        if there:
+            desk.run(
+                f"DELETE FROM {PAYLOADS} WHERE (namespace, path) IN"
+                f" (SELECT namespace, path FROM {desk.name(results)} WHERE {OF_SESSION})",
+                **wanted,
+            )
+
+
+class AgnoMemories(MemoriesShelf):
+    has = frozenset({"memory_id", "memory", "topics", "user_id", "created_at", "updated_at"})
+    id_column = "memory_id"
+    said_in = ("memory", "input", "feedback")
+
+
+def found_session(
+    session_id: object,
+    created_at: object,
+    updated_at: object,
+    version: object,
+    runs: object,
+    first: object,
+    last: object,
+    of_runs: object,
+) -> FoundSession:
+    times = [time for time in (instant(updated_at), instant(last)) if time]
+    return FoundSession(
+        as_text(session_id),
+        created_at=instant(created_at) or instant(first),
+        last_activity_at=max(times, default=None),
+        mark=mark_of(updated_at, version, runs, last, of_runs),
+    )
+
+
+class AgnoForm(DocumentForm):
+    default_table = "agno_sessions"
+
+
+class AgnoBackend(DocumentBackend):
+    library = "agno"
+    shelves = (AgnoSessions(), AgnoMemories())
+
+
+KIND = Kind(
+    "agno",
+    "agno sessions",
+    "stack-2",
+    open=AgnoBackend,
+    form=AgnoForm,
+    limits=(
+        "A run that is under way when its session is erased or redacted is written as the agent holds it in memory.",
+        "Compactions, transcripts, results of tools, learnings, traces and approvals are erased and redacted with their"
+        " session, and not shown; evaluations and metrics are neither.",
+        "Memories belong to the user and stay when a session goes; connect their table as a store of its own.",
+    ),
+)

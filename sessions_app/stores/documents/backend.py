@@ -1,0 +1,425 @@
+"""The backend of both libraries: items are pieces of stored JSON, cut out to the letter, changed with all copies."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from time import perf_counter
+from typing import Any, ClassVar
+
+from django import forms
+from sqlalchemy import Connection
+
+from memadmin.counting import COUNT_CAP
+from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.models import SessionStore
+from sessions_app.stores.base import (
+    Capability,
+    Health,
+    ItemChanged,
+    Preview,
+    Problem,
+    SessionPage,
+    StoreUnavailable,
+    UnknownItem,
+)
+from sessions_app.stores.documents.database import Desk, DocumentDatabase, Row
+from sessions_app.stores.documents.json_text import NotReadable, Part, Swaps, is_readable, value_of, with_replaced
+from sessions_app.stores.documents.shelf import Chapter, Piece, Shelf, Told
+from sessions_app.stores.kinds import EnvironmentField, PathField
+from sessions_app.stores.paged import PagedBackend, both_ends, erasing
+from sessions_app.stores.previews import preview_from
+from sessions_app.stores.remote_sql.dialects import Sqlite
+from sessions_app.stores.sqlite import file as sqlite_file
+
+CHAPTERS_AT_ONCE = 20
+"""How many documents are read at once; with what one of them may be it bounds the memory of a download."""
+
+SESSIONS_AT_ONCE = 100
+
+
+class DocumentForm(forms.Form):
+    url_env = EnvironmentField(
+        label="Address in",
+        required=False,
+        max_length=200,
+        help_text="The environment variable with the SQLAlchemy URL of the agents' database, such as SUPPORT_DB_URL.",
+    )
+    path = PathField(label="File", required=False, max_length=1_000, help_text="The file of SQLite.")
+    table = forms.CharField(
+        label="Table",
+        required=False,
+        max_length=127,
+        help_text="The table with the sessions, or with the users' memories: table, or schema.table.",
+    )
+    default_table: ClassVar[str] = ""
+
+    def clean_table(self) -> str:
+        table = str(self.cleaned_data["table"]) or self.default_table
+        if not table:
+            raise forms.ValidationError("Name the table: the agents' code does, and there is no usual one.")
+        if not all(table.split(".")) or table.count(".") > 1:
+            raise forms.ValidationError(f"{table} is not a table name; give table, or schema.table.")
+        return table
+
+    def clean(self) -> dict[str, object]:
+        given = super().clean() or self.cleaned_data
+        if given.get("url_env") and given.get("path"):
+            raise forms.ValidationError("Give the address of a database or the path of a file, not both.")
+        return given
+
+
+class DocumentBackend(PagedBackend, ABC):
+    """A kind brings its shelves: which of them it is, the columns of the table tell."""
+
+    capabilities = frozenset(
+        {
+            Capability.ENUMERATE,
+            Capability.ITEM_TIMES,
+            Capability.ERASE_SESSIONS,
+            Capability.ERASE_ITEMS,
+            Capability.REPLACE_ITEMS,
+        }
+    )
+    library: ClassVar[str]
+    shelves: ClassVar[Sequence[Shelf]]
+
+    @cached_property
+    def database(self) -> DocumentDatabase:
+        return DocumentDatabase(self.store)
+
+    def shelf(self, desk: Desk) -> Shelf:
+        """Raises StoreUnavailable for a table of somebody else's."""
+        for shelf in self.shelves:
+            if shelf.fits(desk.columns):
+                return shelf
+        raise StoreUnavailable(
+            f"The table {desk.table} does not have the columns that {self.library} gives to sessions or to memories."
+        )
+
+    # --- the whole store ----------------------------------------------------------------------------------------------
+
+    def health(self, *, thorough: bool = False) -> Health:
+        began = perf_counter()
+        try:
+            with self.database.desk(is_fresh=True) as desk:
+                shelf = self.shelf(desk)
+                ((sessions,),) = desk.rows(f"SELECT count(*) FROM (SELECT 1 FROM {desk.name()} LIMIT 100000) AS few")
+                items = shelf.items_about(desk)
+                answered_in_ms = (perf_counter() - began) * 1000
+            problems = [*self._problems()]
+            if thorough and (path := self._file):
+                with sqlite_file.reading(path, seconds=60) as connection:
+                    ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+                if verdict != "ok":
+                    problems.append(Problem("damaged", f"The file {path} is damaged: {verdict}.", is_fatal=True))
+        except StoreUnavailable as away:
+            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+
+    def _problems(self) -> Iterator[Problem]:
+        if path := self._file:
+            if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path), os.W_OK):
+                sentence = f"This console may read {path} and not write to it: nothing can be erased in it."
+                yield Problem("read-only", sentence)
+        else:
+            try:
+                self.database.change(self._try_rights)
+            except StoreUnavailable as refusal:
+                sentence = f"Nothing can be erased or changed in it from here. {refusal}"
+                yield Problem("read-only", sentence)
+        yield from self._problems_of_place()
+
+    def _try_rights(self, connection: Connection) -> None:
+        """Nothing is changed: the database looks at the rights first."""
+        desk = self.database.desk_on(connection)
+        for table in (desk.table, *desk.children()):
+            column = next(iter(desk.layout[table]))
+            desk.run(f'UPDATE {desk.name(table)} SET "{column}" = "{column}" WHERE 1 = 0')
+            desk.run(f"DELETE FROM {desk.name(table)} WHERE 1 = 0")
+
+    def _problems_of_place(self) -> Iterator[Problem]:
+        """Two variables may hold one address: nobody can tell before they are read."""
+        for other in SessionStore.objects.exclude(pk=self.store.pk).filter(kind=self.store.kind):
+            there = DocumentDatabase(other)
+            with suppress(StoreUnavailable):
+                if (there.place, there.schema_and_table) == (self.database.place, self.database.schema_and_table):
+                    yield Problem(
+                        "same-place",
+                        f"The store {other} is in this place, too: each session is listed twice, and erased in the"
+                        " registry of one of them only. Remove one of the two.",
+                    )
+
+    @property
+    def _file(self) -> str:
+        """The path, where it is a file. Raises StoreUnavailable."""
+        dialect = self.database.dialect
+        return dialect.path if isinstance(dialect, Sqlite) else ""
+
+    def fingerprint(self) -> str:
+        try:
+            return sqlite_file.fingerprint(self._file) if self._file else ""
+        except StoreUnavailable:
+            return ""
+
+    def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
+        """The cursor is the last id, behind a letter, because an id may be empty."""
+        with self.database.desk() as desk:
+            shelf = self.shelf(desk)
+            ids = shelf.session_ids(desk, cursor[1:] if cursor else None, limit)
+            found = [
+                session
+                for start in range(0, len(ids), SESSIONS_AT_ONCE)
+                for session in shelf.found(desk, ids[start : start + SESSIONS_AT_ONCE])
+            ]
+        return SessionPage(found, f">{ids[-1]}" if len(ids) == limit else "")
+
+    # --- one session, read --------------------------------------------------------------------------------------------
+
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        """Counted are the messages; what a library keeps beside them is on the timeline only."""
+        ids = list(dict.fromkeys(session_ids))
+        previews = {session_id: preview_from([], None) for session_id in ids}
+        if not ids:
+            return previews
+        with self.database.desk() as desk:
+            shelf = self.shelf(desk)
+            for start in range(0, len(ids), SESSIONS_AT_ONCE):
+                for session_id, begun in shelf.beginnings(desk, ids[start : start + SESSIONS_AT_ONCE]).items():
+                    previews[session_id] = preview_from(begun.heads, min(begun.item_count, COUNT_CAP + 1))
+        return previews
+
+    def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
+        with self.database.desk() as desk:
+            before = self._side(desk, session_id, pivot, earlier, is_back=True) if earlier or pivot else []
+            after = self._side(desk, session_id, pivot, later, is_back=False) if later or pivot else []
+        shown = [*reversed(before[:earlier]), *after[:later]]
+        return ItemPage(shown, has_earlier=len(before) > earlier, has_later=len(after) > later)
+
+    def _side(
+        self, desk: Desk, session_id: str, pivot: Position | None, wanted: int, *, is_back: bool
+    ) -> list[StoredItem]:
+        """One more item than wanted is read: it tells that there are more."""
+        return list(islice(self._items(desk, session_id, pivot, is_back=is_back), wanted + 1))
+
+    def position_of(self, session_id: str, item_id: str) -> Position:
+        return self.item(session_id, item_id).position
+
+    def position_from(self, session_id: str, instant: datetime) -> Position | None:
+        with self.database.desk() as desk:
+            for item in self._items(desk, session_id, None, is_back=False):
+                if item.written_at and item.written_at >= instant:
+                    return item.position
+        return None
+
+    def item(self, session_id: str, item_id: str) -> StoredItem:
+        key = item_id.rpartition(".")[0]
+        with self.database.desk() as desk:
+            shelf = self.shelf(desk)
+            chapters = [chapter for chapter in shelf.chapters(desk, session_id) if chapter.key == key]
+            told = shelf.told(desk, session_id, chapters)
+            for chapter in chapters:
+                for piece in self._pieces(shelf, chapter, told):
+                    if item_id == id_of(chapter, piece):
+                        return stored_item(chapter, piece, told[chapter.key].text, is_whole=True)
+        raise UnknownItem(item_id)
+
+    def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
+        with self.database.desk() as desk:
+            return sum(1 for _ in islice(self._items(desk, session_id, None, is_back=False), cap + 1))
+
+    def _items(self, desk: Desk, session_id: str, pivot: Position | None, *, is_back: bool) -> Iterator[StoredItem]:
+        """From a place on, or before it and backwards; without a place from the beginning, or from the end."""
+        shelf = self.shelf(desk)
+        chapters = shelf.chapters(desk, session_id)
+        if pivot:
+            order = pivot.key[:-1]
+            chapters = [each for each in chapters if (each.order <= order if is_back else each.order >= order)]
+        if is_back:
+            chapters.reverse()
+        for start in range(0, len(chapters), CHAPTERS_AT_ONCE):
+            some = chapters[start : start + CHAPTERS_AT_ONCE]
+            told = shelf.told(desk, session_id, some)
+            for chapter in some:
+                pieces = self._pieces(shelf, chapter, told)
+                for piece in reversed(pieces) if is_back else pieces:
+                    if pivot is None or (position_of(chapter, piece) < pivot) == is_back:
+                        yield stored_item(chapter, piece, told[chapter.key].text)
+
+    def _pieces(self, shelf: Shelf, chapter: Chapter, told: Mapping[str, Told]) -> list[Piece]:
+        return list(shelf.pieces(chapter, told[chapter.key])) if chapter.key in told else []
+
+    # --- one session, changed -----------------------------------------------------------------------------------------
+
+    def _desk_for_change(self, connection: Connection) -> Desk:
+        """Which neighbours there are must be true now: a table that was made a moment ago may repeat it, too."""
+        return self.database.desk_on(connection, is_fresh=True)
+
+    def erase_session(self, session_id: str) -> int:
+        def erase(connection: Connection) -> int:
+            desk = self._desk_for_change(connection)
+            shelf = self.shelf(desk)
+            shelf.lock(desk, session_id)
+            count = sum(1 for _ in self._items(desk, session_id, None, is_back=False))
+            shelf.erase(desk, session_id)
+            return count
+
+        with erasing(self.store, session_id):
+            return self.database.change(erase)
+
+    def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
+        """Together with all copies of what it said: in other documents of the session, and in what is kept beside."""
+
+        def replace(connection: Connection) -> None:
+            desk = self._desk_for_change(connection)
+            change = Change(desk, self.shelf(desk), session_id)
+            chapter, piece = change.expected(item_id, expected)
+            if is_readable(expected) and not is_readable(text):
+                raise StoreUnavailable(f"The store {self.store} takes only JSON; nothing was changed.")
+            change.swap(expected, text)
+            change.put(chapter, piece, with_own_members(expected, text))
+            change.write()
+
+        self.database.change(replace)
+
+    def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
+        """Together with all copies of what they said."""
+
+        def delete(connection: Connection) -> int:
+            desk = self._desk_for_change(connection)
+            change = Change(desk, self.shelf(desk), session_id)
+            gone: dict[Chapter, list[Piece]] = {}
+            for item in items:
+                with suppress(UnknownItem):
+                    chapter, piece = change.expected(item.id, item.raw)
+                    gone.setdefault(chapter, []).append(piece)
+                    change.swap(item.raw, "null")
+            for chapter, pieces in gone.items():
+                change.take_out(chapter, pieces)
+            change.write()
+            return sum(map(len, gone.values()))
+
+        return self.database.change(delete)
+
+
+Own = Callable[[str, list[Piece]], str | None]
+"""What becomes of a chapter's text, given where its own pieces are in it; None: its row goes."""
+
+
+class Change:
+    """All documents of a session and all that may repeat them, locked; changed in memory, and then written."""
+
+    def __init__(self, desk: Desk, shelf: Shelf, session_id: str) -> None:
+        self.desk, self.shelf = desk, shelf
+        self.rows = shelf.lock(desk, session_id)
+        self.beside = shelf.beside(desk, session_id)
+        self.swaps: list[Swaps] = []
+        self.own: dict[str, tuple[list[Piece], Own]] = {}
+        """By the key of the chapter."""
+
+    def expected(self, item_id: str, raw: str) -> tuple[Chapter, Piece]:
+        """Raises UnknownItem and ItemChanged."""
+        for row, chapters in self.rows:
+            for chapter in chapters:
+                if chapter.key != item_id.rpartition(".")[0]:
+                    continue
+                for piece in self._pieces(chapter, row.texts.get(chapter.column, "")):
+                    if id_of(chapter, piece) == item_id:
+                        part = piece.part
+                        if row.texts[chapter.column][part.start : part.end] != raw:
+                            raise ItemChanged(item_id)
+                        return chapter, piece
+        raise UnknownItem(item_id)
+
+    def swap(self, old: str, new: str) -> None:
+        """What an item said becomes something else, wherever it is repeated."""
+        self.swaps.append(Swaps.between(*map(as_value, (old, new))))
+
+    def put(self, chapter: Chapter, piece: Piece, new: str) -> None:
+        self.own[chapter.key] = [piece], lambda text, pieces: with_replaced(text, pieces[0].part, new)
+
+    def take_out(self, chapter: Chapter, pieces: list[Piece]) -> None:
+        self.own[chapter.key] = pieces, lambda text, there: self.shelf.shortened(chapter, text, there)
+
+    def write(self) -> None:
+        for row, chapters in self.rows:
+            told: dict[str, str | None] = {}
+            of_column = {chapter.column: chapter for chapter in chapters}
+            for column, text in row.texts.items():
+                chapter = of_column.get(column)
+                told[column] = self._changed(chapter, text) if chapter else swapped(self.swaps, text)
+            if None in told.values():
+                self.desk.delete(row)
+            else:
+                write_changes(self.desk, row, told)
+        for row in self.beside:
+            write_changes(self.desk, row, {column: swapped(self.swaps, text) for column, text in row.texts.items()})
+
+    def _changed(self, chapter: Chapter, text: str) -> str | None:
+        """Copies go first; other items stay as they are, and so do, until their turn comes, those that are changed."""
+        pieces, own = self.own.get(chapter.key, ([], None))
+        mine = {piece.number for piece in pieces}
+        besides = [each.part for each in self._pieces(chapter, text) if each.is_said or each.number in mine]
+        text = swapped(self.swaps, text, besides=besides)
+        if own is None:
+            return text
+        return own(text, [piece for piece in self._pieces(chapter, text) if piece.number in mine])
+
+    def _pieces(self, chapter: Chapter, text: str) -> list[Piece]:
+        return list(self.shelf.pieces(chapter, Told(text, None))) if text else []
+
+
+OWN_MEMBERS = ("id", "created_at")
+"""What a message is known by, and when it was: a new text that does not say so keeps them."""
+
+
+def with_own_members(old: str, new: str) -> str:
+    before, after = as_value(old), as_value(new)
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return new
+    kept = {name: before[name] for name in OWN_MEMBERS if name in before and name not in after}
+    if not kept:
+        return new
+    members = json.dumps(kept)[1:-1]
+    return f"{new.rstrip()[:-1]}{', ' if after else ''}{members}}}"
+
+
+def write_changes(desk: Desk, row: Row, told: Mapping[str, str | None]) -> None:
+    desk.write(row, {column: text for column, text in told.items() if text != row.texts[column]})
+
+
+def swapped(swaps: Sequence[Swaps], text: str, *, besides: Sequence[Part] = ()) -> str:
+    """A stored text, JSON or not, without what became something else. Parts to leave are only of JSON, and of one
+    change: each further one would find them elsewhere."""
+    together = Swaps.together(swaps)
+    if text.lstrip()[:1] in ("{", "[", '"') and is_readable(text):
+        return together.applied_to_json(text, besides=besides)
+    return together.applied(text)
+
+
+def as_value(text: str) -> Any:
+    try:
+        return value_of(text)
+    except NotReadable:
+        return text
+
+
+def id_of(chapter: Chapter, piece: Piece) -> str:
+    return f"{chapter.key}.{piece.number}"
+
+
+def position_of(chapter: Chapter, piece: Piece) -> Position:
+    return Position((*chapter.order, piece.number))
+
+
+def stored_item(chapter: Chapter, piece: Piece, text: str, *, is_whole: bool = False) -> StoredItem:
+    raw = text[piece.part.start : piece.part.end]
+    shown, tail = (raw, "") if is_whole else both_ends(raw)
+    byte_count = len(raw.encode(errors="surrogatepass"))
+    return StoredItem(id_of(chapter, piece), position_of(chapter, piece), shown, byte_count, piece.written_at, tail)

@@ -1,0 +1,257 @@
+"""Where the rows of agno and phidata are: in the console's own PostgreSQL, another by URL, or a file of SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from time import monotonic
+from typing import Any, NamedTuple
+
+from django.db import connection as own_connection
+from sqlalchemy import URL, Connection, text
+
+from sessions_app.models import SessionStore
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.remote_sql.database import LAYOUT_SECONDS, RemoteDatabase
+from sessions_app.stores.remote_sql.dialects import Dialect, MySql, Refusal, Sqlite
+
+OWN = "the console's own settings"
+
+DEFAULT_SCHEMA = "ai"
+"""Of both libraries in PostgreSQL."""
+
+COLUMNS_OF_POSTGRES = """
+SELECT table_name, column_name, data_type FROM information_schema.columns
+WHERE table_schema = :schema ORDER BY table_name, ordinal_position
+"""
+COLUMNS_OF_SQLITE = """
+SELECT m.name, c.name, c.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c
+WHERE m.type = 'table' ORDER BY m.name, c.cid
+"""
+
+PARENTS_OF_POSTGRES = """
+SELECT child.relname FROM pg_constraint AS key
+JOIN pg_class AS child ON child.oid = key.conrelid
+JOIN pg_class AS parent ON parent.oid = key.confrelid
+JOIN pg_namespace AS place ON place.oid = parent.relnamespace
+WHERE key.contype = 'f' AND place.nspname = :schema AND parent.relname = :name AND child.relnamespace = place.oid
+"""
+PARENTS_OF_SQLITE = """
+SELECT m.name FROM sqlite_master AS m JOIN pragma_foreign_key_list(m.name) AS key
+WHERE m.type = 'table' AND key."table" = :name
+"""
+
+Layout = Mapping[str, Mapping[str, str]]
+"""The tables of a schema, each with its columns and their types."""
+
+_layouts: dict[tuple[str, str | None], tuple[float, Layout]] = {}
+
+
+class DocumentDatabase(RemoteDatabase):
+    """Reached like the SDK's tables elsewhere; what they say of `url_env` is true of the console's own address, too."""
+
+    def __init__(self, store: SessionStore) -> None:
+        super().__init__(store)
+        self.path = str(store.options.get("path", ""))
+        self.is_own = not (self.variable or self.path)
+        # Its connections would outlive a request, and nobody counts them with those of the web process.
+        self.keeps_connections = not self.is_own
+        self.variable = self.variable or self.path or OWN
+
+    def address(self) -> str:
+        if self.path:
+            return f"sqlite:///{self.path}"
+        if self.is_own:
+            return own_address().render_as_string(hide_password=False)
+        return super().address()
+
+    @property
+    def schema_and_table(self) -> tuple[str | None, str]:
+        """As it was given; in PostgreSQL a table without a schema is in that of the library."""
+        schema, _, table = str(self.store.options.get("table", "")).rpartition(".")
+        return (schema or None if isinstance(self.dialect, Sqlite) else schema or DEFAULT_SCHEMA), table
+
+    @property
+    def tables_in_words(self) -> str:
+        return f"at {self.store.options.get('table', '')}"
+
+    def _dialect_of(self, url: URL) -> Dialect:
+        dialect = super()._dialect_of(url)
+        if isinstance(dialect, MySql):
+            raise StoreUnavailable(f"{self.variable} names a MySQL. Only PostgreSQL and SQLite are read here.")
+        return dialect
+
+    @contextmanager
+    def desk(self, *, is_fresh: bool = False) -> Iterator[Desk]:
+        """One moment of the database, to be asked. Raises StoreUnavailable."""
+        with self.reading() as connection:
+            yield self.desk_on(connection, is_fresh=is_fresh)
+
+    def desk_on(self, connection: Connection, *, is_fresh: bool = False) -> Desk:
+        """Within `reading` or `change`. Raises StoreUnavailable where the table is not there."""
+        schema, table = self.schema_and_table
+        layout = self._layout(connection, schema, is_fresh=is_fresh)
+        if table not in layout:
+            # Somebody may have made it a moment ago.
+            layout = self._layout(connection, schema, is_fresh=True)
+        if table not in layout:
+            raise self._unavailable(Refusal.NO_TABLES)
+        return Desk(connection, self.dialect, schema, table, layout)
+
+    def _layout(self, connection: Connection, schema: str | None, *, is_fresh: bool) -> Layout:
+        seen_at, layout = _layouts.get((self.address(), schema), (0.0, {}))
+        if is_fresh or not layout or monotonic() > seen_at + LAYOUT_SECONDS:
+            query = COLUMNS_OF_SQLITE if isinstance(self.dialect, Sqlite) else COLUMNS_OF_POSTGRES
+            parameters = {} if isinstance(self.dialect, Sqlite) else {"schema": schema}
+            read: dict[str, dict[str, str]] = {}
+            for table, column, kind in connection.execute(text(query), parameters):
+                read.setdefault(table, {})[column] = str(kind).lower()
+            layout = read
+            _layouts[self.address(), schema] = (monotonic(), layout)
+        return layout
+
+
+def own_address() -> URL:
+    """Of the database of this console, as Django reaches it; starts the embedded server."""
+    given = own_connection.get_connection_params()
+    query = {name: str(given[name]) for name in ("host", "port") if given.get(name)}
+    query |= {name: str(value) for name, value in given.items() if name.startswith("ssl") and value}
+    return URL.create(
+        "postgresql", username=given.get("user"), password=given.get("password"), database=given["dbname"], query=query
+    )
+
+
+class Row(NamedTuple):
+    """One row of any table, with the texts in it."""
+
+    table: str
+    place: str
+    """By which the database finds it again, within a transaction that has locked it."""
+    name: str
+    """What the library knows it by, where that was asked for."""
+    texts: Mapping[str, str]
+    """By column; those that are empty are left out."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A connection, the table that a store was given, and its neighbours in the schema."""
+
+    connection: Connection
+    dialect: Dialect
+    schema: str | None
+    table: str
+    layout: Layout
+
+    @cached_property
+    def is_sqlite(self) -> bool:
+        return isinstance(self.dialect, Sqlite)
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        return self.layout[self.table]
+
+    def tables_with(self, *columns: str) -> list[str]:
+        """The tables of the schema that have all these columns."""
+        return [table for table, has in self.layout.items() if set(columns) <= has.keys()]
+
+    def children(self) -> list[str]:
+        """The tables with a foreign key to the store's."""
+        query = PARENTS_OF_SQLITE if self.is_sqlite else PARENTS_OF_POSTGRES
+        wanted = {"name": self.table} if self.is_sqlite else {"name": self.table, "schema": self.schema}
+        return [row[0] for row in self.rows(query, **wanted)]
+
+    def name(self, table: str = "") -> str:
+        """For a statement."""
+        return ".".join(f'"{part}"' for part in self._escaped(table or self.table))
+
+    def _escaped(self, table: str) -> list[str]:
+        """For a statement with parameters, which begin with a colon."""
+        return [part.replace('"', '""').replace(":", "\\:") for part in (self.schema, table) if part]
+
+    def text_of(self, column: str) -> str:
+        return f'"{column}"' if self.is_sqlite else f'CAST("{column}" AS text)'
+
+    def rows(self, query: str, **wanted: Any) -> list[Any]:
+        return list(self.connection.execute(text(query), wanted))
+
+    def run(self, statement: str, **wanted: Any) -> int:
+        return self.connection.execute(text(statement), wanted).rowcount
+
+    def wanted(self, session_ids: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """A query of these ids, with its parameters."""
+        each = [f"SELECT CAST(:id_{n} AS varchar) AS session_id" for n in range(len(session_ids))]
+        return " UNION ALL ".join(each), {f"id_{n}": session_id for n, session_id in enumerate(session_ids)}
+
+    # --- rows and their texts, whatever table -------------------------------------------------------------------------
+
+    def locked_rows(
+        self, table: str, columns: Sequence[str], condition: str, also: str = "''", **wanted: Any
+    ) -> list[Row]:
+        """Within a change; nobody else writes to them until it is over. `also` is the column with their names."""
+        place = "rowid" if self.is_sqlite else "CAST(ctid AS text)"
+        shown = ", ".join([place, also, *map(self.text_of, columns)])
+        lock = "" if self.is_sqlite else "FOR UPDATE"
+        query = f"SELECT {shown} FROM {self.name(table)} WHERE {condition} {lock}"
+        return [
+            Row(
+                table,
+                str(row[0]),
+                as_text(row[1]),
+                {
+                    column: as_text(value)
+                    for column, value in zip(columns, row[2:], strict=True)
+                    if value not in (None, "")
+                },
+            )
+            for row in self.rows(query, **wanted)
+        ]
+
+    def write(self, row: Row, texts: Mapping[str, str | None]) -> None:
+        """Puts texts into columns of a row, once for each row that `locked_rows` gave."""
+        if not texts:
+            return
+        changes = [f'"{column}" = {self._typed(row.table, column, n)}' for n, column in enumerate(texts)]
+        values = {f"text_{n}": value for n, value in enumerate(texts.values())}
+        self.run(f"UPDATE {self.name(row.table)} SET {', '.join(changes)} WHERE {self._at}", place=row.place, **values)
+
+    def delete(self, row: Row) -> int:
+        return self.run(f"DELETE FROM {self.name(row.table)} WHERE {self._at}", place=row.place)
+
+    @property
+    def _at(self) -> str:
+        return "rowid = CAST(:place AS integer)" if self.is_sqlite else "ctid = CAST(:place AS tid)"
+
+    def _typed(self, table: str, column: str, n: int) -> str:
+        kind = self.layout[table][column]
+        return f":text_{n}" if self.is_sqlite or kind not in ("json", "jsonb") else f"CAST(:text_{n} AS {kind})"
+
+    def text_columns(self, table: str) -> list[str]:
+        """The columns in which somebody's words may be."""
+        return [
+            column
+            for column, kind in self.layout[table].items()
+            if kind.split("(")[0] in TEXT_TYPES and not column.endswith("_id") and column not in NOT_SAID
+        ]
+
+
+TEXT_TYPES = frozenset({"json", "jsonb", "text", "varchar", "character varying", "string"})
+
+NOT_SAID = frozenset({"id", "session_type", "run_type", "status", "namespace", "path", "subpath", "framework"})
+"""Columns by which the library finds its rows."""
+
+
+def as_text(stored: object) -> str:
+    """A stored text, or the bytes of one."""
+    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
+
+
+def instant(seconds: object) -> datetime | None:
+    """Aware UTC, of seconds since 1970; None for what is no time that Python knows."""
+    try:
+        return datetime.fromtimestamp(float(str(seconds)), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

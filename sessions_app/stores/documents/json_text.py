@@ -1,0 +1,278 @@
+"""JSON as it is stored: where its parts begin and end, and texts in it replaced with all else left as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+BLANK = re.compile(r"[ \t\r\n]*")
+COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+
+# Possessive, so that a string without an end costs one look and not many.
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+STRUCTURAL = frozenset(
+    {
+        "id",
+        "type",
+        "role",
+        "name",
+        "status",
+        "event",
+        "model",
+        "model_provider",
+        "provider",
+        "content_type",
+        "finish_reason",
+        "run_id",
+        "parent_run_id",
+        "session_id",
+        "session_type",
+        "agent_id",
+        "agent_name",
+        "team_id",
+        "team_name",
+        "workflow_id",
+        "workflow_name",
+        "user_id",
+        "message_id",
+        "memory_id",
+        "tool_call_id",
+        "tool_name",
+        "created_at",
+        "updated_at",
+        "last_updated",
+    }
+)
+"""Members whose texts nobody said, and by which the library finds its way: they are no copies of anything."""
+
+CONTAINED_FROM = 8
+"""A text of so many characters is replaced wherever it is contained; a shorter one only where it is all of a text."""
+
+
+class Part(NamedTuple):
+    """From where to where a value stands in a text."""
+
+    start: int
+    end: int
+
+
+class NotReadable(ValueError):
+    """The text is no JSON, or none that can be gone through."""
+
+
+def members(text: str, start: int = 0) -> dict[str, Part]:
+    """Where the value of each member of an object is; none for anything else. Raises NotReadable."""
+    found: dict[str, Part] = {}
+    place = _skip(text, start)
+    if text[place : place + 1] != "{":
+        return found
+    place = _skip(text, place + 1)
+    while text[place : place + 1] == '"':
+        try:
+            name, place = scanstring(text, place + 1, False)
+        except ValueError as problem:
+            raise NotReadable from problem
+        colon = COLON.match(text, place)
+        if not colon:
+            raise NotReadable
+        end = _end_of(text, colon.end())
+        found[name] = Part(colon.end(), end)
+        place = _skip(text, end)
+        if text[place : place + 1] != ",":
+            break
+        place = _skip(text, place + 1)
+    if text[place : place + 1] != "}":
+        raise NotReadable
+    return found
+
+
+def elements(text: str, start: int = 0) -> list[Part]:
+    """Where each element of an array is; none for anything else. Raises NotReadable."""
+    found: list[Part] = []
+    place = _skip(text, start)
+    if text[place : place + 1] != "[":
+        return found
+    place = _skip(text, place + 1)
+    while text[place : place + 1] not in ("]", ""):
+        end = _end_of(text, place)
+        found.append(Part(place, end))
+        place = _skip(text, end)
+        if text[place : place + 1] != ",":
+            break
+        place = _skip(text, place + 1)
+    if text[place : place + 1] != "]":
+        raise NotReadable
+    return found
+
+
+def is_readable(text: str) -> bool:
+    try:
+        return _skip(text, _end_of(text, _skip(text, 0))) == len(text)
+    except NotReadable:
+        return False
+
+
+def value_of(text: str) -> Any:
+    """Raises NotReadable."""
+    try:
+        return _decoder.raw_decode(text, _skip(text, 0))[0]
+    except (ValueError, RecursionError) as problem:
+        raise NotReadable from problem
+
+
+def without(text: str, array: Part, gone: Collection[int]) -> str:
+    """An array without the elements at some places; the others stay as they are."""
+    kept = [text[part.start : part.end] for place, part in enumerate(elements(text, array.start)) if place not in gone]
+    return f"{text[: array.start]}[{', '.join(kept)}]{text[array.end :]}"
+
+
+def with_replaced(text: str, part: Part, new: str) -> str:
+    return f"{text[: part.start]}{new}{text[part.end :]}"
+
+
+def words_in(value: Any) -> Iterator[str]:
+    """Every text that somebody may have said, from the outermost in."""
+    yield from (text for _, text in _texts_in(value, ()))
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """Which texts became which others."""
+
+    whole: Mapping[str, str]
+    """Where it is all of a text."""
+    contained: Sequence[tuple[str, str]]
+    """Where it is a part of one, the longest first."""
+
+    @classmethod
+    def between(cls, old: Any, new: Any) -> Swaps:
+        """What changes from one value to another, member by member; what has no counterpart becomes nothing."""
+        after = dict(_texts_in(new, ()))
+        whole: dict[str, str] = {}
+        parts: dict[str, str] = {}
+        for path, text in _texts_in(old, ()):
+            instead = after.get(path, "")
+            if instead == text or not text:
+                continue
+            whole.setdefault(text, instead)
+            for before, then in ((text, instead), _middle(text, instead)):
+                if len(before) >= CONTAINED_FROM:
+                    # As it is, and as it stands in JSON or in Python's own writing that is kept as a text.
+                    for written in (str, _as_json, _as_ascii_json, _as_python):
+                        parts.setdefault(written(before), written(then))
+        return cls(whole, longest_first(parts))
+
+    @classmethod
+    def of_nothing(cls, texts: Iterable[str]) -> Swaps:
+        """For texts that go without anything in their place."""
+        return cls.between(list(texts), [])
+
+    @classmethod
+    def together(cls, several: Sequence[Swaps]) -> Swaps:
+        if len(several) == 1:
+            return several[0]
+        whole: dict[str, str] = {}
+        parts: dict[str, str] = {}
+        for each in several:
+            whole |= each.whole
+            parts |= dict(each.contained)
+        return cls(whole, longest_first(parts))
+
+    def applied(self, text: str) -> str:
+        if text in self.whole:
+            return self.whole[text]
+        for old, new in self.contained:
+            if old in text:
+                text = text.replace(old, new)
+        return text
+
+    def applied_to_json(self, text: str, *, besides: Sequence[Part] = ()) -> str:
+        """A JSON text with its strings swapped, but for names of members, what is structural, and some parts."""
+        if not (self.whole or self.contained):
+            return text
+        pieces: list[str] = []
+        starts = [part.start for part in sorted(besides)]
+        ends = [part.end for part in sorted(besides)]
+        done, name, value_at = 0, "", -1
+        for token in STRING.finditer(text):
+            if colon := COLON.match(text, token.end()):
+                name, value_at = token[0], colon.end()
+                continue
+            if token.start() == value_at and name[1:-1] in STRUCTURAL:
+                continue
+            place = bisect_right(starts, token.start()) - 1
+            if place >= 0 and token.start() < ends[place]:
+                continue
+            try:
+                said = json.loads(token[0], strict=False)
+            except ValueError:
+                continue
+            instead = self.applied(said)
+            if instead != said:
+                pieces += [text[done : token.start()], json.dumps(instead, ensure_ascii=text.isascii())]
+                done = token.end()
+        return "".join([*pieces, text[done:]])
+
+
+def longest_first(parts: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted(parts.items(), key=lambda pair: -len(pair[0]))
+
+
+def _texts_in(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if not (isinstance(member, str) and name in STRUCTURAL):
+                yield from _texts_in(member, (*path, name))
+    elif isinstance(value, list):
+        for place, element in zip(count(), value):
+            yield from _texts_in(element, (*path, place))
+
+
+def _middle(old: str, new: str) -> tuple[str, str]:
+    """What differs, without what both begin and end with."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return old[start : len(old) - end], new[start : len(new) - end]
+
+
+def _as_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _as_ascii_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _as_python(text: str) -> str:
+    return repr(text)[1:-1]
+
+
+_decoder = json.JSONDecoder(strict=False)
+
+
+def _skip(text: str, place: int) -> int:
+    blank = BLANK.match(text, place)
+    return blank.end() if blank else place
+
+
+def _end_of(text: str, place: int) -> int:
+    try:
+        return int(_decoder.raw_decode(text, place)[1])
+    except (ValueError, RecursionError) as problem:
+        raise NotReadable from problem

@@ -1,0 +1,265 @@
+"""Agents of agno and phidata: where their rows are, and how they are looked at without memadmin."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pytest
+from sqlalchemy import URL, NullPool, create_engine, make_url, text
+
+from sessions_app import registry
+from sessions_app.stores.documents.database import own_address
+from sessions_app.stores.sqlite import file as sqlite_file
+from tests.stores.contract import Agent, Item, Trouble
+
+VARIABLE = "DOCUMENTS_DB_URL"
+SCHEMA = "ai"
+USER = "customer 7"
+
+
+class Place(Protocol):
+    """A database for an agent, and what the store is told of it."""
+
+    options: dict[str, str]
+    url: URL
+    schema: str | None
+
+    def leftovers(self, words: str) -> list[str]: ...
+
+    def troubles(self) -> dict[str, Trouble]: ...
+
+    def clean(self) -> None: ...
+
+
+def ask(url: URL, query: str, **parameters: Any) -> list[Any]:
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        result = connection.execute(text(query), parameters)
+        return list(result) if result.returns_rows else []
+
+
+class InPostgres:
+    """Another database by URL."""
+
+    schema = SCHEMA
+
+    def __init__(self, url: URL) -> None:
+        self.url = url.set(drivername="postgresql+psycopg")
+        self.options = {"url_env": VARIABLE}
+        self.patching = pytest.MonkeyPatch()
+        self.patching.setenv(VARIABLE, self.url.render_as_string(hide_password=False))
+        # Quicker than making them anew; `drop_schema` is for the end.
+        if names := [f'{SCHEMA}."{table}"' for table in self.tables()]:
+            ask(self.url, f"TRUNCATE {', '.join(names)}")
+
+    def tables(self) -> list[str]:
+        query = "SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1"
+        return [row[0] for row in ask(self.url, query, schema=SCHEMA)]
+
+    def leftovers(self, words: str) -> list[str]:
+        found = []
+        for table in self.tables():
+            rows = ask(self.url, f'SELECT CAST(t AS text) FROM {SCHEMA}."{table}" AS t')
+            if any(words in row[0] for row in rows):
+                found.append(table)
+        return found
+
+    @contextmanager
+    def elsewhere(self, value: str | None, sentence: str) -> Iterator[str]:
+        """Something else, or nothing, in the variable."""
+        with pytest.MonkeyPatch.context() as patching:
+            if value is None:
+                patching.delenv(VARIABLE)
+            else:
+                patching.setenv(VARIABLE, value)
+            yield sentence
+
+    @contextmanager
+    def renamed(self) -> Iterator[str]:
+        ask(self.url, f"ALTER SCHEMA {SCHEMA} RENAME TO aside")
+        try:
+            yield "are not in the database"
+        finally:
+            ask(self.url, f"ALTER SCHEMA aside RENAME TO {SCHEMA}")
+
+    def troubles(self) -> dict[str, Trouble]:
+        def refused(sentence: str, **parts: Any) -> Trouble:
+            changed = self.url.set(**parts).render_as_string(hide_password=False)
+            return lambda: self.elsewhere(changed, sentence)
+
+        return {
+            "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
+            "MySQL": lambda: self.elsewhere("mysql://me:you@here/d", "Only PostgreSQL and SQLite are read here"),
+            "schema renamed": self.renamed,
+            "unreachable": refused("No database answers", host="127.0.0.1", port=1, query={}),
+            "no database": refused("no database of that name", database="nowhere"),
+            "no user": refused("refuses the user name or the password", username="nobody_at_all"),
+        }
+
+    def clean(self) -> None:
+        self.patching.undo()
+
+
+def drop_schema(url: URL) -> None:
+    ask(url.set(drivername="postgresql+psycopg"), f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+
+
+class InOwnPostgres(InPostgres):
+    """The database of the console, in which the agents have a schema."""
+
+    def __init__(self) -> None:
+        super().__init__(own_address())
+        self.options = {}
+
+    def troubles(self) -> dict[str, Trouble]:
+        return {"schema renamed": self.renamed}
+
+
+class InFile:
+    schema = None
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "agents.db"
+        self.url = make_url(f"sqlite:///{self.path}")
+        self.options = {"path": str(self.path)}
+
+    def leftovers(self, words: str) -> list[str]:
+        """In the bytes of the file and of its journals."""
+        files = sorted(self.path.parent.glob("agents.db*"))
+        return [file.name for file in files if words.encode() in file.read_bytes()]
+
+    @contextmanager
+    def put_aside(self, content: bytes | None, sentence: str) -> Iterator[str]:
+        aside = self.path.with_name("aside")
+        self.path.rename(aside)
+        if content is not None:
+            self.path.write_bytes(content)
+        try:
+            yield sentence
+        finally:
+            for file in self.path.parent.glob("agents.db*"):
+                file.unlink()
+            aside.rename(self.path)
+
+    def damaged(self) -> Any:
+        content = self.path.read_bytes()
+        return self.put_aside(content[:4096] + b"\xff" * (len(content) - 4096), "is damaged")
+
+    @contextmanager
+    def locked(self) -> Iterator[str]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
+            other.execute("PRAGMA journal_mode = DELETE")
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.MonkeyPatch.context() as impatient:
+                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.1)
+                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.1)
+                yield "has locked the file"
+            other.execute("ROLLBACK")
+
+    def troubles(self) -> dict[str, Trouble]:
+        return {
+            "deleted": lambda: self.put_aside(None, "There is no file"),
+            "not SQLite": lambda: self.put_aside(b"[]" * 5_000, "is not an SQLite file"),
+            "empty": lambda: self.put_aside(b"", "are not in the database"),
+            "damaged": self.damaged,
+            "locked": self.locked,
+        }
+
+    def clean(self) -> None:
+        pass
+
+
+class DocumentAgent(Agent):
+    """Writes through the classes of a library; the place is one of those above."""
+
+    kind: ClassVar[str]
+    table: ClassVar[str]
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        self.prepare()
+        table = f"{place.schema}.{self.table}" if place.schema else self.table
+        self.store = registry.declare_store("others", kind=self.kind, options={**place.options, "table": table})
+        registry.attach(self.store)
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Opens the library's database, and has it make its tables."""
+
+    def name(self, table: str) -> str:
+        return f'{self.place.schema}."{table}"' if self.place.schema else f'"{table}"'
+
+    def ask(self, query: str, **parameters: Any) -> list[Any]:
+        return ask(self.place.url, query, **parameters)
+
+    def leftovers(self, words: str) -> list[str]:
+        return list(self.place.leftovers(words))
+
+    def changed_rows(self, table: str, column: str, key: str, change: Callable[[Any], Any]) -> None:
+        """By hand, for what no library does: documents look older, or are broken."""
+        for name, document in self.ask(f"SELECT {key}, CAST({column} AS text) FROM {self.name(table)}"):
+            kind = "jsonb" if self.place.schema else "text"
+            self.ask(
+                f"UPDATE {self.name(table)} SET {column} = CAST(:document AS {kind}) WHERE {key} = :name",
+                document=json.dumps(change(json.loads(document))),
+                name=name,
+            )
+
+    def troubles(self) -> dict[str, Trouble]:
+        return dict(self.place.troubles())
+
+    def close(self) -> None:
+        self.place.clean()
+
+
+def older(document: Any, by: timedelta) -> Any:
+    """Every time in it, which are seconds since 1970."""
+    if isinstance(document, dict):
+        return {
+            name: value - int(by.total_seconds()) if name == "created_at" and value else older(value, by)
+            for name, value in document.items()
+        }
+    return [older(each, by) for each in document] if isinstance(document, list) else document
+
+
+def first_text(items: tuple[Item, ...], role: str) -> str:
+    return next((str(item["content"]) for item in items if item.get("role") == role), "")
+
+
+def as_item(message: dict[str, Any]) -> Item:
+    """As the agents' SDK would have written it."""
+    if calls := message.get("tool_calls"):
+        (call,) = calls
+        function = call["function"]
+        named = {"type": "function_call", "call_id": call["id"], "name": function["name"]}
+        return {**named, "arguments": function["arguments"]}
+    if message.get("tool_call_id"):
+        answer = {"type": "function_call_output", "call_id": message["tool_call_id"]}
+        return {**answer, "output": message["content"]}
+    if message.get("type"):
+        return message
+    return {"content": message["content"], "role": message["role"]}
+
+
+def as_message(item: Item, created_at: int) -> dict[str, Any]:
+    """What both libraries make a message of."""
+    match item.get("type"):
+        case "function_call":
+            function = {"name": item["name"], "arguments": item["arguments"]}
+            calls = [{"id": item["call_id"], "type": "function", "function": function}]
+            return {"role": "assistant", "tool_calls": calls, "created_at": created_at}
+        case "function_call_output":
+            return {
+                "role": "tool",
+                "tool_call_id": item["call_id"],
+                "content": item["output"],
+                "created_at": created_at,
+            }
+    return {"role": item["role"], "content": item["content"], "created_at": created_at}
