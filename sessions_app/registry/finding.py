@@ -1,14 +1,19 @@
-"""Tables in this database that look like the SDK's and that nobody connected."""
+"""Tables in this database that look like the SDK's, or like those of agno and phidata, and that nobody connected."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sessions_app.registry.declaring import MAIN_STORE, known_stores
+from sessions_app.models import SessionStore
+from sessions_app.registry.declaring import MAIN_KIND, MAIN_STORE, known_stores
 from sessions_app.registry.discovering import has_fence
 from sessions_app.registry.tables import find_table
+from sessions_app.stores.agno.backend import AgnoBackend
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.documents.database import DocumentDatabase
+from sessions_app.stores.phidata.backend import PhidataBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
 
 # By their columns, and by the foreign key that the SDK makes; hand-made tables without one are not guessed at.
@@ -28,6 +33,22 @@ WHERE key.contype = 'f' AND NOT messages.relispartition
 ORDER BY 3, 4
 """
 
+# Of schemas that anybody may have made; a name with a dot cannot be given on the command line.
+TABLES = """
+SELECT place.nspname, found.relname, array_agg(columns.attname)
+FROM pg_class AS found
+JOIN pg_namespace AS place ON place.oid = found.relnamespace
+JOIN pg_attribute AS columns ON columns.attrelid = found.oid AND columns.attnum > 0 AND NOT columns.attisdropped
+WHERE found.relkind IN ('r', 'p') AND NOT found.relispartition AND place.nspname !~ '^pg_|^information_schema$'
+  AND strpos(place.nspname || found.relname, '.') = 0
+GROUP BY 1, 2
+HAVING array_agg(columns.attname) @> ARRAY['user_id', 'created_at', 'updated_at']::name[]
+ORDER BY 1, 2
+"""
+
+BY_COLUMNS = (AgnoBackend, PhidataBackend)
+"""The kinds whose tables are told by their columns alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundTables:
@@ -35,11 +56,15 @@ class FoundTables:
 
     sessions: str
     messages: str
+    """Empty for a kind that has all in one table, or finds the others by it."""
     is_main: bool
+    kind: str = MAIN_KIND
 
     @property
     def command(self) -> str:
         """What connects them."""
+        if self.kind != MAIN_KIND:
+            return f"attach_store NAME --kind {self.kind} --table {shlex.quote(self.sessions)}"
         if self.is_main:
             return f"attach_store {MAIN_STORE}"
         tables = f"--sessions-table {shlex.quote(self.sessions)} --messages-table {shlex.quote(self.messages)}"
@@ -47,17 +72,31 @@ class FoundTables:
 
 
 def unconnected_tables() -> list[FoundTables]:
-    """A query to the catalog, and two for each store in this database; nothing while it is away."""
+    """Two queries to the catalog, and two for each store in this database; nothing while it is away."""
     try:
         stores = [store for store in known_stores() if has_fence(store)]
         pairs = {store.name: (find_table(store.sessions_table), find_table(store.messages_table)) for store in stores}
         oids = {name: tuple(table.oid if table else None for table in pair) for name, pair in pairs.items()}
         connected = {oids[store.name] for store in stores if store.pk}
-        return [
+        pairs_found = [
             FoundTables(sessions, messages, is_main=pair == oids.get(MAIN_STORE))
             for *pair_of_oids, sessions, messages in fetch(PAIRS)
             # What has a dot in its own name cannot be named on the command line.
             if (pair := tuple(pair_of_oids)) not in connected and sessions.count(".") == messages.count(".") == 1
         ]
+        return [*pairs_found, *_told_by_columns()]
     except StoreUnavailable:
         return []
+
+
+def _told_by_columns() -> Iterator[FoundTables]:
+    connected = {
+        (store.kind, DocumentDatabase(store).schema_and_table)
+        for store in SessionStore.objects.filter(kind__in=[backend.library for backend in BY_COLUMNS])
+        if DocumentDatabase(store).is_own
+    }
+    for schema, table, columns in fetch(TABLES):
+        for backend in BY_COLUMNS:
+            is_known = (backend.library, (schema, table)) in connected
+            if not is_known and any(shelf.is_surely(columns) for shelf in backend.shelves):
+                yield FoundTables(f"{schema}.{table}", "", is_main=False, kind=backend.library)

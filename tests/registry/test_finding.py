@@ -46,7 +46,49 @@ def test_tables_in_another_schema_are_shown_with_the_command_that_connects_them(
     assert "attach_store NAME --sessions-table Agents.talks --messages-table Agents.said" in page.text
     call_command("check_stores", as_json=True)
     told = json.loads(capsys.readouterr().out)
-    assert told["unconnected"] == [{"sessions_table": "Agents.talks", "messages_table": "Agents.said"}]
+    assert told["unconnected"] == [
+        {"sessions_table": "Agents.talks", "messages_table": "Agents.said", "kind": "sqlalchemy"}
+    ]
 
     call_command("attach_store", "others", "--sessions-table", "Agents.talks", "--messages-table", "Agents.said")
     assert registry.unconnected_tables() == []
+
+
+OF_LIBRARIES = """
+CREATE SCHEMA "Agents";
+CREATE TABLE "Agents".bots (
+    session_id text PRIMARY KEY, agent_id text, user_id text, memory jsonb, agent_data jsonb, user_data jsonb,
+    session_data jsonb, created_at bigint, updated_at bigint
+);
+CREATE TABLE "Agents".runs_of_agno (
+    session_id text PRIMARY KEY, session_type text, user_id text, session_data jsonb, agent_data jsonb, summary jsonb,
+    created_at bigint, updated_at bigint
+);
+CREATE TABLE "Agents".remembered (
+    id text PRIMARY KEY, user_id text, memory jsonb, created_at timestamptz, updated_at timestamptz
+);
+CREATE TABLE "Agents".notes (
+    id text PRIMARY KEY, user_id text, memory text, author text, created_at timestamptz, updated_at timestamptz
+)
+"""
+
+
+def test_tables_of_other_libraries_are_told_by_their_columns(
+    agent_tables: None, operator: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attach_main_store()
+    run_sql(OF_LIBRARIES)
+    found = {tables.sessions: tables.command for tables in registry.unconnected_tables()}
+    assert found == {
+        "Agents.bots": "attach_store NAME --kind phidata --table Agents.bots",
+        "Agents.runs_of_agno": "attach_store NAME --kind agno --table Agents.runs_of_agno",
+        "Agents.remembered": "attach_store NAME --kind phidata --table Agents.remembered",
+    }
+    page = operator.get(reverse("sessions:stores"))
+    assert "looks like a table of phidata, and no store has it." in page.text
+    assert "attach_store NAME --kind agno --table Agents.runs_of_agno" in page.text
+    call_command("check_stores")
+    assert "Agents.bots looks like a table of phidata, and no store has it. Run attach_" in capsys.readouterr().out
+
+    registry.declare_store("bots", kind="phidata", options={"table": "Agents.bots"})
+    assert "Agents.bots" not in {tables.sessions for tables in registry.unconnected_tables()}

@@ -27,7 +27,10 @@ class Command(BaseCommand):
             found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
         looked_for = registry.unconnected_tables()
         if as_json:
-            unconnected = [{"sessions_table": each.sessions, "messages_table": each.messages} for each in looked_for]
+            unconnected = [
+                {"sessions_table": each.sessions, "messages_table": each.messages, "kind": each.kind}
+                for each in looked_for
+            ]
             told = {"stores": [summary(*each) for each in found], "unconnected": unconnected}
             self.stdout.write(json.dumps(told, indent=2))
             return
@@ -39,10 +42,12 @@ class Command(BaseCommand):
             for hint in health.hints:
                 self.stdout.write(f"  note: {hint}")
         for tables in looked_for:
-            self.stdout.write(
+            found_tables = (
                 f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK, and no store has them."
-                f" Run {tables.command}."
+                if tables.messages
+                else f"{tables.sessions} looks like a table of {tables.kind}, and no store has it."
             )
+            self.stdout.write(f"{found_tables} Run {tables.command}.")
 
 
 def summary(name: str, kind: str, health: Health) -> dict[str, object]:

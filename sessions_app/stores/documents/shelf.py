@@ -75,6 +75,10 @@ class Shelf(ABC):
     def fits(self, columns: Collection[str]) -> bool:
         return self.has <= set(columns) and not self.has_not & set(columns)
 
+    def is_surely(self, columns: Collection[str]) -> bool:
+        """Whether a table that nobody named is one of these."""
+        return self.fits(columns)
+
     # --- read ---------------------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -5,7 +5,7 @@ Items are its messages; behind them is what no message says: runs without messag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
@@ -143,6 +143,10 @@ class PhidataMemories(MemoriesShelf):
     has = frozenset({"id", "user_id", "memory", "created_at", "updated_at"})
     has_not = frozenset({"session_id", "memory_id"})
     id_column = "id"
+
+    def is_surely(self, columns: Collection[str]) -> bool:
+        """Columns of such names are in many tables; here there are no others."""
+        return set(columns) == self.has
 
 
 class PhidataForm(DocumentForm):
