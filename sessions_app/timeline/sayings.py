@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from sessions_app.timeline.blocks import Block, Text
 from sessions_app.timeline.decode import Entry
-from sessions_app.timeline.events import Badge, Message, Reasoning
-from sessions_app.timeline.parts import content_blocks
-from sessions_app.timeline.values import Fields, as_fields, list_in, one_line, text_in
+from sessions_app.timeline.events import Badge, Message, Reasoning, ToolState
+from sessions_app.timeline.parts import content_blocks, payload_blocks
+from sessions_app.timeline.values import Fields, as_fields, fields_in, list_in, one_line, text_in
 
 ROLE_NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "Developer"}
-ROLE_ICONS = {"user": "user", "assistant": "robot"}
+ROLE_ICONS = {"user": "user", "assistant": "robot", "tool": "tool"}
 PHASES = {"commentary": "commentary", "final_answer": "answer"}
 
 
@@ -19,21 +20,52 @@ def message(entry: Entry, agent: str, *, is_latest: bool) -> Message:
     is_refusal = role == "assistant" and _refuses(fields)
     who = agent if agent and role == "assistant" else ROLE_NAMES.get(role, role.capitalize())
     badges = [Badge("red", "ban", "refused")] if is_refusal else []
+    if fields.get("tool_call_error") is True:
+        badges.append(ToolState.FAILED.value)
     if fields.get("status") == "incomplete":
         badges.append(Badge("yellow", "alert-triangle", "incomplete"))
     return Message(
         items=(entry.stored,),
         icon=ROLE_ICONS.get(role, "prompt"),
         title=who,
+        detail=_tool(fields) if role == "tool" else "",
         badges=tuple(badges),
         notes=(*_message_notes(fields), *(["no answer yet"] if is_latest and role == "user" else [])),
-        body=content_blocks(fields.get("content")),
+        body=_result(fields) if role == "tool" else (*_thought(fields), *_said(fields)),
         agent=agent if role == "assistant" else "",
         # Instructions, and memories that were put in: long, and the same in every run.
         is_collapsed=role in ("system", "developer"),
         role=role,
         is_refusal=is_refusal,
     )
+
+
+def _thought(fields: Fields) -> tuple[Block, ...]:
+    """What a model thought before it said this, where a chat message holds it."""
+    thought = text_in(fields, "reasoning_content")
+    return (Text(thought, "Reasoning"),) if thought else ()
+
+
+def _said(fields: Fields) -> tuple[Block, ...]:
+    """The content, and the calls that a chat message holds beside it."""
+    calls: list[Block] = []
+    for call in list_in(fields, "tool_calls"):
+        function = fields_in(as_fields(call), "function")
+        name = one_line(function.get("name") or as_fields(call).get("name") or "a tool without a name", 120)
+        asked = function.get("arguments")
+        calls += payload_blocks("{}" if asked in (None, "") else asked, f"Calls {name}")
+    return (*content_blocks(fields.get("content")), *calls)
+
+
+def _result(fields: Fields) -> tuple[Block, ...]:
+    content = fields.get("content")
+    return payload_blocks(content) if isinstance(content, str) else content_blocks(content)
+
+
+def _tool(fields: Fields) -> str:
+    """Which tool a chat message is the result of."""
+    name = text_in(fields, "tool_name") or text_in(fields, "name")
+    return f"result of {one_line(name, 120)}" if name else ""
 
 
 def _refuses(fields: Fields) -> bool:
@@ -45,7 +77,9 @@ def _message_notes(fields: Fields) -> list[str]:
     provider = fields.get("provider_data")
     if model := text_in(as_fields(provider), "model"):
         notes.append(one_line(model, 80))
-    if not fields.get("content"):
+    if call_id := text_in(fields, "tool_call_id"):
+        notes.append(f"call {one_line(call_id, 60)}")
+    if not fields.get("content") and not fields.get("tool_calls"):
         notes.append("without content")
     return notes
 
