@@ -233,7 +233,7 @@ class TestAgno:
 
     def test_memories_are_a_store_of_their_own(self, agno: AgnoAgent) -> None:
         for text in ("likes tea", f"has the key {SECRET}"):
-            agno.db.upsert_user_memory(UserMemory(memory=text, user_id=USER, topics=["habits"]))
+            agno.db.upsert_user_memory(UserMemory(memory=text, input=text, user_id=USER, topics=["habits"]))
         agno.db.upsert_user_memory(UserMemory(memory="likes coffee", user_id="other"))
         store = memories_of(agno, "agno_memories")
         backend = backend_for(store)

@@ -290,7 +290,6 @@ class AgnoSessions(Shelf):
 class AgnoMemories(MemoriesShelf):
     has = frozenset({"memory_id", "memory", "topics", "user_id", "created_at", "updated_at"})
     id_column = "memory_id"
-    said_in = ("memory", "input", "feedback")
 
 
 def found_session(

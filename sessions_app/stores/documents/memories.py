@@ -13,10 +13,9 @@ from sessions_app.stores.documents.shelf import Beginning, Chapter, Piece, Shelf
 
 
 class MemoriesShelf(Shelf):
-    """A memory is an item, and so is what it was made of where that is kept in a column of its own."""
+    """A memory is an item. Other columns of its row, as with what it was made of, change and go with it."""
 
     id_column: ClassVar[str]
-    said_in: ClassVar[Sequence[str]] = ("memory",)
 
     def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
         beyond = "AND user_id > :after" if after is not None else ""
@@ -52,21 +51,13 @@ class MemoriesShelf(Shelf):
             f'SELECT "{self.id_column}", created_at FROM {desk.name()} WHERE user_id = :user'
             f' ORDER BY created_at, "{self.id_column}"'
         )
-        chapters = [
-            self._chapter(desk, as_text(name), created, column)
-            for name, created in desk.rows(query, user=session_id)
-            for column in self._columns(desk)
-        ]
-        return sorted(chapters, key=lambda chapter: chapter.order)
+        rows = desk.rows(query, user=session_id)
+        return sorted((self._chapter(desk, *row) for row in rows), key=lambda chapter: chapter.order)
 
-    def _columns(self, desk: Desk) -> list[str]:
-        return [column for column in self.said_in if column in desk.columns]
-
-    def _chapter(self, desk: Desk, name: str, created: object, column: str) -> Chapter:
-        key = key_of(name) if column == "memory" else f"{key_of(name)}.{column}"
-        time = time_of(created)
-        seconds = int(time.timestamp() * 1_000_000) if time else 0
-        return Chapter(key, (seconds, name, self.said_in.index(column)), desk.table, column, name)
+    def _chapter(self, desk: Desk, named: object, created: object = None) -> Chapter:
+        name, time = as_text(named), time_of(created)
+        microseconds = int(time.timestamp() * 1_000_000) if time else 0
+        return Chapter(key_of(name), (microseconds, name), desk.table, "memory", name)
 
     def told(self, desk: Desk, session_id: str, chapters: Sequence[Chapter]) -> Mapping[str, Told]:
         told = {}
@@ -87,13 +78,13 @@ class MemoriesShelf(Shelf):
         name = f'"{self.id_column}"'
         columns = desk.text_columns(desk.table)
         rows = desk.locked_rows(desk.table, columns, "user_id = :user", also=name, user=session_id)
-        return [(row, [self._chapter(desk, row.name, None, column) for column in self._columns(desk)]) for row in rows]
+        return [(row, [self._chapter(desk, row.name)]) for row in rows]
 
     def beside(self, desk: Desk, session_id: str) -> list[Row]:
         return []
 
     def shortened(self, chapter: Chapter, text: str, gone: Sequence[Piece]) -> str | None:
-        return None if chapter.column == "memory" else ""
+        return None
 
     def erase(self, desk: Desk, session_id: str) -> None:
         desk.run(f"DELETE FROM {desk.name()} WHERE user_id = :user", user=session_id)
