@@ -253,6 +253,34 @@ class TestAgno:
         assert [memory.user_id for memory in agno.db.get_user_memories()] == ["other"]
         assert SessionRecord.objects.get(store=store, session_id=USER).erased_at
 
+    def test_runs_that_end_while_their_session_is_redacted_stay(self, agno: AgnoAgent) -> None:
+        agno.add("talk", *(user(f"{SECRET} {number}") for number in range(5)))
+        problems: list[Exception] = []
+
+        def write() -> None:
+            try:
+                for number in range(10):
+                    agno.add("talk", said(number))
+            except Exception as problem:
+                problems.append(problem)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        redact(agno, "talk", SECRET)
+        writer.join()
+        assert problems == []
+        assert agno.read("talk")[5:] == [said(number) for number in range(10)]
+        assert agno.leftovers(SECRET) == []
+
+    def test_a_run_under_way_when_its_session_is_erased_is_noticed(self, agno: AgnoAgent) -> None:
+        """agno makes the session anew for the run's end; nothing of what was said before is in it."""
+        agno.add("talk", user(SECRET))
+        registry.discover(agno.store)
+        backend_for(agno.store).erase_session("talk")
+        agno.add("talk", user("and the end"))
+        assert registry.discover(agno.store).returned == 1
+        assert agno.leftovers(SECRET) == []
+
 
 class TestPhidata:
     def test_what_an_agent_said_is_shown_once_and_gone_everywhere(self, phidata: PhidataAgent) -> None:
@@ -379,6 +407,19 @@ class TestEither:
 def test_a_store_that_makes_no_sense_is_refused(db: None, kind: str, options: dict[str, str], sentence: str) -> None:
     with pytest.raises(registry.AttachRefused, match=sentence):
         registry.declare_store("others", kind=kind, options=options)
+
+
+def test_a_path_may_have_any_letters(db: None, tmp_path: Path) -> None:
+    folder = tmp_path / "a?b=c#d%20e"
+    folder.mkdir()
+    agent = AgnoAgent(InFile(tmp_path))
+    (tmp_path / "agents.db").rename(folder / "agents.db")
+    path = str(folder / "agents.db")
+    store = registry.declare_store("odd", kind="agno", options={"path": path})
+    registry.attach(store)
+    assert registry.health(store).state == "ok"
+    assert list(enumerated(backend_for(store))) == []
+    assert registry.health(agent.store).state == "down"
 
 
 def test_it_is_attached_and_checked_from_the_command_line(

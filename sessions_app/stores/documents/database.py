@@ -79,7 +79,8 @@ class DocumentDatabase(RemoteDatabase):
         return f"at {self.store.options.get('table', '')}"
 
     def _dialect_of(self, url: URL) -> Dialect:
-        dialect = super()._dialect_of(url)
+        # A path may have letters in it that an address gives a meaning.
+        dialect = Sqlite(self.path) if self.path else super()._dialect_of(url)
         if isinstance(dialect, MySql):
             raise StoreUnavailable(f"{self.variable} names a MySQL. Only PostgreSQL and SQLite are read here.")
         return dialect
