@@ -25,16 +25,17 @@ from phi.memory.row import MemoryRow
 from phi.model.base import Model as PhiModel
 from phi.model.message import Message as PhiMessage
 from phi.model.response import ModelResponse as PhiResponse
+from sqlalchemy import URL
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import ItemChanged
+from sessions_app.stores.base import ItemChanged, StoreUnavailable
 from sessions_app.stores.documents import backend as documents
 from sessions_app.stores.documents.json_text import Swaps
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, contents, enumerated, said
-from tests.stores.document_agents import SCHEMA, USER, DocumentAgent, InFile, InPostgres, as_message
+from tests.stores.document_agents import SCHEMA, USER, VARIABLE, DocumentAgent, InFile, InPostgres, as_message
 from tests.stores.test_agno import AgnoAgent
 from tests.stores.test_phidata import PhidataAgent
 
@@ -220,6 +221,19 @@ class TestAgno:
         assert agno.db.get_compaction("c-gone") is None
         assert agno.db.get_compaction("c-kept")["summary"] == "It is about [redacted]"
 
+    def test_a_table_that_was_made_a_moment_ago_would_be_missed_by_an_old_look(
+        self, agno: AgnoAgent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            documents.DocumentBackend, "_desk_for_change", lambda self, connection: self.database.desk_on(connection)
+        )
+        agno.add("gone", said(0))
+        agno.ask(f"DROP TABLE IF EXISTS {agno.name('agno_learnings')}")
+        registry.health(agno.store)
+        agno.db.upsert_learning(id="l", learning_type="note", content={"it is": SECRET}, session_id="gone")
+        backend_for(agno.store).erase_session("gone")
+        assert agno.leftovers(SECRET)
+
     def test_memories_stay_without_what_they_quote(self, agno: AgnoAgent) -> None:
         agno.add("gone", user(f"I like tea, and my key is {SECRET}"))
         for whose in (USER, "somebody else"):
@@ -344,6 +358,39 @@ def memories_of(agent: DocumentAgent, table: str) -> SessionStore:
     store = registry.declare_store("memories", kind=agent.kind, options={**agent.place.options, "table": named})
     registry.attach(store)
     return store
+
+
+class TestRights:
+    @pytest.fixture
+    def reader(self, db: None, schema_elsewhere: URL) -> Iterator[AgnoAgent]:
+        """The store is reached as somebody who may read the sessions, and nothing else."""
+        place = InPostgres(schema_elsewhere)
+        agent = AgnoAgent(place)
+        agent.add("talk", user(SECRET))
+        agent.ask("DROP ROLE IF EXISTS reads_documents")
+        agent.ask("CREATE ROLE reads_documents LOGIN")
+        agent.ask("GRANT USAGE ON SCHEMA ai TO reads_documents")
+        agent.ask("GRANT SELECT ON ai.agno_sessions, ai.agno_runs TO reads_documents")
+        place.patching.setenv(VARIABLE, place.url.set(username="reads_documents").render_as_string(hide_password=False))
+        yield agent
+        agent.ask("DROP OWNED BY reads_documents")
+        agent.ask("DROP ROLE reads_documents")
+        agent.close()
+
+    def test_who_may_only_read_reads_and_is_told(self, reader: AgnoAgent) -> None:
+        health = registry.health(reader.store)
+        assert (health.state, [problem.code for problem in health.problems]) == ("degraded", ["read-only"])
+        assert contents(backend_for(reader.store).first_page("talk", 5).items) == [SECRET]
+        with pytest.raises(StoreUnavailable, match="lacks a right"):
+            backend_for(reader.store).erase_session("talk")
+        assert reader.read("talk") == [user(SECRET)]
+
+    def test_a_table_with_copies_that_may_not_be_read_is_not_passed_over(self, reader: AgnoAgent) -> None:
+        reader.db.upsert_learning(id="l", learning_type="note", content={"it is": SECRET}, session_id="talk")
+        reader.ask("GRANT ALL ON ai.agno_sessions, ai.agno_runs TO reads_documents")
+        with pytest.raises(StoreUnavailable, match="lacks a right"):
+            backend_for(reader.store).erase_session("talk")
+        assert reader.read("talk") == [user(SECRET)]
 
 
 class TestEither:

@@ -23,9 +23,14 @@ OWN = "the console's own settings"
 DEFAULT_SCHEMA = "ai"
 """Of both libraries in PostgreSQL."""
 
+# Not from information_schema, which hides what the user has no right to: a table with copies must not be passed over.
 COLUMNS_OF_POSTGRES = """
-SELECT table_name, column_name, data_type FROM information_schema.columns
-WHERE table_schema = :schema ORDER BY table_name, ordinal_position
+SELECT found.relname, columns.attname, format_type(columns.atttypid, NULL)
+FROM pg_class AS found
+JOIN pg_namespace AS place ON place.oid = found.relnamespace
+JOIN pg_attribute AS columns ON columns.attrelid = found.oid AND columns.attnum > 0 AND NOT columns.attisdropped
+WHERE place.nspname = :schema AND found.relkind IN ('r', 'p') AND NOT found.relispartition
+ORDER BY 1, columns.attnum
 """
 COLUMNS_OF_SQLITE = """
 SELECT m.name, c.name, c.type FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c
