@@ -11,6 +11,8 @@ import pytest
 
 from memadmin.settings import CHECKOUT_DIR
 from tests.benchmarks.pages import PAGES
+from tests.stores.mariadb import SERVER, program
+from tests.stores.servers import REDIS, without
 
 
 @pytest.mark.slow
@@ -57,5 +59,23 @@ def test_the_bench_of_sealed_sessions_measures_and_writes_it_down(tmp_path: Path
     assert run.returncode == 0, run.stderr
     found = json.loads(written.read_text())
     assert all(rate > 0 for rate in found["items_per_s"].values())
+    for target in found["targets"]:
+        assert target["name"] in run.stdout
+
+
+@pytest.mark.slow
+def test_the_bench_of_stores_measures_and_writes_it_down(tmp_path: Path) -> None:
+    if not (program(SERVER) and REDIS):
+        without("Redis or MariaDB", "redis-tools mariadb-server-core")
+    options = ["--sessions", "12", "--requests", "2", "--data-dir", str(tmp_path)]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.stores", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads((tmp_path / "bench-stores.json").read_text())
+    assert {"main", "mariadb", "sqlite", "advanced", "redis", "chats"} <= found["stores"].keys()
+    for figures in found["stores"].values():
+        assert figures["list"]["p50_ms"] > 0
+        assert figures["timeline"]["p50_ms"] > 0
     for target in found["targets"]:
         assert target["name"] in run.stdout

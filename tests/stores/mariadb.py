@@ -73,13 +73,14 @@ class MariaDb:
             engine.dispose()
 
 
+def program(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
 @contextmanager
 def running_mariadb() -> Iterator[MariaDb]:
     """Some five seconds. A socket's path is short, so the folder is not pytest's."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-    install, server = (
-        shutil.which(program, path=path) or without("MariaDB", "mariadb-server-core") for program in (INSTALL, SERVER)
-    )
+    install, server = (program(name) or without("MariaDB", "mariadb-server-core") for name in (INSTALL, SERVER))
     with tempfile.TemporaryDirectory(prefix="mariadb-", ignore_cleanup_errors=True) as folder:
         here = [f"--datadir={folder}/data", *(["--user=root"] if os.geteuid() == 0 else [])]
         ways = {"check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
