@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.grants.verbs import granted_records
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 
 
 class NeedsGrant(Exception):
@@ -72,3 +72,8 @@ def alias_for(user: User, subject: Subject, alias_id: int) -> SubjectAlias:
 def pattern_for(user: User, store: SessionStore, pattern_id: int) -> SessionIdPattern:
     """One of the patterns of a store. Raises Http404."""
     return get_object_or_404(SessionIdPattern.objects.of(store), pk=pattern_id)
+
+
+def redaction_for(user: User, redaction_id: UUID) -> Redaction:
+    """What somebody asked to be taken out, and what came of it; for all who may ask for such. Raises Http404."""
+    return get_object_or_404(Redaction.objects.select_related("subject", "requested_by"), pk=redaction_id)

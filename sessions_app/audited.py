@@ -165,6 +165,12 @@ STORE_DISCOVERED = declare(
     object=STORE,
     counters=("sessions",),
 )
+SESSION_ERASED_AGAIN = declare(
+    "session.erased_again",
+    "An agent had written to an erased session, in a store without a fence, and it was erased once more.",
+    object=SESSION,
+    counters=("items",),
+)
 DISCOVERY_ASKED = declare("store.searched", "Somebody had a store looked through for its sessions.", object=STORE)
 PURGE_BEGUN = declare(
     "store.purge_begun", "Sealed items that agents no longer read began to be removed from a store.", object=STORE

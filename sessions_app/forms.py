@@ -12,10 +12,11 @@ from django.utils.timezone import now
 from memadmin.web.filters import FilterForm
 from memadmin.web.filters import sentences as sentences
 from memadmin.web.hostile import write_out_invisible
-from sessions_app.audited import RevealReason
+from sessions_app.audited import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.redacting import Unwanted, Wanted
 from sessions_app.stores.kinds import Kind
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
@@ -279,3 +280,44 @@ class RevealForm(forms.Form):
             "invalid_choice": "That is not one of the reasons.",
         },
     )
+
+
+class RedactForm(forms.Form):
+    """What is to be taken out, and why."""
+
+    text = forms.CharField(
+        required=False,
+        strip=True,
+        widget=forms.Textarea(
+            {"class": "form-control mono", "rows": 3, "spellcheck": "false", "autocomplete": "off", "autofocus": True}
+        ),
+    )
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *RedactReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={
+            "required": "Choose a reason: what is taken out is recorded with one.",
+            "invalid_choice": "That is not one of the reasons.",
+        },
+    )
+    explanation = forms.CharField(
+        max_length=500, required=False, widget=forms.Textarea({"class": "form-control", "rows": 2})
+    )
+    takes_compactions = forms.BooleanField(required=False, widget=forms.CheckboxInput({"class": "form-check-input"}))
+
+    def __init__(self, *given: Any, is_item: bool, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.is_item = is_item
+
+    def clean_text(self) -> str:
+        text = str(self.cleaned_data["text"])
+        if not text and self.is_item:
+            return ""
+        try:
+            return Wanted.parse(text).text
+        except Unwanted as problem:
+            raise forms.ValidationError(str(problem) if text else "Which text? The field was empty.") from problem
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        return {**self.cleaned_data, "reason": RedactReason(self.cleaned_data["reason"])}

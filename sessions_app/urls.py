@@ -1,6 +1,18 @@
 from django.urls import path
 
-from sessions_app.views import connect, downloads, find, locked, overview, search, sessions, stores, subjects, timeline
+from sessions_app.views import (
+    connect,
+    downloads,
+    find,
+    locked,
+    overview,
+    redaction,
+    search,
+    sessions,
+    stores,
+    subjects,
+    timeline,
+)
 
 app_name = "sessions"
 urlpatterns = [
@@ -21,6 +33,8 @@ urlpatterns = [
     path("sessions/<uuid:record_id>/items/<path:item_id>/", timeline.item, name="item"),
     path("sessions/<uuid:record_id>/reveal/", timeline.reveal_session, name="reveal-session"),
     path("sessions/<uuid:record_id>/reveal/<path:item_id>/", timeline.reveal, name="reveal"),
+    path("sessions/<uuid:record_id>/redact/", redaction.redact_session, name="redact-session"),
+    path("sessions/<uuid:record_id>/redact/<path:item_id>/", redaction.redact_item, name="redact-item"),
     path("sessions/<uuid:record_id>/export.jsonl", downloads.export_jsonl, name="export-jsonl"),
     path("sessions/<uuid:record_id>/export.md", downloads.export_markdown, name="export-markdown"),
     path("subjects/", subjects.subject_list, name="subjects"),
@@ -29,6 +43,8 @@ urlpatterns = [
     path("subjects/<uuid:subject_id>/undo-merge/", subjects.undo_merge, name="subject-undo-merge"),
     path("subjects/<uuid:subject_id>/aliases/", subjects.add_alias, name="alias-add"),
     path("subjects/<uuid:subject_id>/aliases/<int:alias_id>/remove/", subjects.remove_alias, name="alias-remove"),
+    path("subjects/<uuid:subject_id>/redact/", redaction.redact_subject, name="redact-subject"),
+    path("redactions/<uuid:redaction_id>/", redaction.redaction, name="redaction"),
     path("search/", search.search, name="search"),
     path("search/<uuid:search_id>/", search.search_results, name="search-results"),
     path("search/<uuid:search_id>/messages/", search.search_messages, name="search-messages"),

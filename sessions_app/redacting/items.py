@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessions_app.redacting.wanted import Wanted
-
-MARKER = "[redacted]"
-"""What stands in the place of a text. Anybody can write the same characters; nothing follows from them."""
-
-MARKER_IN_ADDRESS = "%5Bredacted%5D"
+from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 
 KEPT = frozenset(
     {

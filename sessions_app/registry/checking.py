@@ -18,7 +18,7 @@ from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Health, Problem, StoreUnavailable
+from sessions_app.stores.base import Capability, Health, Problem, StoreUnavailable
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -133,15 +133,22 @@ def _health_of_discovered(store: SessionStore, *, thorough: bool = False) -> Hea
         problems += key_problems(store)
     if store.attached_at is None:
         problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
+    hints = [*found.hints, *key_hints(store)]
     if returned := store.discovery.get("returned", 0):
-        problems.append(
-            Problem(
-                "returned",
-                f"{returned:,} erased session{pluralize(returned, ' has,s have')} come back: an agent that was still"
-                " running wrote to it again. Erase it again once the agent has ended.",
-            )
+        problems.append(Problem("returned", _sentence_on_returned(store, returned)))
+    if swept := store.discovery.get("swept", 0):
+        hints.append(
+            f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. Such an"
+            " agent still holds what was said: end it."
         )
-    return replace(found, problems=tuple(problems), hints=(*found.hints, *key_hints(store)))
+    return replace(found, problems=tuple(problems), hints=tuple(hints))
+
+
+def _sentence_on_returned(store: SessionStore, returned: int) -> str:
+    what = f"{returned:,} erased session{pluralize(returned, ' has,s have')} come back: an agent that was still running"
+    if Capability.ERASE_SESSIONS in backend_for(store).capabilities:
+        return f"{what} wrote to it again. Each discovery erases such sessions once more, until the agent has ended."
+    return f"{what} wrote to it again, and nothing can be erased in this store. End the agent, and erase it there."
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ A session is known by its mark: where that is the same as last time, nothing was
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
 from django.db import transaction
@@ -47,6 +47,8 @@ class Discovery:
     """Our id of the session after which `revisit` goes on; empty where it begins anew."""
     returned_so_far: int = 0
     """Of those that it has asked for since it began anew."""
+    returned_ids: list[str] = field(default_factory=list)
+    """Of those that it saw this time, to be erased again. Not kept."""
 
 
 def has_fence(store: SessionStore) -> bool:
@@ -54,12 +56,13 @@ def has_fence(store: SessionStore) -> bool:
     return Capability.FENCE in backend_for(store).capabilities
 
 
-def discover_changes(store: SessionStore) -> None:
+def discover_changes(store: SessionStore) -> Discovery | None:
     """The same, unless nothing in the store has changed since it was done, not long ago. Raises StoreUnavailable."""
     fingerprint = backend_for(store).fingerprint()
     is_known = fingerprint and store.discovery.get("fingerprint") == fingerprint
-    if not (is_known and store.discovered_at and now() - store.discovered_at < LOOKED_THROUGH_AT_LEAST_EVERY):
-        discover(store)
+    if is_known and store.discovered_at and now() - store.discovered_at < LOOKED_THROUGH_AT_LEAST_EVERY:
+        return None
+    return discover(store)
 
 
 def discover(store: SessionStore) -> Discovery:
@@ -122,13 +125,16 @@ def _note_found(store: SessionStore, records: Collection[SessionRecord], found: 
     numbers = Discovery()
     note(store, there, numbers)
     found.written += numbers.written
+    found.returned_ids += [each for each in numbers.returned_ids if each not in found.returned_ids]
     gone = [session_id for session_id in session_ids if session_id not in there]
     _records(store).on_record().filter(session_id__in=gone, missing_since=None).update(missing_since=now())
     return numbers.returned
 
 
 def _save_discovery(store: SessionStore, found: Discovery) -> None:
-    SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=asdict(found))
+    kept = {name: value for name, value in asdict(found).items() if name != "returned_ids"}
+    kept["swept"] = store.discovery.get("swept", 0)
+    SessionStore.objects.filter(pk=store.pk).update(discovered_at=now(), discovery=kept)
     store.refresh_from_db(fields=["discovered_at", "discovery"])
 
 
@@ -142,6 +148,7 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
     for session_id, record in known.items():
         if record.erased_at:
             returned += 1
+            found.returned_ids.append(session_id)
             continue
         standing += record.missing_since is None
         if record.change_mark != sessions[session_id].mark or record.missing_since:

@@ -1,18 +1,19 @@
 """Taking text out of sessions for good: asked for by a person, carried out by the worker, who may change agents' rows.
 
-A redaction finds nothing where it was before. So one that was stopped anywhere is simply gone on with, and two workers
-at once do no harm: each item is compared with what was read, in the store's own order of locks.
+A redaction finds nothing where it was before. So one that was stopped anywhere is simply gone on with: each item is
+compared with what was read, in the store's own order of locks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.timezone import now
@@ -155,7 +156,30 @@ def carry_out_redactions(*, seconds: float = SLICE_SECONDS) -> int:
 
 
 def carry_out(redaction: Redaction, *, seconds: float | None = None) -> bool:
-    """Goes on with one where it stopped; whether it has ended, and its text is forgotten."""
+    """Goes on with one where it stopped; whether it has ended, and its text is forgotten.
+
+    Without a limit, it waits for whoever is at it; with one, it leaves it to them.
+    """
+    with claim(redaction, waits=seconds is None) as is_ours:
+        return is_ours and carry_on(redaction, seconds=seconds)
+
+
+@contextmanager
+def claim(redaction: Redaction, *, waits: bool) -> Iterator[bool]:
+    """Keeps it to one worker, so that numbers are right; PostgreSQL lets go when that one dies."""
+    function = "pg_advisory_lock" if waits else "pg_try_advisory_lock"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", [str(redaction.pk)])
+        is_ours = cursor.fetchone()[0] is not False
+    try:
+        yield is_ours
+    finally:
+        if is_ours:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [str(redaction.pk)])
+
+
+def carry_on(redaction: Redaction, *, seconds: float | None) -> bool:
     redaction = Redaction.objects.select_related("subject", "requested_by").get(pk=redaction.pk)
     if redaction.ended_at:
         return True

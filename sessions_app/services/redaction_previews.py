@@ -32,6 +32,13 @@ class FoundIn:
     places: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeftIn:
+    sentence: str
+    store: str
+    count: int
+
+
 @dataclass
 class Preview:
     items: int = 0
@@ -50,6 +57,10 @@ class Preview:
     """Whether time was over before all were looked through."""
     cannot: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What will be left as far as it can be told: how many, by reason and store."""
+
+    @property
+    def left(self) -> list[LeftIn]:
+        return [LeftIn(Left(why).sentence, store, count) for (why, store), count in sorted(self.cannot.items())]
 
 
 def preview_redaction(

@@ -9,10 +9,11 @@ from dataclasses import replace
 from sessions_app.items import StoredItem
 from sessions_app.timeline import notes, sayings
 from sessions_app.timeline.decode import Entry, decode
-from sessions_app.timeline.events import Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
+from sessions_app.timeline.events import Badge, Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
 from sessions_app.timeline.findings import Finding, FindingCode, Inspector
 from sessions_app.timeline.function_tools import is_called_by_program
 from sessions_app.timeline.handoffs import agent_handed_to, is_handoff_call, is_ignored_handoff, named_agent
+from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 from sessions_app.timeline.media import without_pictures
 from sessions_app.timeline.pairing import CALLS, OpenCalls, call_key, output_key
 from sessions_app.timeline.readings import Asked, Output
@@ -20,6 +21,8 @@ from sessions_app.timeline.runs import group_into_runs
 from sessions_app.timeline.seals import PLAINTEXT, badges_of
 from sessions_app.timeline.tools import ASKED, ONE_ITEM_TOOLS, OUTPUT
 from sessions_app.timeline.values import fields_in, one_line, text_in
+
+REDACTED = Badge("secondary", "eraser", "redacted")
 
 SHARED_IDS = frozenset({"", "__fake_id__"})
 """What chat-completions models write into the id of every item: names nothing."""
@@ -218,6 +221,8 @@ class _Teller:
             event = replace(event, output=without_pictures(event.output))
         if not isinstance(event, Encrypted):
             event = _with_badges_of_seals(event)
+        if any(MARKER in item.raw or MARKER_IN_ADDRESS in item.raw for item in event.items):
+            event = replace(event, badges=(*event.badges, REDACTED))
         found = tuple(one for item_id in event.item_ids for one in self.findings.get(item_id, ()))
         if not found:
             return event

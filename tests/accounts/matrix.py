@@ -136,6 +136,9 @@ MATRIX: dict[str, Rule] = {
     "sessions:item": page(READERS),
     "sessions:reveal": verb(KEEPERS),
     "sessions:reveal-session": verb(KEEPERS),
+    "sessions:redact-item": form(DECIDERS),
+    "sessions:redact-session": form(DECIDERS),
+    "sessions:redaction": page(DECIDERS),
     "sessions:export-jsonl": page(READERS),
     "sessions:export-markdown": page(READERS),
     "sessions:ask": form(READERS),
@@ -151,6 +154,7 @@ MATRIX: dict[str, Rule] = {
     # Subjects
     "sessions:subjects": page(SUBJECT_VIEWERS),
     "sessions:subject": page(SUBJECT_VIEWERS),
+    "sessions:redact-subject": form(DECIDERS),
     "sessions:subject-merge": verb(KEEPERS),
     "sessions:subject-undo-merge": verb(KEEPERS),
     "sessions:alias-add": verb(KEEPERS),
@@ -209,7 +213,7 @@ LOCKED = frozenset(
     f"sessions:{name}"
     for name in (
         *("timeline", "live", "find", "find-next", "item", "reveal", "reveal-session"),
-        *("export-jsonl", "export-markdown"),
+        *("export-jsonl", "export-markdown", "redact-item", "redact-session"),
     )
 )
 """What is refused to everybody without a grant when the session is locked."""
@@ -227,6 +231,7 @@ FRESH_PROOF = {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
             *("accounts:grant-approve", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name"),
+            *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),
             *("sessions:subject-merge", "sessions:subject-undo-merge", "sessions:alias-add", "sessions:alias-remove"),
             *("sessions:connect-kind", "sessions:store-key"),

@@ -24,7 +24,9 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
+from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias
+from sessions_app.services.redaction import redact_in_session
 from sessions_app.services.search import remember_search
 from tests.accounts.factors import let_proof_age, with_app
 from tests.accounts.matrix import (
@@ -150,6 +152,7 @@ def make_world(user: User) -> World:
             "kind": "sqlite",
             "pattern_id": pattern.pk,
             "search_id": remember_search(user, "tea").pk,
+            "redaction_id": redact_in_session(record, "tea leaves", reason=RedactReason.MISTAKE, by=user).pk,
             "grant_id": own.pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
@@ -164,6 +167,7 @@ def make_world(user: User) -> World:
         not_here={
             "record_id": nothing,
             "subject_id": nothing,
+            "redaction_id": nothing,
             "alias_id": 999_999,
             "name": "no-such-store",
             "kind": "no-such-kind",

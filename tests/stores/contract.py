@@ -24,11 +24,15 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
 from sessions_app import registry
+from sessions_app.audited import RedactReason
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.wording import Wording
+from sessions_app.services.redaction import carry_out_redactions, redact_in_session
+from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import (
     WHOLE_ITEM_BYTES,
@@ -435,6 +439,26 @@ class StoreContract:
         assert registry.discover(agent.store).returned == 1
         assert "returned" in {problem.code for problem in registry.health(agent.store).problems}
 
+    def test_an_agent_that_writes_to_an_erased_session_is_swept_until_it_is_quiet(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        store = agent.store
+        is_able = self.needs(backend, Capability.ENUMERATE, Capability.ERASE_SESSIONS)
+        if not is_able or registry.has_fence(store):
+            return
+        agent.add("a", user(SECRET))
+        registry.discover(store)
+        backend.erase_session("a")
+        for number in range(2):
+            agent.add("a", user(f"{SECRET} {number}"))
+            assert sweep(store, registry.discover(store)) == 1
+            assert agent.leftovers(SECRET) == []
+        assert sweep(store, registry.discover(store)) == 0
+        health = registry.health(store)
+        assert "returned" not in {problem.code for problem in health.problems}
+        assert any(hint.startswith("2 times") for hint in health.hints)
+        assert AuditEvent.objects.filter(type="session.erased_again").count() == 2
+
     # --- changing -----------------------------------------------------------------------------------------------------
 
     def test_a_replaced_text_is_gone_and_the_agent_reads_the_new_one(self, agent: Agent, backend: Backend) -> None:
@@ -458,6 +482,42 @@ class StoreContract:
         with pytest.raises(UnknownItem):
             backend.replace_item("nobody", before[1].id, text, expected=after[1].raw)
         assert backend.first_page("leak", 10).items == after
+
+    def test_a_text_is_redacted_in_all_items_of_a_session_and_the_agent_goes_on(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        """Through the verb: found in every spelling, gone from the place, and the history is one that the SDK takes."""
+        arguments = json.dumps({"key": SECRET, "deep": json.dumps([SECRET])})
+        call = {**CALL, "arguments": arguments}
+        agent.add("leak", said(0), user(f"My key is {SECRET} ü"), call, {**OUTPUT, "output": f"sent {SECRET}"})
+        agent.add("other", user(SECRET))
+        record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="leak")
+        record.refresh_from_db()
+        asked = redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=None)
+        ids = [item.id for item in backend.first_page("leak", 10).items]
+        carry_out_redactions()
+
+        asked.refresh_from_db()
+        assert asked.ended_at
+        assert asked.text == ""
+        if not self.needs(backend, Capability.REPLACE_ITEMS):
+            assert asked.report["reasons"] == [["cannot", agent.store.name, 1]]
+            return
+        assert asked.report["reasons"] == []
+        assert (asked.report["items"], asked.report["places"], asked.report["replayed"]) == (3, 4, 1)
+        assert agent.read("leak") == [
+            said(0),
+            user("My key is [redacted] ü"),
+            {**CALL, "arguments": '{"key":"[redacted]","deep":"[\\"[redacted]\\"]"}'},
+            {**OUTPUT, "output": "sent [redacted]"},
+        ]
+        assert [item.id for item in backend.first_page("leak", 10).items] == ids
+        assert agent.read("other") == [user(SECRET)], "somebody else's session was changed"
+        agent.add("leak", said(9))
+        assert agent.read("leak")[-1] == said(9)
+        if Capability.ERASE_SESSIONS in backend.capabilities:
+            backend.erase_session("other")
+            assert agent.leftovers(SECRET) == []
 
     def test_items_go_all_or_none(self, agent: Agent, backend: Backend) -> None:
         agent.add("talk", said(0), user(SECRET), CALL, OUTPUT, said(4))

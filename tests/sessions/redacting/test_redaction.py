@@ -20,7 +20,7 @@ from sessions_app.redacting import MARKER, Unwanted
 from sessions_app.services import redacting_sessions, redaction
 from sessions_app.services.redaction_previews import preview_redaction
 from sessions_app.services.search import remember_search
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
+from tests.agents import add_items, assistant, attach_main_store, in_sdk, second_connection, user
 from tests.builders import make_subject
 from tests.people import person
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, read_by_agent
@@ -236,6 +236,17 @@ def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, mon
     assert calls == ["s0", "s1", "s2", "s2", "s3"]
     assert report["items"] == 4
     assert leftovers(SECRET) == []
+
+
+def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
+    record = session_with("s", user(SECRET))
+    asked = redaction.redact_in_session(record, SECRET, reason=REASON, by=officer)
+    with second_connection() as other:
+        other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [str(asked.pk)])
+        assert redaction.carry_out_redactions() == 0
+        assert read("s") == [user(SECRET)]
+    done(asked)
+    assert read("s") == [user(MARKER)]
 
 
 def test_each_gets_its_turn(officer: User, subject: Subject) -> None:

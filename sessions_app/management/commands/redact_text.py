@@ -1,0 +1,123 @@
+"""Takes a text out of a session, or of all sessions of a subject."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from getpass import getpass
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
+
+from sessions_app.audited import RedactReason
+from sessions_app.models import SessionRecord, Subject, SubjectKind
+from sessions_app.redacting import Unwanted, Wanted
+from sessions_app.services import redaction
+from sessions_app.services.redacting_sessions import Left, Outcome
+from sessions_app.services.redaction_previews import Preview, preview_redaction
+from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
+
+
+class Command(BaseCommand):
+    help = (
+        "Takes a text out of all items of a session, or of all sessions of a subject, for good. The text is asked for,"
+        " or read from the standard input: it is no argument, since those are seen by everybody on the machine and kept"
+        " in histories. Look first, with --preview. Run it with the database address of the worker."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        where = parser.add_mutually_exclusive_group(required=True)
+        where.add_argument("--session", type=UUID, metavar="UUID", help="as in the address of its timeline")
+        where.add_argument("--subject", metavar="KEY", help="the id that the host application has for it")
+        parser.add_argument("--kind", choices=SubjectKind.values, default=SubjectKind.USER.value, help="of the subject")
+        parser.add_argument("--reason", choices=RedactReason.values, help="recorded with it")
+        parser.add_argument("--because", default="", metavar="WORDS", help="why, in words; kept beside the log")
+        parser.add_argument("--take-out-compactions", action="store_true", help="blocks behind the text go as well")
+        parser.add_argument("--preview", action="store_true", help="only look, and say how often it is where")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, session: UUID | None, subject: str | None, kind: str, as_json: bool, **options: Any) -> None:
+        record, about = self.place(session, subject, kind)
+        if not options["preview"] and not options["reason"]:
+            raise CommandError("Give a --reason, or look first with --preview.")
+        text = getpass("The text: ") if sys.stdin.isatty() else sys.stdin.read()
+        try:
+            wanted = Wanted.parse(text)
+        except Unwanted as problem:
+            raise CommandError(str(problem)) from problem
+        if options["preview"]:
+            self.tell_preview(self.preview(record, about, wanted), as_json=as_json)
+            return
+        given = {
+            "reason": RedactReason(options["reason"]),
+            "explanation": options["because"],
+            "takes_compactions": options["take_out_compactions"],
+            "by": None,
+        }
+        if record:
+            asked = redaction.redact_in_session(record, wanted.text, **given)
+        else:
+            assert about
+            asked = redaction.redact_about(about, wanted.text, **given)
+        redaction.carry_out(asked)
+        asked.refresh_from_db()
+        outcome = Outcome.read(asked.report)
+        self.tell(outcome, as_json=as_json, redaction=str(asked.pk))
+        if outcome.left:
+            sys.exit(1)
+
+    def place(
+        self, session: UUID | None, subject: str | None, kind: str
+    ) -> tuple[SessionRecord | None, Subject | None]:
+        if session:
+            record = SessionRecord.objects.on_record().with_names().filter(pk=session).first()
+            if record is None:
+                raise CommandError("There is no session at this address, or it was erased.")
+            return record, None
+        try:
+            return None, standing_subject(known_subject(kind, subject or ""))
+        except UnknownKey as problem:
+            raise CommandError(str(problem)) from problem
+
+    def preview(self, record: SessionRecord | None, about: Subject | None, wanted: Wanted) -> Preview:
+        records = [record] if record else SessionRecord.objects.on_record().about(about).with_names()  # type: ignore[arg-type]
+        return preview_redaction(records, wanted, by=None, granted=(), subject=about, seconds=None)
+
+    def tell_preview(self, preview: Preview, *, as_json: bool) -> None:
+        counts = {
+            "sessions": preview.found_sessions,
+            "items": preview.items,
+            "places": preview.places,
+            "kept": preview.kept,
+            "compactions": preview.compactions,
+            "left": [{"reason": why, "store": store, "count": count} for (why, store), count in preview.cannot.items()],
+        }
+        if as_json:
+            self.stdout.write(json.dumps(counts, indent=2))
+            return
+        self.stdout.write(f"{in_words(preview.places, preview.items)} of {preview.found_sessions:,} sessions would go.")
+        if preview.compactions:
+            self.stdout.write(f"{preview.compactions:,} compaction blocks there may hold it, too.")
+        for left in preview.left:
+            self.stdout.write(f"{left.sentence} ({left.store}: {left.count:,})")
+
+    def tell(self, outcome: Outcome, *, as_json: bool, redaction: str) -> None:
+        if as_json:
+            left = [{"reason": why, "store": store, "count": n} for (why, store), n in sorted(outcome.reasons.items())]
+            counts = {name: value for name, value in outcome.as_report().items() if name != "reasons"}
+            self.stdout.write(json.dumps({"redaction": redaction, **counts, "left": left}, indent=2))
+            return
+        sessions = f"{outcome.changed:,} of {outcome.sessions:,} session{pluralize(outcome.sessions)}"
+        self.stdout.write(f"{in_words(outcome.places, outcome.items)} of {sessions} went.")
+        if outcome.taken_out:
+            self.stdout.write(f"{outcome.taken_out:,} compaction block{pluralize(outcome.taken_out)} went as well.")
+        self.stdout.write(f"{outcome.replayed:,} of {outcome.changed:,} histories still replay.")
+        for (why, store), count in sorted(outcome.reasons.items()):
+            self.stdout.write(f"{Left(why).sentence} ({store or 'all'}: {count:,})")
+
+
+def in_words(places: int, items: int) -> str:
+    return f"{places:,} place{pluralize(places)} in {items:,} item{pluralize(items)}"

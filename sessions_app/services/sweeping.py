@@ -1,0 +1,53 @@
+"""Erasing again what agents wrote to erased sessions, where no fence keeps them from it: until it is quiet."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.registry import Discovery
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Capability, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+def sweep(store: SessionStore, found: Discovery) -> int:
+    """Erases again the sessions that discovery saw come back; returns how many went.
+
+    What is left is counted on the store's page, and looked for at the next discovery, which then does not go by the
+    store's fingerprint. An agent that writes once more is swept once more.
+    """
+    backend = backend_for(store)
+    if not found.returned_ids or Capability.ERASE_SESSIONS not in backend.capabilities:
+        return 0
+    swept = 0
+    for session_id in found.returned_ids:
+        try:
+            swept += erase_again(store, session_id)
+        except StoreUnavailable:
+            logger.warning("store %s kept a session that came back, which is erased at the next discovery", store.pk)
+    discovery = {
+        **store.discovery,
+        "swept": store.discovery.get("swept", 0) + swept,
+        "returned": max(store.discovery.get("returned", 0) - swept, 0),
+        "fingerprint": "" if swept < len(found.returned_ids) else store.discovery.get("fingerprint", ""),
+    }
+    SessionStore.objects.filter(pk=store.pk).update(discovery=discovery)
+    store.discovery = discovery
+    return swept
+
+
+def erase_again(store: SessionStore, session_id: str) -> bool:
+    """Whether there was anything. Raises StoreUnavailable, with nothing changed on record."""
+    record = SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False).first()
+    if record is None:
+        return False
+    with transaction.atomic(), audit.recording(audited.SESSION_ERASED_AGAIN) as event:
+        event.target, event.subject = record, record.subject_id
+        event.counters = {"items": backend_for(store).erase_session(session_id)}
+    return True

@@ -1,0 +1,153 @@
+"""Taking text out of sessions: what and why, how often it is there, and then what came of it.
+
+The text comes by POST and goes back in the page alone. It is taken out only as it was looked for: somebody who changes
+the form after looking looks again first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare, salted_hmac
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.audited import RedactReason
+from sessions_app.forms import RedactForm
+from sessions_app.models import Redaction, SessionRecord, Subject
+from sessions_app.redacting import Wanted
+from sessions_app.services import redaction as verbs
+from sessions_app.services.redacting_sessions import Left, Outcome
+from sessions_app.services.redaction_previews import Preview, preview_redaction
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+
+READ = "sessions_app.read_content"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the text is taken out of."""
+
+    records: Iterable[SessionRecord]
+    ask: Callable[..., Redaction]
+    record: SessionRecord | None = None
+    subject: Subject | None = None
+    item_id: str = ""
+    state: str = ""
+    """Changes when the item does."""
+
+    def token(self, form: RedactForm) -> str:
+        """Says that somebody looked for just this in just this."""
+        about = self.record.pk if self.record else self.subject and self.subject.pk
+        parts = (about, self.item_id, self.state, form.cleaned_data["text"], form.cleaned_data["takes_compactions"])
+        return salted_hmac("sessions_app.views.redaction", repr(parts), algorithm="sha256").hexdigest()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required([READ, verbs.REDACT], raise_exception=True)
+@recently_authenticated(doing="take text out of sessions")
+def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """Everything that one item says, or a text in it."""
+    record = access.session_for(request.user, record_id)
+
+    def ask(text: str, **given: Any) -> Redaction:
+        return verbs.redact_item(record, item_id, text=text, **given)
+
+    try:
+        state = verbs.state_of_item(record, item_id)
+        return redact(request, Target([record], ask, record=record, item_id=item_id, state=state))
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required([READ, verbs.REDACT], raise_exception=True)
+@recently_authenticated(doing="take text out of sessions")
+def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """A text, from all items of a session."""
+    record = access.session_for(request.user, record_id)
+
+    def ask(text: str, **given: Any) -> Redaction:
+        return verbs.redact_in_session(record, text, **given)
+
+    return redact(request, Target([record], ask, record=record))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required([READ, verbs.REDACT], raise_exception=True)
+@recently_authenticated(doing="take text out of sessions")
+def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    """A text, from all sessions of a subject."""
+    subject = access.subject_for(request.user, subject_id)
+    records = SessionRecord.objects.on_record().about(subject).newest_first().with_names().iterator(chunk_size=100)
+
+    def ask(text: str, **given: Any) -> Redaction:
+        return verbs.redact_about(subject, text, **given)
+
+    return redact(request, Target(records, ask, subject=subject))
+
+
+def redact(request: OperatorRequest, target: Target) -> HttpResponse:
+    """The form; sent once, with what would go; sent again, it is asked for. Raises UnknownItem, StoreUnavailable."""
+    form = RedactForm(request.POST or None, is_item=bool(target.item_id))
+    context: dict[str, Any] = {"form": form, "target": target, "record": target.record, "subject": target.subject}
+    if request.method != "POST":
+        return render(request, "sessions/redact.html", context)
+    if not form.is_valid():
+        return render(request, "sessions/redact.html", context, status=422)
+    token = target.token(form)
+    if "redact" in request.POST and constant_time_compare(token, request.POST.get("looked", "")):
+        return redirect(target.ask(**form.asked, by=request.user))
+    context |= {
+        "preview": preview_of(request, target, form.cleaned_data["text"]),
+        "token": token,
+        "has_changed": "redact" in request.POST,
+    }
+    return render(request, "sessions/redact.html", context)
+
+
+def preview_of(request: OperatorRequest, target: Target, text: str) -> Preview:
+    return preview_redaction(
+        target.records,
+        Wanted.parse(text) if text else None,
+        by=request.user,
+        granted=access.openable_by(request.user),
+        item_id=target.item_id,
+        subject=target.subject,
+    )
+
+
+@require_safe
+@never_cache
+@permission_required([READ, verbs.REDACT], raise_exception=True)
+def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
+    """How far it has come, and at the end what was done and what was not. Loads itself again until then."""
+    asked = access.redaction_for(request.user, redaction_id)
+    outcome = Outcome.read(asked.report)
+    context = {
+        "redaction": asked,
+        "reason": dict(RedactReason.choices).get(asked.reason, asked.reason),
+        "outcome": outcome,
+        "left": [(sentence_of(why), store, count) for (why, store), count in sorted(outcome.reasons.items())],
+        "record": verbs.sessions_of(asked).with_names().first() if asked.record_id else None,
+    }
+    return render_page_or_fragment(request, "sessions/redaction.html", context, fragment="state")
+
+
+def sentence_of(why: str) -> str:
+    return next((left.sentence for left in Left if left.value == why), why)

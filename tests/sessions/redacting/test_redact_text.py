@@ -1,0 +1,83 @@
+"""The command: the text comes by the standard input, and what is left makes it fail."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sessions_app.models import Redaction, SessionRecord, SessionStore
+from tests.agents import add_items, attach_main_store, in_sdk, user
+from tests.builders import make_subject
+
+SECRET = "sk-live-4711"
+
+
+@pytest.fixture
+def record(agent_tables: None) -> SessionRecord:
+    attach_main_store()
+    add_items("s", user(f"My key is {SECRET}"))
+    SessionRecord.objects.filter(session_id="s").update(subject=make_subject("customer_1"))
+    return SessionRecord.objects.get(session_id="s")
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{SECRET}\n"))
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    out = io.StringIO()
+    call_command("redact_text", *arguments, "--json", stdout=out)
+    told: dict[str, Any] = json.loads(out.getvalue())
+    return told
+
+
+def read() -> list[Any]:
+    return list(in_sdk(lambda tables: tables.session("s").get_items()))
+
+
+def test_a_preview_changes_nothing(record: SessionRecord, typed: None) -> None:
+    told = run("--subject", "customer_1", "--preview")
+    assert (told["sessions"], told["items"], told["places"], told["left"]) == (1, 1, 1, [])
+    assert SECRET in read()[0]["content"]
+    assert not Redaction.objects.exists()
+
+
+def test_a_session_and_a_subject(record: SessionRecord, typed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run("--session", str(record.pk), "--reason", "leaked_secret")
+    assert (told["items"], told["replayed"], told["left"]) == (1, 1, [])
+    assert read() == [user("My key is [redacted]")]
+    add_items("s", user(SECRET))
+    monkeypatch.setattr("sys.stdin", io.StringIO(SECRET))
+    assert run("--subject", "customer_1", "--reason", "leaked_secret")["items"] == 1
+    assert not Redaction.objects.exclude(text="").exists()
+
+
+def test_what_is_left_is_named_and_makes_it_fail(
+    record: SessionRecord, typed: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bots = SessionStore.objects.create(name="bots", kind="sqlite", options={"path": "/nowhere/bots.db"})
+    SessionRecord.objects.create(store=bots, session_id="there", subject=record.subject)
+    with pytest.raises(SystemExit) as ended:
+        call_command("redact_text", "--subject", "customer_1", "--reason", "leaked_secret")
+    assert ended.value.code == 1
+    told = capsys.readouterr().out
+    assert "The store did not answer. (bots: 1)" in told
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--session", "3f2b0c52-1111-4111-8111-111111111111", "--preview"], "no session"),
+        (["--subject", "nobody", "--preview"], "No subject"),
+        (["--subject", "customer_1"], "--reason"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(record: SessionRecord, typed: None, arguments: list[str], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        call_command("redact_text", *arguments)

@@ -1,0 +1,154 @@
+"""Compliance staff look what would go, take it out, and are told what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from sessions_app.models import Redaction, SessionRecord
+from sessions_app.services import redaction
+from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
+from tests.builders import make_subject
+from tests.people import person
+
+SECRET = "sk-live-4711"
+GIVEN = {"text": SECRET, "reason": "leaked_secret", "explanation": "it was in the chat"}
+
+
+@pytest.fixture
+def record(agent_tables: None) -> SessionRecord:
+    attach_main_store()
+    add_items("s", user(f"My key is {SECRET}"), assistant("Thank you."))
+    subject = make_subject("customer_1")
+    SessionRecord.objects.filter(session_id="s").update(subject=subject)
+    return SessionRecord.objects.select_related("subject", "store").get(session_id="s")
+
+
+@pytest.fixture
+def officer(record: SessionRecord) -> Client:
+    client = Client()
+    client.force_login(person("compliance"))
+    return client
+
+
+def read() -> list[Any]:
+    return list(in_sdk(lambda tables: tables.session("s").get_items()))
+
+
+def of_session(record: SessionRecord) -> str:
+    return reverse("sessions:redact-session", args=[record.pk])
+
+
+def looked(client: Client, address: str, **given: str) -> dict[str, str]:
+    """The form as it is after somebody has looked: sent again, it is done."""
+    page = client.post(address, {**GIVEN, **given})
+    assert page.status_code == 200
+    return {**GIVEN, **given, "looked": page.context["token"], "redact": "yes"}
+
+
+def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: SessionRecord) -> None:
+    page = officer.post(of_session(record), GIVEN)
+    assert "1 place in 1 item" in " ".join(page.text.split())
+    assert not Redaction.objects.exists()
+    assert AuditEvent.objects.filter(type="redaction.previewed").count() == 1
+    assert "My key is" not in page.text, "a preview counts, and quotes nothing"
+
+
+def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: SessionRecord) -> None:
+    answer = officer.post(of_session(record), looked(officer, of_session(record)))
+    asked = Redaction.objects.get()
+    assert answer["Location"] == asked.get_absolute_url()
+    assert SECRET not in answer["Location"]
+    waiting = officer.get(answer["Location"])
+    assert 'hx-trigger="every 2s"' in waiting.text
+    redaction.carry_out_redactions()
+    page = officer.get(answer["Location"])
+    told = " ".join(page.text.split())
+    assert "1 place in 1 item" in told
+    assert "The history still replays" in told
+    assert 'hx-trigger="every 2s"' not in page.text
+    assert read()[0] == user("My key is [redacted]")
+    assert SECRET not in page.text
+    timeline = officer.get(record.get_absolute_url())
+    assert "[redacted]" in timeline.text
+    assert ">redacted</span>" in timeline.text
+
+
+def test_nothing_is_done_without_looking_or_with_another_text(officer: Client, record: SessionRecord) -> None:
+    assert officer.post(of_session(record), {**GIVEN, "redact": "yes"}).status_code == 200
+    form = looked(officer, of_session(record))
+    page = officer.post(of_session(record), {**form, "text": "My key"})
+    assert "another than you looked at" in page.text
+    assert not Redaction.objects.exists()
+
+
+def test_one_item_and_only_as_it_was_looked_at(officer: Client, record: SessionRecord) -> None:
+    item_id = officer.get(record.get_absolute_url()).context["page"].items[0].id
+    address = reverse("sessions:redact-item", args=[record.pk, item_id])
+    assert officer.get(address).status_code == 200
+    form = looked(officer, address, text="")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [json.dumps(user("new")), item_id])
+    assert "another than you looked at" in officer.post(address, form).text
+    answer = officer.post(address, looked(officer, address, text=""))
+    redaction.carry_out_redactions()
+    assert officer.get(answer["Location"]).status_code == 200
+    assert read() == [user("[redacted]"), assistant("Thank you.")]
+
+
+def test_all_sessions_of_a_subject(officer: Client, record: SessionRecord) -> None:
+    assert record.subject
+    address = reverse("sessions:redact-subject", args=[record.subject.pk])
+    assert address in officer.get(record.subject.get_absolute_url()).text
+    page = officer.post(address, GIVEN)
+    assert page.context["preview"].found_sessions == 1
+    answer = officer.post(address, looked(officer, address))
+    redaction.carry_out_redactions()
+    assert "1 session" in officer.get(answer["Location"]).text
+    assert read()[0] == user("My key is [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"text": ""}, "The field was empty"),
+        ({"text": "ab"}, "at least 3 characters"),
+        ({"reason": ""}, "Choose a reason"),
+        ({"reason": "fun"}, "not one of the reasons"),
+        ({"text": "a\0bcd"}, "."),
+    ],
+)
+def test_what_is_wrong_is_a_sentence_and_nothing_typed_is_lost(
+    officer: Client, record: SessionRecord, wrong: dict[str, str], sentence: str
+) -> None:
+    page = officer.post(of_session(record), {**GIVEN, **wrong})
+    assert page.status_code == 422
+    assert sentence in page.text
+    assert "it was in the chat" in page.text
+    assert not Redaction.objects.exists()
+
+
+def test_who_may_not_redact_sees_no_way_to_it(operator: Client, record: SessionRecord) -> None:
+    page = operator.get(record.get_absolute_url())
+    assert "redact" not in page.text.lower()
+    assert operator.get(of_session(record)).status_code == 403
+
+
+def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_grant(
+    officer: Client, record: SessionRecord
+) -> None:
+    SessionRecord.objects.filter(pk=record.pk).update(is_sensitive=True)
+    assert record.subject
+    address = reverse("sessions:redact-subject", args=[record.subject.pk])
+    page = officer.post(address, GIVEN)
+    assert (page.context["preview"].unseen, page.context["preview"].items) == (1, 0)
+    assert "takes a grant" in page.text
+    officer.post(address, looked(officer, address))
+    redaction.carry_out_redactions()
+    assert read()[0] == user("My key is [redacted]")
