@@ -1,0 +1,89 @@
+"""From an item in the timeline to a text that is gone, with the keyboard, and with JavaScript switched off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from sessions_app.audited import RedactReason
+from sessions_app.models import Redaction, SessionRecord
+from sessions_app.services import redaction
+from tests.agents import add_items, assistant, attach_main_store, user
+from tests.builders import make_subject
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+SECRET = "sk-live-4711"
+
+
+@pytest.fixture
+def record(agent_tables: None) -> SessionRecord:
+    attach_main_store()
+    add_items("s", user(f"My key is {SECRET}"), {"type": "compaction", "id": "c", "encrypted_content": "gAAA"})
+    add_items("s", assistant("Thank you."))
+    SessionRecord.objects.filter(session_id="s").update(subject=make_subject("customer_1"), ticket="T-1")
+    return SessionRecord.objects.select_related("subject").get(session_id="s")
+
+
+def test_from_the_session_to_the_result_by_keyboard(record: SessionRecord, page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.goto(record.get_absolute_url())
+    page.get_by_role("link", name="Redact a text…").press("Enter")
+    text = page.get_by_label("The text", exact=True)
+    expect(text).to_be_focused()
+    page.keyboard.type(SECRET)
+    page.keyboard.press("Tab")
+    page.get_by_label("Reason", exact=True).select_option("leaked_secret")
+    page.get_by_role("button", name="Look what would go").press("Enter")
+    expect(page.locator("#preview")).to_contain_text("1 place in 1 item")
+    expect(page.locator("#preview")).to_contain_text("1 compaction block there may hold it")
+    page.get_by_role("button", name="Redact 1 item").press("Enter")
+    expect(page.locator("#redaction")).to_contain_text("waits for the worker")
+    assert SECRET not in page.url
+    redaction.carry_out_redactions()
+    # The page loads itself again.
+    expect(page.locator("#redaction")).to_contain_text("The history still replays")
+    expect(page.locator("#redaction")).to_contain_text("A compaction block behind the text may hold it")
+    page.goto(record.get_absolute_url())
+    expect(page.locator("#timeline")).to_contain_text("My key is [redacted]")
+    expect(page.locator("#timeline .badge", has_text="redacted")).to_be_visible()
+
+
+def test_a_block_is_taken_out_from_its_separator_and_without_javascript(
+    record: SessionRecord, page: Page, sign_in: SignIn, browser: Browser, live_server: LiveServer
+) -> None:
+    sign_in("compliance")
+    with browser.new_context(
+        java_script_enabled=False, storage_state=page.context.storage_state(), base_url=live_server.url
+    ) as context:
+        plain = context.new_page()
+        plain.goto(record.get_absolute_url())
+        plain.get_by_role("link", name="Take out…").click()
+        plain.get_by_label("Reason", exact=True).select_option("personal_data")
+        plain.get_by_role("button", name="Look what would go").click()
+        plain.get_by_role("button", name=re.compile("Redact 1 item")).click()
+        redaction.carry_out_redactions()
+        plain.get_by_role("link", name="Load again").click()
+        expect(plain.locator("#redaction")).to_contain_text("1 compaction block")
+        plain.goto(record.get_absolute_url())
+        expect(plain.locator("#timeline")).not_to_contain_text("History compacted")
+
+
+def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_in: SignIn, look: Look) -> None:
+    officer = sign_in("compliance")
+    assert record.subject
+    look(reverse("sessions:redact-subject", args=[record.subject.pk]))
+    look(reverse("sessions:redact-session", args=[record.pk]))
+    asked = redaction.redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=officer)
+    look(asked.get_absolute_url())
+    redaction.carry_out_redactions()
+    look(asked.get_absolute_url())
+    assert Redaction.objects.get().report["reasons"]
