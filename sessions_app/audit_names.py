@@ -9,11 +9,13 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from memadmin.audit.naming import Name, by_ref, finds, groups, guard_values, names, short
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.redaction import REDACT
 from sessions_app.services.subjects import standing_subject
 
 SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
+READ = "sessions_app.read_content"
 
 # Keys, session ids and tickets say who somebody is.
 for kind in (SUBJECT, "sessions_app.subjectalias"):
@@ -46,6 +48,16 @@ def store_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     return {
         ref: Name(f"store {store.name}", reverse("sessions:store", args=[store.name]) if may_open else "")
         for ref, store in by_ref(SessionStore.objects.all(), refs).items()
+    }
+
+
+@names("sessions_app.redaction", noun="redaction")
+def redaction_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The short id, and the way to what came of it for those who may ask for one. One query."""
+    may_open = viewer.has_perms([READ, REDACT])
+    return {
+        redaction.pk: Name(f"redaction {short(redaction.pk)}", redaction.get_absolute_url() if may_open else "")
+        for redaction in Redaction.objects.filter(pk__in=refs).defer("text")
     }
 
 

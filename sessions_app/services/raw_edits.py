@@ -131,7 +131,10 @@ def is_item(value: object) -> bool:
 
 
 def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
-    """What replacing an item by a text, or deleting it with None, does to calls and outputs, as sentences."""
+    """What replacing an item by a text, or deleting it with None, does to calls and outputs, as sentences.
+
+    And what it does not do: what was said before a compaction may be inside its block.
+    """
     before = entry_of(message)
     after = entry_of(message, text) if text is not None else None
     broken = []
@@ -153,7 +156,18 @@ def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
         calls, outputs = others_with(message, key)
         if len(outputs) >= len(calls):
             broken.append("No open call has the id of this output, and the model provider refuses such a session.")
+    if block := block_behind(message):
+        broken.append(f"What it says may live on inside the compaction block {block}, where nobody can look.")
     return broken
+
+
+def block_behind(message: AgentMessage) -> int | None:
+    """The id of the first compaction block behind an item, which may hold what it says."""
+    place = (message.created_at, message.pk)
+    for other in others_naming(message, "compaction"):
+        if (other.created_at, other.pk) > place and entry_of(other).type == "compaction":
+            return other.pk
+    return None
 
 
 def others_with(message: AgentMessage, key: tuple[str, str]) -> tuple[list[int], list[int]]:

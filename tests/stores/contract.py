@@ -513,6 +513,9 @@ class StoreContract:
         ]
         assert [item.id for item in backend.first_page("leak", 10).items] == ids
         assert agent.read("other") == [user(SECRET)], "somebody else's session was changed"
+        words = Wording.parse(SECRET)
+        (look,) = backend.search.look(words, {"leak": None}, limit=9, order=Order.NEWEST_FIRST, seconds=30).values()
+        assert look.hit is None
         agent.add("leak", said(9))
         assert agent.read("leak")[-1] == said(9)
         if Capability.ERASE_SESSIONS in backend.capabilities:

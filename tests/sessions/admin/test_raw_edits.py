@@ -191,6 +191,13 @@ class TestEditing:
         assert "agents hold this session at the moment" in page.text
 
 
+def test_an_item_before_a_compaction_is_deleted_after_a_warning(store: SessionStore, editor: Client) -> None:
+    add_items("s", "a secret", {"type": "compaction", "id": "c", "encrypted_content": "gAAA"}, "after it")
+    page = editor.get(address("delete", stored("a secret")))
+    assert "may live on inside the compaction block" in page.text
+    assert "compaction block" not in editor.get(address("delete", stored("after it"))).text
+
+
 class TestPairs:
     @pytest.fixture(autouse=True)
     def session(self, store: SessionStore) -> None:

@@ -152,3 +152,11 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     officer.post(address, looked(officer, address))
     redaction.carry_out_redactions()
     assert read()[0] == user("My key is [redacted]")
+
+
+def test_the_log_leads_to_what_came_of_it(officer: Client, record: SessionRecord) -> None:
+    officer.post(of_session(record), looked(officer, of_session(record)))
+    asked = Redaction.objects.get()
+    page = officer.get(reverse("audit:list"))
+    assert asked.get_absolute_url() in page.text
+    assert SECRET not in page.text
