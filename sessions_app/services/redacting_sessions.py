@@ -39,7 +39,7 @@ class Left(StrEnum):
         member.sentence = sentence
         return member
 
-    AWAY = "away", "The store did not answer."
+    AWAY = "away", "The store did not answer, or did not let this console change it."
     CANNOT = "cannot", "The text of items cannot be replaced in this store."
     SEALED = "sealed", "Sealed with a key that is not here, so nobody could look inside."
     BUSY = "busy", "An agent held the session all the time."

@@ -30,8 +30,9 @@ from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
 from memadmin.audit.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
+from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
-from sessions_app.services import patterns, sessions, subjects
+from sessions_app.services import patterns, redaction, sessions, subjects
 from sessions_app.services.raw_edits import state_of
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
@@ -250,6 +251,27 @@ def give_the_worker_something_to_do() -> None:
     client = Client()
     client.force_login(person("support"))
     run_sql("UPDATE django_session SET expire_date = now() - interval '1 day'")
+
+
+@transactional
+def test_what_the_web_server_asks_to_be_redacted_the_worker_redacts(in_force: Roles) -> None:
+    attach_main_store(agent_roles=[in_force["agents"]])
+    add_items("chat-1", "my key is sk-live-4711")
+    officer, record = person("compliance"), SessionRecord.objects.with_names().get()
+    bring_into_force(in_force)
+    with logged_in_as(in_force["web"]):
+        given: Any = {"reason": RedactReason.LEAKED_SECRET, "by": officer}
+        by_itself = redaction.redact_in_session(record, "sk-live-4711", **given)
+        redaction.carry_out(by_itself)
+        asked = redaction.redact_in_session(record, "sk-live-4711", **given)
+    by_itself.refresh_from_db()
+    assert by_itself.report["reasons"] == [["away", "main", 1]], "the web server may change what agents wrote"
+    with logged_in_as(in_force["worker"]):
+        assert redaction.carry_out_redactions() == 1
+    asked.refresh_from_db()
+    assert (asked.report["items"], asked.report["reasons"], asked.text) == (1, [], "")
+    assert "sk-live" not in str(value_of("SELECT message_data FROM agent_messages"))
+    assert label_of(AuditEvent.objects.get(type="session.redacted").actor_ref) == "compliance"
 
 
 @transactional

@@ -66,7 +66,7 @@ def test_what_is_left_is_named_and_makes_it_fail(
         call_command("redact_text", "--subject", "customer_1", "--reason", "leaked_secret")
     assert ended.value.code == 1
     told = capsys.readouterr().out
-    assert "The store did not answer. (bots: 1)" in told
+    assert "did not let this console change it. (bots: 1)" in told
     assert SECRET not in told
 
 

@@ -123,3 +123,11 @@ def test_inspector_remembers_only_what_is_open() -> None:
 
 def test_every_code_has_its_words() -> None:
     assert TITLES.keys() == SENTENCES.keys() == set(FindingCode)
+
+
+def test_what_was_redacted_carries_a_badge() -> None:
+    items = session(
+        [user("My key is [redacted]"), user("fine")], [call("a", arguments='{"key":"[redacted]"}'), output("a")]
+    )
+    events = list(build_timeline(items, starts_session=True, ends_session=True).events)
+    assert [any(badge.word == "redacted" for badge in event.badges) for event in events] == [True, False, True]
