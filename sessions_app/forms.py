@@ -269,6 +269,33 @@ class EncryptionForm(forms.Form):
         field.choices = [("", "no key; what is sealed stays closed"), *((name, name) for name in sorted(names))]
 
 
+class RegisterForm(forms.Form):
+    """Ids of sessions that their store cannot list."""
+
+    MOST = 500
+    """So many are asked for while somebody waits."""
+
+    ids = forms.CharField(
+        label="Ids, one on each line",
+        strip=False,
+        widget=forms.Textarea(
+            {"class": "form-control mono", "rows": "4", "spellcheck": "false", "autocomplete": "off"}
+        ),
+        error_messages={"required": "Give the ids, one on each line."},
+    )
+
+    def clean_ids(self) -> list[str]:
+        ids = [line for line in str(self.cleaned_data["ids"]).splitlines() if line.strip()]
+        if not ids:
+            raise forms.ValidationError("Give the ids, one on each line.")
+        if len(ids) > self.MOST:
+            raise forms.ValidationError(
+                f"These are {len(ids):,}, and {self.MOST} are taken at once. For more there is the command"
+                " register_sessions."
+            )
+        return ids
+
+
 class RevealForm(forms.Form):
     """Why somebody wants to see what is masked."""
 

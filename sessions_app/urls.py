@@ -53,6 +53,7 @@ urlpatterns = [
     path("connect/<slug:kind>/", connect.connect, name="connect-kind"),
     path("stores/<slug:name>/", stores.store, name="store"),
     path("stores/<slug:name>/discover/", stores.discover, name="store-discover"),
+    path("stores/<slug:name>/register/", stores.register, name="store-register"),
     path("stores/<slug:name>/key/", stores.save_key, name="store-key"),
     path("stores/<slug:name>/patterns/", stores.save_pattern, name="pattern-add"),
     path("stores/<slug:name>/patterns/try/", stores.try_pattern, name="pattern-try"),

@@ -19,7 +19,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
-from sessions_app.forms import EncryptionForm, PatternForm
+from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
@@ -85,6 +85,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
         "without_subject": records.without_subject().count_up_to(COUNT_CAP),
         "encryption_form": EncryptionForm(shown),
+        "register_form": None if registry.can(shown, Capability.ENUMERATE) else RegisterForm(),
         "form": PatternForm(),
         "kinds": SubjectKind.choices,
     }
@@ -142,6 +143,40 @@ def save_key(request: OperatorRequest, name: str) -> HttpResponse:
             messages.success(request, "Saved. What is known to be sealed is looked at again.")
             return redirect("sessions:store", name)
     return render(request, "sessions/store.html", store_context(shown) | {"encryption_form": form}, status=422)
+
+
+@require_POST
+@never_cache
+@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+def register(request: OperatorRequest, name: str) -> HttpResponse:
+    """Registers sessions by their ids. What the store does not know comes back in the form, and nowhere else."""
+    shown = access.store_for(request.user, name)
+    form = RegisterForm(request.POST)
+    if form.is_valid():
+        try:
+            told = registry.register(shown, form.cleaned_data["ids"])
+        except (registry.CannotRegister, StoreUnavailable) as refusal:
+            form.add_error("ids", str(refusal))
+        else:
+            done = f"{told.new:,} session{pluralize(told.new)} registered, {told.known:,} on record before."
+            if not told.not_there and not told.erased:
+                messages.success(request, done)
+                return redirect("sessions:store", name)
+            left = [*told.not_there, *told.erased]
+            form = RegisterForm({"ids": "\n".join(left)})
+            form.add_error("ids", f"{done} {sentence_on_left(told)}")
+    return render(request, "sessions/store.html", store_context(shown) | {"register_form": form}, status=422)
+
+
+def sentence_on_left(told: registry.Registration) -> str:
+    missing, erased = len(told.not_there), len(told.erased)
+    parts = [
+        f"{missing:,} {'is' if missing == 1 else 'are'} not in this store" if missing else "",
+        f"{erased:,} {'was' if erased == 1 else 'were'} erased, and {'stays' if erased == 1 else 'stay'} so"
+        if erased
+        else "",
+    ]
+    return f"Of what is left here, {' and '.join(filter(None, parts))}."
 
 
 def search_index_of(shown: SessionStore) -> str:

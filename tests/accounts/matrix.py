@@ -166,6 +166,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:connect": page(ADMINISTRATORS),
     "sessions:connect-kind": Rule(reads=ADMINISTRATORS, sends=ADMINISTRATORS),
     "sessions:store-discover": verb(ADMINISTRATORS),
+    "sessions:store-register": verb(ADMINISTRATORS),
     "sessions:pattern-add": verb(ADMINISTRATORS),
     "sessions:pattern-try": verb(ADMINISTRATORS),
     "sessions:pattern-change": verb(ADMINISTRATORS),

@@ -295,6 +295,46 @@ class TestRegistering:
         assert "Not in helpdesk, and not registered (2):" in told.getvalue()
         assert list(SessionRecord.objects.values_list("session_id", flat=True)) == [known]
 
+    def test_an_administrator_registers_them_on_the_page_of_the_store(
+        self, agent: ConversationsAgent, administrator: Client
+    ) -> None:
+        first, second = agent.begin(said(0)), agent.begin(said(1))
+        address = reverse("sessions:store-register", args=["helpdesk"])
+        assert "Register sessions" in administrator.get(reverse("sessions:store", args=["helpdesk"])).text
+        page = administrator.post(address, {"ids": f"{first}\r\n\r\n{second}\r\n"}, follow=True)
+        assert "2 sessions registered, 0 on record before." in page.text
+
+        backend_for(agent.store).erase_session(first)
+        left = administrator.post(address, {"ids": f"{first}\n{second}\nconv_of_nobody"})
+        assert left.status_code == 422
+        assert "1 is not in this store and 1 was erased, and stays so." in left.text
+        assert f"conv_of_nobody\n{first}</textarea>" in left.text
+        assert SessionRecord.objects.on_record().get().session_id == second
+
+    @pytest.mark.parametrize(
+        ("ids", "sentence"),
+        [
+            (" \n", "Give the ids"),
+            ("", "Give the ids"),
+            ("\n".join(map(str, range(501))), "there is the command register_sessions"),
+            ("x" * 3_000, "cannot be the id of a session"),
+        ],
+    )
+    def test_what_is_wrong_with_the_ids_is_said_beside_them(
+        self, agent: ConversationsAgent, administrator: Client, ids: str, sentence: str
+    ) -> None:
+        page = administrator.post(reverse("sessions:store-register", args=["helpdesk"]), {"ids": ids})
+        assert page.status_code == 422
+        assert sentence in page.text
+        assert ids.strip() in page.text
+
+    def test_a_store_that_is_away_says_so_beside_them(self, agent: ConversationsAgent, administrator: Client) -> None:
+        with agent.meeting(Trouble(503, "{}"), ""):
+            page = administrator.post(reverse("sessions:store-register", args=["helpdesk"]), {"ids": "conv_1"})
+        assert page.status_code == 422
+        assert "has a fault of its own (503)" in page.text
+        assert "conv_1</textarea>" in page.text
+
     def test_an_erased_one_stays_erased(self, agent: ConversationsAgent, backend: Backend) -> None:
         conversation_id = agent.begin(said(0))
         registry.register(agent.store, [conversation_id])
