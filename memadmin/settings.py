@@ -114,6 +114,13 @@ DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM") or "memadmin@localho
 CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_with(
     "MEMADMIN_URL", "MEMADMIN_MAIL_URL"
 )
+# Whether what was said is shown only for a purpose that was stated, and for how long one counts.
+PURPOSE_REQUIRED = environment.choice("MEMADMIN_PURPOSE", "required", "optional") == "required"
+PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_HOURS", 4))
+# How many sessions one person opens within an hour before compliance staff can see it, and before no further one opens.
+READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE", 100)
+READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT", 300)
+READ_WINDOW = timedelta(hours=1)
 # Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
 NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 
@@ -169,6 +176,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "memadmin.web.errors.explain_refused_methods",
     "memadmin.accounts.middleware.SecondFactor",
+    "memadmin.accounts.reading.views.ReadingRules",
     "sessions_app.views.locked.LockedSessions",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import TextChoices
 
+from memadmin.accounts.purposes import Purpose
 from memadmin.audit import EditReason, declare
 
 SESSION = "sessions_app.sessionrecord"
@@ -40,21 +41,46 @@ SESSION_REVEALED = declare(
 
 # --- reads ------------------------------------------------------------------------------------------------------------
 
-SESSION_VIEWED = declare("session.viewed", "Somebody opened a part of a session.", object=SESSION, counters=("items",))
+SESSION_VIEWED = declare(
+    "session.viewed",
+    "Somebody opened a part of a session.",
+    object=SESSION,
+    counters=("items",),
+    reasons=Purpose.values,
+)
 SESSION_DECRYPTED = declare(
-    "session.decrypted", "Somebody saw what is sealed in a session, under a grant.", object=SESSION, counters=("items",)
+    "session.decrypted",
+    "Somebody saw what is sealed in a session, under a grant.",
+    object=SESSION,
+    counters=("items",),
+    reasons=Purpose.values,
 )
 SESSION_FOLLOWED = declare(
-    "session.followed", "A session open on somebody's screen showed something new.", object=SESSION, counters=("items",)
+    "session.followed",
+    "A session open on somebody's screen showed something new.",
+    object=SESSION,
+    counters=("items",),
+    reasons=Purpose.values,
 )
 SESSION_DOWNLOADED = declare(
     "session.downloaded",
-    "Somebody took a whole session away as a file.",
+    "Somebody took a whole session away as a file of this kind, and what is sealed opened.",
     object=SESSION,
-    reasons=("jsonl", "markdown", "jsonl_opened", "markdown_opened"),
+    counters=("jsonl", "markdown", "opened"),
+    reasons=Purpose.values,
 )
-ITEM_VIEWED = declare("item.viewed", "Somebody opened one item of a session as it is stored.", object=SESSION)
-ITEM_DOWNLOADED = declare("item.downloaded", "Somebody took one item of a session away as a file.", object=SESSION)
+ITEM_VIEWED = declare(
+    "item.viewed",
+    "Somebody opened one item of a session as it is stored.",
+    object=SESSION,
+    reasons=Purpose.values,
+)
+ITEM_DOWNLOADED = declare(
+    "item.downloaded",
+    "Somebody took one item of a session away as a file.",
+    object=SESSION,
+    reasons=Purpose.values,
+)
 SESSIONS_LISTED = declare(
     "session.listed", "Somebody saw a list of sessions with the first words of each.", counters=("sessions",)
 )
@@ -68,7 +94,10 @@ SEARCH_MADE = declare(
     object="sessions_app.textsearch",
 )
 SEARCH_SHOWN = declare(
-    "search.shown", "Somebody saw what a search found.", counters=("sessions", "subjects", "tickets")
+    "search.shown",
+    "Somebody saw what a search found.",
+    counters=("sessions", "subjects", "tickets"),
+    reasons=Purpose.values,
 )
 
 # --- changes ----------------------------------------------------------------------------------------------------------

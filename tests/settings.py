@@ -19,6 +19,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 
 # Most tests sign people in without a word; those of the second factor ask for it.
 SECOND_FACTOR_REQUIRED = False
+PURPOSE_REQUIRED = False
 # A code of the last half minute too: between making and sending one the clock may tick.
 MFA_TOTP_TOLERANCE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memadmin.accounts.models import ContentGrant, GrantNotice
+from memadmin.accounts.purposes import Purpose
 from memadmin.audit.reasons import EditReason
 from memadmin.audit.types import declare
 
@@ -84,4 +85,22 @@ SECOND_FACTOR_RESET = declare(
     object="auth.user",
     counters=("factors",),
     reasons=EditReason.values,
+)
+
+PURPOSE_STATED = declare(
+    "purpose.stated",
+    "Somebody said what they read people's conversations for; the ticket is in the details.",
+    reasons=Purpose.values,
+)
+READING_NOTICED = declare(
+    "reading.noticed",
+    "Somebody opened more sessions within an hour than is usual; they go on.",
+    object="auth.user",
+    counters=("sessions",),
+)
+READING_STOPPED = declare(
+    "reading.stopped",
+    "Somebody was shown no further session: they opened as many within an hour as one person may.",
+    object="auth.user",
+    counters=("sessions",),
 )

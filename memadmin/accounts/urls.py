@@ -1,6 +1,7 @@
 from django.urls import include, path
 
 from memadmin.accounts.company import PROVIDER_ID
+from memadmin.accounts.reading.views import purpose
 from memadmin.accounts.views import account, company, confirm, login, second_factor
 
 own_pages = [
@@ -11,6 +12,7 @@ own_pages = [
     path("sessions/<int:session_id>/end/", account.end_session, name="session-end"),
     path("sessions/end-others/", account.end_other_sessions, name="sessions-end-others"),
     path("confirm/", confirm.confirm, name="confirm"),
+    path("purpose/", purpose, name="purpose"),
     path("second-factor/", second_factor.second_factor, name="second-factor"),
     path("second-factor/<int:factor_id>/remove/", second_factor.remove, name="second-factor-remove"),
 ]

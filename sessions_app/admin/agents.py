@@ -29,6 +29,7 @@ from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
+from memadmin.accounts.reading import rules
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList
@@ -234,7 +235,7 @@ class AgentMessageAdmin(AgentRows):
     ) -> HttpResponse:
         # A form that was refused shows what was on screen already.
         if request.method != "POST":
-            raw_edits.show_message(context["original"])
+            raw_edits.show_message(context["original"], purpose=rules.purpose_of(request))
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response
 

@@ -53,13 +53,13 @@ def lock_session(session_id: str) -> AgentSession | None:
     return AgentSession.objects.select_for_update().filter(pk=session_id).first()
 
 
-def show_message(message: AgentMessage) -> None:
+def show_message(message: AgentMessage, *, purpose: str = "") -> None:
     """Says to the log that this item is about to be shown; within the transaction of Django's admin, which commits
     before the page is written. Raises audit.Unavailable."""
     try:
         with transaction.atomic():
             record = record_of(message.session_id)
-            audit.record(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id)
+            audit.record(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id, reason_code=purpose)
     except Error as problem:
         raise audit.Unavailable from problem
 

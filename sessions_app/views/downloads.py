@@ -43,7 +43,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.download(record, "jsonl_opened" if opens else "jsonl")
+    showing.download(request, record, "jsonl", opened=opens)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
     return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
@@ -60,7 +60,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.download(record, "markdown_opened" if opens else "markdown")
+    showing.download(request, record, "markdown", opened=opens)
     return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 
 

@@ -85,8 +85,8 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             opened=opened,
         )
         records = [match.record for match in matches.found]
-        showing.found(records)
-        showing.snippets(records, opened)
+        showing.found(request, records)
+        showing.snippets(request, records, opened)
         prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)

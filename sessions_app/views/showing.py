@@ -8,48 +8,75 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
+from django.http import HttpRequest
+
 from memadmin import audit
+from memadmin.accounts.reading import rules
 from sessions_app import audited
 from sessions_app.items import StoredItem
 from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 
-def session(record: SessionRecord, items: Sequence[StoredItem]) -> None:
-    audit.before_showing(audited.SESSION_VIEWED, target=record, subject=record.subject, counters={"items": len(items)})
-    decrypted(record, items)
+def session(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
+    purpose = rules.opening(request, record.pk)
+    audit.before_showing(
+        audited.SESSION_VIEWED,
+        target=record,
+        subject=record.subject,
+        counters={"items": len(items)},
+        reason_code=purpose,
+    )
+    decrypted(request, record, items)
 
 
-def news(record: SessionRecord, items: Sequence[StoredItem]) -> None:
+def news(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
     """An open page that shows something new; one that finds nothing new shows nothing."""
-    counters = {"items": len(items)}
-    audit.before_showing(audited.SESSION_FOLLOWED, target=record, subject=record.subject, counters=counters)
-    decrypted(record, items)
+    purpose = rules.purpose_of(request)
+    audit.before_showing(
+        audited.SESSION_FOLLOWED,
+        target=record,
+        subject=record.subject,
+        counters={"items": len(items)},
+        reason_code=purpose,
+    )
+    decrypted(request, record, items)
 
 
-def item(record: SessionRecord, stored: StoredItem, *, as_file: bool) -> None:
+def item(request: HttpRequest, record: SessionRecord, stored: StoredItem, *, as_file: bool) -> None:
+    purpose = rules.opening(request, record.pk)
     event_type = audited.ITEM_DOWNLOADED if as_file else audited.ITEM_VIEWED
-    audit.before_showing(event_type, target=record, subject=record.subject)
-    decrypted(record, [stored])
+    audit.before_showing(event_type, target=record, subject=record.subject, reason_code=purpose)
+    decrypted(request, record, [stored])
 
 
-def decrypted(record: SessionRecord, items: Sequence[StoredItem]) -> None:
+def decrypted(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
     """Beside what was looked at, that some of it was sealed and was opened for who looked."""
     if count := sum(item.seal is not None and item.seal.is_open for item in items):
-        counters = {"items": count}
-        audit.before_showing(audited.SESSION_DECRYPTED, target=record, subject=record.subject, counters=counters)
+        note_decrypted(record, record.subject, count, rules.purpose_of(request))
 
 
-def snippets(records: Iterable[SessionRecord], opened: Collection[UUID]) -> None:
+def snippets(request: HttpRequest, records: Iterable[SessionRecord], opened: Collection[UUID]) -> None:
     """What a search found in sessions that were opened for it: of each an item was read."""
+    purpose = rules.purpose_of(request)
     for record in records:
         if record.is_encrypted and record.pk in opened:
-            counters = {"items": 1}
-            audit.before_showing(audited.SESSION_DECRYPTED, target=record, subject=record.subject_id, counters=counters)
+            note_decrypted(record, record.subject_id, 1, purpose)
 
 
-def download(record: SessionRecord, form: str) -> None:
-    audit.before_showing(audited.SESSION_DOWNLOADED, target=record, subject=record.subject, reason_code=form)
+def note_decrypted(record: SessionRecord, subject: Subject | UUID | None, count: int, purpose: str) -> None:
+    counters = {"items": count}
+    audit.before_showing(
+        audited.SESSION_DECRYPTED, target=record, subject=subject, counters=counters, reason_code=purpose
+    )
+
+
+def download(request: HttpRequest, record: SessionRecord, form: str, *, opened: bool) -> None:
+    purpose = rules.opening(request, record.pk)
+    counters = {form: 1, **({"opened": 1} if opened else {})}
+    audit.before_showing(
+        audited.SESSION_DOWNLOADED, target=record, subject=record.subject, counters=counters, reason_code=purpose
+    )
 
 
 def listed(sessions: Sequence[ListedSession]) -> Sequence[ListedSession]:
@@ -78,9 +105,11 @@ def subjects(shown: Sequence[Subject]) -> None:
         audit.before_showing(audited.SUBJECTS_LISTED, shown=shown, counters={"subjects": len(shown)})
 
 
-def found(records: Sequence[SessionRecord]) -> None:
+def found(request: HttpRequest, records: Sequence[SessionRecord]) -> None:
+    """What was said in them, as far as a search shows it."""
     if records:
-        audit.before_showing(audited.SEARCH_SHOWN, shown=with_subjects(records), counters={"sessions": len(records)})
+        purpose, counters = rules.purpose_of(request), {"sessions": len(records)}
+        audit.before_showing(audited.SEARCH_SHOWN, shown=with_subjects(records), counters=counters, reason_code=purpose)
 
 
 def places(aliases: Sequence[SubjectAlias], sessions: Sequence[SessionRecord], tickets: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memadmin.accounts.reading import rules
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -67,7 +68,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "item_count": item_count,
         "problem": window.problem,
     }
-    showing.session(record, window.page.items)
+    showing.session(request, record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=window.status)
 
 
@@ -88,6 +89,7 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
         is_revealed = reveal_form.is_valid() and bool(window.page.items)
         if is_revealed:
+            rules.opening(request, record.pk)
             reason = RevealReason(reveal_form.cleaned_data["reason"])
             page = reveal_page(
                 record, window.page, by=request.user, reason=reason, opens=reader.opens, branch=branches.shown
@@ -102,11 +104,11 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
     }
     if is_revealed:
-        showing.decrypted(record, window.page.items)
+        showing.decrypted(request, record, window.page.items)
         # Loading it anew would mask it, unseen.
         context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
     else:
-        showing.session(record, window.page.items)
+        showing.session(request, record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
@@ -160,7 +162,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = search_shown(request.GET, record, window)
     except SearchGone:
         found = None
-    showing.news(record, page.items)
+    showing.news(request, record, page.items)
     context = window_context(record, window, found, branches, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 
@@ -180,7 +182,7 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(record, stored, as_file=False)
+    showing.item(request, record, stored, as_file=False)
     return item_page(request, record, stored, RevealForm())
 
 
@@ -197,7 +199,7 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(record, stored, as_file=True)
+    showing.item(request, record, stored, as_file=True)
     return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
 
 
@@ -217,13 +219,14 @@ def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespo
         if not form.is_valid():
             stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
             return item_page(request, record, stored, form)
+        rules.opening(request, record.pk)
         reason = RevealReason(form.cleaned_data["reason"])
         stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.decrypted(record, [stored])
+    showing.decrypted(request, record, [stored])
     if "download" in request.POST:
         return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
     return item_page(request, record, stored, None)

@@ -98,6 +98,7 @@ MATRIX: dict[str, Rule] = {
     "accounts:session-end": verb(EVERYBODY),
     "accounts:sessions-end-others": verb(EVERYBODY),
     "accounts:confirm": form(EVERYBODY),
+    "accounts:purpose": form(EVERYBODY),
     "accounts:second-factor": form(EVERYBODY),
     "accounts:second-factor-remove": verb(EVERYBODY),
     "account_change_password": form(EVERYBODY),

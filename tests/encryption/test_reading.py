@@ -204,8 +204,12 @@ class TestUnderAGrant:
         opened = reader.get(f"{address}?decrypted").getvalue().decode()
         assert json.loads(opened) == {"content": SECRET, "role": "user"}
         assert SECRET in reader.get(reverse("sessions:export-markdown", args=[record_of().pk])).getvalue().decode()
-        reasons = AuditEvent.objects.filter(type="session.downloaded").order_by("number")
-        assert list(reasons.values_list("reason_code", flat=True)) == ["jsonl", "jsonl_opened", "markdown_opened"]
+        told = AuditEvent.objects.filter(type="session.downloaded").order_by("number")
+        assert list(told.values_list("counters", flat=True)) == [
+            {"jsonl": 1},
+            {"jsonl": 1, "opened": 1},
+            {"markdown": 1, "opened": 1},
+        ]
 
     def test_one_item_is_shown_decrypted_and_as_it_is_stored(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", SECRET, key=OLD_KEY)

@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 
 from memadmin.accounts.backends import standing_of
 
+from memadmin.accounts.reading.rules import Stated, stated_in
+
 register = template.Library()
 
 
@@ -21,3 +23,10 @@ def roles(user: User) -> str:
 def second_factor_notice() -> dict[str, bool]:
     """Says so where a password alone opens everything."""
     return {"is_off": not settings.SECOND_FACTOR_REQUIRED}
+
+
+@register.simple_tag(takes_context=True)
+def stated_purpose(context: template.Context) -> Stated | None:
+    """What the signed-in person reads for at present; no query."""
+    request = context["request"]
+    return stated_in(request) if request.user.is_authenticated else None

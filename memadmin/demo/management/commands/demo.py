@@ -57,6 +57,7 @@ class Command(BaseCommand):
         connection.close()
         # Everybody can read the password on the screen, so a second factor would protect nothing.
         os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
+        os.environ.setdefault("MEMADMIN_PURPOSE", "optional")
         os.environ.setdefault("MEMADMIN_IDLE_MINUTES", "480")
         commands = {"worker": running.worker_command(), "web_server": running.web_command(port)}
         roles = {"worker": preparing.role_of("worker"), "web_server": preparing.role_of("web")}

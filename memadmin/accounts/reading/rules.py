@@ -1,0 +1,130 @@
+"""What is asked before content is shown. Called where content is about to be shown; the middleware answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Max
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.accounts import audited
+from memadmin.accounts.purposes import Purpose
+from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
+from memadmin.audit.refs import ref_of
+
+KEPT = "purpose"
+"""Where a session keeps the purpose: its code, the ticket, and until when, in seconds since 1970."""
+
+OPENINGS = ("session.viewed", "session.revealed", "session.downloaded", "item.viewed", "item.downloaded")
+"""The events by which it is known which sessions somebody opened."""
+
+REMEMBERED = 10_000
+
+_opened: dict[tuple[int, UUID], float] = {}
+"""When this process last let somebody open a session: going on with it is not counted again, and costs no query."""
+
+
+class PurposeMissing(Exception):
+    """Somebody has to say first what they read for."""
+
+
+class ReadingStopped(Exception):
+    """Somebody opened as many sessions as are looked at in an hour; nothing was shown."""
+
+    def __init__(self, limit: int, seconds: int) -> None:
+        self.seconds = seconds
+        minutes = -(-seconds // 60)
+        super().__init__(
+            f"You have opened {limit} sessions within an hour, which is as many as one person may. Compliance staff can"
+            f" see that. In {minutes} minute{'' if minutes == 1 else 's'} the next one opens."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What somebody said they read for, and for how long that counts."""
+
+    code: str
+    ticket: str
+    until: float
+
+    @property
+    def label(self) -> str:
+        return str(Purpose(self.code).label)
+
+
+def stated_in(request: HttpRequest) -> Stated | None:
+    """No query beyond the session's own."""
+    code, ticket, until = request.session.get(KEPT, ("", "", 0))
+    return Stated(code, ticket, until) if code in Purpose.values and time.time() < until else None
+
+
+def state_purpose(request: HttpRequest, code: str, ticket: str) -> None:
+    """Notes it for the sign-in of this request, for MEMADMIN_PURPOSE_HOURS; the ticket is in the event's details."""
+    audit.record_alone(audited.PURPOSE_STATED, reason_code=code, details={"ticket": ticket} if ticket else None)
+    request.session[KEPT] = [code, ticket, time.time() + settings.PURPOSE_LIMIT.total_seconds()]
+
+
+def purpose_of(request: HttpRequest) -> str:
+    """The code under which content may be shown to who asks; empty where none is asked for. Raises PurposeMissing."""
+    if stated := stated_in(request):
+        return stated.code
+    if settings.PURPOSE_REQUIRED:
+        raise PurposeMissing
+    return ""
+
+
+def opening(request: HttpRequest, record_id: UUID) -> str:
+    """Before a session is opened: its purpose, as above. Raises ReadingStopped, too.
+
+    Sessions are counted in the log itself, which all processes share, and each once an hour; what is asked for at the
+    same moment may go over the limit by as much. One query for a session that is new to this process.
+    """
+    code = purpose_of(request)
+    person = cast(User, request.user)
+    key, at = (person.pk, record_id), time.monotonic()
+    if not settings.READ_LIMIT or at - _opened.get(key, -settings.READ_WINDOW.total_seconds()) < (
+        settings.READ_WINDOW.total_seconds()
+    ):
+        return code
+    look_at_amount(person, record_id)
+    if len(_opened) >= REMEMBERED:
+        _opened.clear()
+    _opened[key] = at
+    return code
+
+
+def look_at_amount(person: User, record_id: UUID) -> None:
+    recent = opened_lately(person)
+    if any(ref == record_id for ref, _ in recent):
+        return
+    limit: int = settings.READ_LIMIT
+    if len(recent) >= limit:
+        # The place that becomes free next is that of the session which was looked at longest ago.
+        free_in = recent[limit - 1][1] + settings.READ_WINDOW - now()
+        counters = {"sessions": len(recent)}
+        audit.record_alone(audited.READING_STOPPED, target=person, outcome="denied", counters=counters)
+        raise ReadingStopped(limit, max(1, round(free_in.total_seconds())))
+    if len(recent) + 1 >= settings.READ_NOTICE and not was_noticed(person):
+        audit.record_alone(audited.READING_NOTICED, target=person, counters={"sessions": len(recent) + 1})
+
+
+def opened_lately(person: User) -> list[tuple[UUID, Any]]:
+    """Sessions that somebody opened in the last hour, with when they last did, the latest first. One query."""
+    actors = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=person.pk).values("ref")
+    events = AuditEvent.objects.filter(actor_ref__in=actors, type__in=OPENINGS, at__gt=Now() - settings.READ_WINDOW)
+    opened = events.filter(object_ref__isnull=False, outcome="succeeded").values_list("object_ref")
+    return list(opened.annotate(last=Max("at")).order_by("-last")[: settings.READ_LIMIT])
+
+
+def was_noticed(person: User) -> bool:
+    told = AuditEvent.objects.filter(type=audited.READING_NOTICED.name, at__gt=Now() - settings.READ_WINDOW)
+    return told.filter(object_ref=ref_of(person)).exists()
