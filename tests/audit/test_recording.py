@@ -130,6 +130,13 @@ FREE_TEXT = {
     "counters     ": """'{"inner": {"items": 1}}'""",
     "counters      ": "'3'",
     "counters       ": "(SELECT jsonb_object_agg('n' || n, n) FROM generate_series(1, 21) AS n)",
+    "counters        ": "jsonb_build_object(repeat('n', 41), 1)",
+    "counters         ": "'{\"\": 1}'",
+    "counters          ": "'{\"card\": -4242424242424242}'",
+    "counters           ": "'{\"half\": 1e-3}'",
+    "shown": "array_fill(gen_random_uuid(), ARRAY[1001])",
+    "object_ref": "NULL",
+    "id": "gen_random_uuid()",
     "commitment": "'Ann'",
 }
 
@@ -150,8 +157,17 @@ def test_the_database_itself_refuses_free_text(column: str) -> None:
         run_sql(insert.format(", ".join(values), ", ".join(values.values())))
 
 
+@pytest.mark.parametrize("column", FREE_TEXT)
+def test_without_the_check_the_database_would_take_it(column: str) -> None:
+    """The broken variant, within a transaction that is undone: nothing but the check refuses these."""
+    run_sql("ALTER TABLE audit_event DROP CONSTRAINT audit_event_is_plain")
+    values = {"type": "'test.recorded'", "object_kind": "'sessions_app.subject'", "object_ref": "gen_random_uuid()"}
+    values |= {"actor_kind": "'person'", "actor_ref": "gen_random_uuid()", column.strip(): FREE_TEXT[column]}
+    run_sql(f"INSERT INTO audit_event ({', '.join(values)}) VALUES ({', '.join(values.values())})")
+
+
 def test_counters_are_up_to_twenty_whole_numbers() -> None:
-    most = {f"a_{number}": 10**15 - number for number in range(1, 20)} | {"below": -(10**15) + 1}
+    most = {f"a_{number}": 10**15 - number for number in range(1, 19)} | {"below": -(10**15) + 1, "n1" * 20: 1}
     for counters in ({}, {"items": 0}, most):
         run_sql(f"INSERT INTO audit_event (type, counters) VALUES ('test.recorded', '{json.dumps(counters)}')")
         assert AuditEvent.objects.order_by("-number")[0].counters == counters
