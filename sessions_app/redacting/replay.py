@@ -62,8 +62,8 @@ class Replay:
     """A history, told item by item, as the next run of an agent would read it."""
 
     items: int = 0
-    unfit: int = 0
-    """Items that the SDK does not take for input; it skips, or a model refuses them."""
+    unfit: set[str] = field(default_factory=set)
+    """Ids of items that the SDK does not take for input; it skips, or a model refuses them."""
     uncalled: int = 0
     """Outputs whose call is not in the history before them: a provider refuses it."""
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ class Replay:
         entry = decode(item)
         self.items += 1
         if not is_input(item.raw):
-            self.unfit += 1
+            self.unfit.add(item.id)
             return
         if key := call_key(entry):
             self._open[key] += 1

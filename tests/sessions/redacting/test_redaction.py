@@ -15,6 +15,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditDetail, AuditEvent
 from sessions_app.audited import RedactReason
+from sessions_app.encryption.rewording import Opened
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.redacting import MARKER, Unwanted
 from sessions_app.services import redacting_sessions, redaction
@@ -295,6 +296,15 @@ def test_what_the_sdk_would_refuse_afterwards_is_not_written(officer: User, monk
     report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
     assert read("s") == [user(SECRET), user("fine")]
     assert report["reasons"] == [["unfit", "main", 1]]
+
+
+def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the replay is worth: it finds what every check before the writing has missed."""
+    record = session_with("s", user(SECRET), user("fine"))
+    monkeypatch.setattr(Opened, "stored_with", lambda opened, text: '{"role":"user"}')
+    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    assert report["reasons"] == [["unreplayable", "main", 1]]
+    assert report["replayed"] == 0
 
 
 # --- compaction -------------------------------------------------------------------------------------------------------
