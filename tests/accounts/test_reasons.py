@@ -170,7 +170,9 @@ class TestDeleting:
     def test_asks_on_the_page_that_asks_whether(self, owner: Client) -> None:
         role = Group.objects.create(name="new")
         place = address("auth_group", "delete", role, site="admin")
-        assert 'name="why-reason"' in owner.get(place).text
+        question = owner.get(place).text
+        assert "Delete the group “new”?" in question
+        assert 'name="why-reason"' in question
         page = owner.post(place, {"post": "yes", "why-explanation": WORDS})
         assert page.status_code == 422
         assert SENTENCE in page.text
