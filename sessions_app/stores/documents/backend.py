@@ -234,6 +234,19 @@ class DocumentBackend(PagedBackend, ABC):
         with self.database.desk() as desk:
             return sum(1 for _ in islice(self._items(desk, session_id, None, is_back=False), cap + 1))
 
+    def every_item(self, session_id: str) -> Iterator[StoredItem]:
+        """Some documents at a time, each as it is when it is read; no transaction is open in between."""
+        with self.database.desk() as desk:
+            chapters = self.shelf(desk).chapters(desk, session_id)
+        for start in range(0, len(chapters), CHAPTERS_AT_ONCE):
+            some = chapters[start : start + CHAPTERS_AT_ONCE]
+            with self.database.desk() as desk:
+                shelf = self.shelf(desk)
+                told = shelf.told(desk, session_id, some)
+            for chapter in some:
+                for piece in self._pieces(shelf, chapter, told):
+                    yield stored_item(chapter, piece, told[chapter.key].text, is_whole=True)
+
     def _items(self, desk: Desk, session_id: str, pivot: Position | None, *, is_back: bool) -> Iterator[StoredItem]:
         """From a place on, or before it and backwards; without a place from the beginning, or from the end."""
         shelf = self.shelf(desk)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
@@ -27,8 +30,34 @@ BESIDE = 2**31
 """From this number on pieces are no messages; each has the same one as long as its member has its name."""
 
 
+LONG = 64 * 1024
+"""A document of so many characters takes long to go through, and is read again for each page."""
+
+REMEMBERED = 32
+"""Of how many long documents it is remembered where their pieces are: by what they hash to, and nothing they say."""
+
+_remembered: OrderedDict[tuple[bytes, datetime | None], list[Piece]] = OrderedDict()
+_lock = threading.Lock()
+
+
 def pieces_of_conversation(text: str, written_at: datetime | None) -> Iterator[Piece]:
     """Of an object with messages. A message that the library itself calls a copy of an earlier one is none."""
+    if len(text) < LONG:
+        yield from _pieces(text, written_at)
+        return
+    key = blake2b(text.encode(errors="surrogatepass"), digest_size=32).digest(), written_at
+    with _lock:
+        pieces = _remembered.pop(key, None)
+    if pieces is None:
+        pieces = _pieces(text, written_at)
+    with _lock:
+        _remembered[key] = pieces
+        while len(_remembered) > REMEMBERED:
+            _remembered.popitem(last=False)
+    yield from pieces
+
+
+def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
     try:
         top = members(text)
         messages = elements(text, top[MESSAGES].start) if MESSAGES in top else []
@@ -44,10 +73,9 @@ def pieces_of_conversation(text: str, written_at: datetime | None) -> Iterator[P
                 time = None
             said += words_in(message)
             shown.append(Piece(number, part, time or written_at, is_said=True))
-        shown += _beside(text, top, said, written_at)
+        return [*shown, *_beside(text, top, said, written_at)]
     except NotReadable:
-        shown = [Piece(0, Part(0, len(text)), written_at, is_said=False)]
-    yield from shown
+        return [Piece(0, Part(0, len(text)), written_at, is_said=False)]
 
 
 def piece_of_document(text: str, written_at: datetime | None) -> Iterator[Piece]:
@@ -82,14 +110,19 @@ def said_by_users(documents: Iterable[str]) -> Iterator[str]:
 
 
 def _beside(text: str, top: dict[str, Part], said: Sequence[str], written_at: datetime | None) -> list[Piece]:
-    known = "\0".join(said)
+    whole_texts, known = set(said), "\0".join(said)
+
+    def is_new(word: str) -> bool:
+        """Most words are all of a text that was said; to look whether they are a part of one takes long."""
+        return word not in whole_texts and bool(word.strip()) and word not in known
+
     found = []
     for name, whole in top.items():
         if name == MESSAGES or name in STRUCTURAL:
             continue
         for place, part in enumerate(elements(text, whole.start) or [whole]):
             value: Any = value_of(text[part.start : part.end])
-            if any(word.strip() and word not in known for word in words_in(value)):
+            if any(map(is_new, words_in(value))):
                 number = BESIDE + (crc32(name.encode(errors="surrogatepass")) % 2**20) * 2**20 + place
                 found.append(Piece(number, part, written_at, is_said=False))
     return sorted(found, key=lambda piece: piece.number)
