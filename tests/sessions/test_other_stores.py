@@ -152,12 +152,14 @@ class TestDiscovery:
             "1 session on record is gone from it" in administrator.get(reverse("sessions:store", args=["files"])).text
         )
 
-    def test_an_erased_session_that_came_back_is_reported(self, agent: SqliteAgent, administrator: Client) -> None:
+    def test_an_erased_session_that_came_back_is_erased_again_and_reported(self, agent: SqliteAgent, administrator: Client) -> None:
         backend_for(agent.store).erase_session("customer_7")
         agent.add("customer_7", user("Still here"))
         discover_sessions()
-        assert "1 erased session has come back" in administrator.get(reverse("sessions:store", args=["files"])).text
-        assert "Still here" not in administrator.get(reverse("sessions:stores")).text
+        page = administrator.get(reverse("sessions:store", args=["files"])).text
+        assert "1 time an agent wrote to an erased session, which was erased again." in page
+        assert "Still here" not in page
+        assert agent.read("customer_7") == []
 
     def test_a_store_with_triggers_or_without_a_connection_is_not_looked_through(
         self, agent: SqliteAgent, administrator: Client
