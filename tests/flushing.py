@@ -46,7 +46,9 @@ def flush_as_owner(operations: DatabaseOperations, statements: Sequence[str]) ->
             cursor.execute(statement)
         cursor.execute(JOBS)
         for table, rows in _first_rows.items():
-            cursor.execute(f"INSERT INTO {table} SELECT * FROM json_populate_recordset(NULL::{table}, %s)", [rows])
+            # Where the log alone is emptied, they are still there.
+            again = f"SELECT * FROM json_populate_recordset(NULL::{table}, %s) ON CONFLICT DO NOTHING"
+            cursor.execute(f"INSERT INTO {table} {again}", [rows])
             counter = f"pg_get_serial_sequence('{table}', 'id')"
             cursor.execute(f"SELECT setval({counter}, greatest(nextval({counter}), max(id))) FROM {table}")
         for table, guard in guards:
