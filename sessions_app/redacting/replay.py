@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from agents import TResponseInputItem
 from pydantic import TypeAdapter, ValidationError
 
 from sessions_app.items import Position, StoredItem
@@ -22,7 +21,9 @@ from sessions_app.timeline.pairing import call_key, output_key
 
 @cache
 def _input_items() -> TypeAdapter[Any]:
-    """Takes a tenth of a second to make, and is needed by few processes."""
+    """Takes a tenth of a second to make, and with the SDK 80 MB, which the processes that redact nothing do without."""
+    from agents import TResponseInputItem
+
     return TypeAdapter(TResponseInputItem)
 
 

@@ -152,7 +152,9 @@ class TestDiscovery:
             "1 session on record is gone from it" in administrator.get(reverse("sessions:store", args=["files"])).text
         )
 
-    def test_an_erased_session_that_came_back_is_erased_again_and_reported(self, agent: SqliteAgent, administrator: Client) -> None:
+    def test_an_erased_session_that_came_back_is_erased_again_and_reported(
+        self, agent: SqliteAgent, administrator: Client
+    ) -> None:
         backend_for(agent.store).erase_session("customer_7")
         agent.add("customer_7", user("Still here"))
         discover_sessions()
