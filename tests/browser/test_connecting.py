@@ -1,0 +1,53 @@
+"""Connecting a store, as somebody does who has a folder and a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from sessions_app.models import SessionRecord
+from tests.browser.conftest import Watch
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+pytestmark = pytest.mark.usefixtures("agent_tables")
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    (tmp_path / "cust_1.json").write_text(json.dumps([{"role": "user", "content": "Is the shop open on Monday?"}]))
+    return tmp_path
+
+
+def test_the_pages_look_sound(sign_in: SignIn, look: Look) -> None:
+    sign_in("administrator")
+    for path in ("/stores/", "/connect/", "/connect/json_file/", "/connect/sqlite/", "/connect/remote_sql/"):
+        look(path)
+
+
+def test_a_folder_is_connected_by_keyboard_and_its_sessions_are_in_the_list(
+    chats: Path, sign_in: SignIn, page: Page, watch: Watch
+) -> None:
+    watch.expect("422")
+    sign_in("administrator", "support")
+    page.goto("/stores/")
+    page.get_by_role("link", name="Connect a store").press("Enter")
+    page.get_by_role("link", name="JSON files").press("Enter")
+    page.get_by_label("Name", exact=True).fill("hotline")
+    page.get_by_label("Folder").fill(str(chats / "nowhere"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was connected.")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("hotline")
+    page.get_by_label("Folder").fill(str(chats))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="hotline")).to_be_visible()
+    page.goto("/sessions/?store=hotline")
+    expect(page.get_by_text("Is the shop open on Monday?")).to_be_visible()
+    assert SessionRecord.objects.get().session_id == "cust_1"

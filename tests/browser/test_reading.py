@@ -1,0 +1,62 @@
+"""Saying what one reads for, and being stopped, as somebody meets them who only wanted to read a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from sessions_app.models import SessionRecord
+from tests.agents import add_items, attach_main_store
+from tests.browser.conftest import Watch
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.fixture
+def addresses(agent_tables: None) -> list[str]:
+    attach_main_store()
+    add_items("customer_1:ticket_1", "Where is my order?")
+    add_items("customer_2:ticket_2", "And mine?")
+    return [record.get_absolute_url() for record in SessionRecord.objects.order_by("session_id")]
+
+
+def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
+    addresses: list[str], sign_in: SignIn, page: Page, look: Look, settings: Any, watch: Watch
+) -> None:
+    watch.expect("422")
+    settings.PURPOSE_REQUIRED = True
+    sign_in("support")
+    look(addresses[0])
+    page.goto(addresses[0])
+    expect(page.get_by_role("heading", name="What do you read for?")).to_be_visible()
+    page.get_by_role("button", name="Go on").press("Enter")
+    expect(page.get_by_text("Choose what you read for: each read is recorded with it.")).to_be_visible()
+    page.get_by_label("What for").focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_role("textbox", name="Ticket if there is one").fill("T-1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Where is my order?")).to_be_visible()
+    page.goto(addresses[1])
+    expect(page.get_by_text("And mine?")).to_be_visible()
+    look("/accounts/purpose/")
+
+
+def test_who_opens_too_many_sessions_is_told_when_to_go_on(
+    addresses: list[str], sign_in: SignIn, page: Page, look: Look, settings: Any, watch: Watch
+) -> None:
+    watch.expect("429")
+    settings.READ_LIMIT = 1
+    sign_in("support")
+    page.goto(addresses[0])
+    expect(page.get_by_text("Where is my order?")).to_be_visible()
+    page.goto(addresses[1])
+    expect(page.get_by_role("heading", name="Enough for now")).to_be_visible()
+    expect(page.get_by_text("And mine?")).to_have_count(0)
+    look(addresses[1])
+    page.goto(addresses[0])
+    expect(page.get_by_text("Where is my order?")).to_be_visible()
