@@ -10,7 +10,6 @@ from django.template.defaultfilters import pluralize
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memadmin.accounts.reading import rules
 from memadmin.counting import COUNT_CAP
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
@@ -77,9 +76,10 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     except Unsearchable as problem:
         context["unsearchable"] = problem
     else:
-        rules.purpose_of(request)
-        sessions = showing.listed(with_snippets(matches.found, reader=request.user, stores=filters.stores))
-        showing.snippets(request, (match.record for match in matches.found), opened)
+        records = [match.record for match in matches.found]
+        showing.found(request, records)
+        showing.snippets(request, records, opened)
+        sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores)
         context |= {"matches": matches, "sessions": sessions}
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 

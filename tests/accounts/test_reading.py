@@ -119,6 +119,15 @@ class TestPurpose:
         assert "zebra finch" not in part.text
         assert part["HX-Redirect"].startswith(PURPOSE)
 
+    def test_what_a_search_found_is_recorded_with_its_purpose(self, record: SessionRecord, operator: Client) -> None:
+        remembered = operator.post(reverse("sessions:search"), {"q": "zebra", "filters": ""})
+        asked: Any = operator.get(remembered["Location"])
+        assert asked["Location"].startswith(PURPOSE)
+        operator.post(PURPOSE, STATED)
+        assert "finch" in operator.get(remembered["Location"]).text
+        (event,) = told("search.shown")
+        assert (event.reason_code, event.shown, event.counters) == ("customer_case", [record.pk], {"sessions": 1})
+
     def test_a_form_goes_out_again_with_the_purpose(self, record: SessionRecord, operator: Client) -> None:
         address = reverse("sessions:reveal-session", args=[record.pk])
         page = operator.post(address, {"reason": "customer_case"})

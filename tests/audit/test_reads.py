@@ -61,6 +61,7 @@ READS: dict[str, Callable[[SessionRecord], tuple[str, str]]] = {
     "subjects": lambda s: (reverse("sessions:subjects"), "subject.listed"),
     "found names": lambda s: (reverse("sessions:search-results", args=[search(s).pk]), "search.shown"),
     "found words": lambda s: (reverse("sessions:search-messages", args=[search(s).pk]), "search.shown"),
+    "list of found": lambda s: (reverse("sessions:list", query={"search": str(search(s).pk)}), "search.shown"),
 }
 
 
