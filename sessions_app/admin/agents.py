@@ -8,7 +8,8 @@ lock first, as the agents do, and is refused when the row is no longer what was 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 from uuid import UUID
 
@@ -44,6 +45,19 @@ CHANGED_MEANWHILE = (
 )
 
 
+@contextmanager
+def in_agents_tables() -> Iterator[None]:
+    """A transaction that waits for agents for a few seconds at most. Raises StoreUnavailable, with a sentence."""
+    store = SessionStore(
+        name=registry.MAIN_STORE,
+        sessions_table=settings.AGENT_SESSIONS_TABLE,
+        messages_table=settings.AGENT_MESSAGES_TABLE,
+    )
+    with in_plain_words(store), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(LIMIT_WAITING)
+        yield
+
+
 class AgentRows(ReasonedEdits, ShortList):
     """Never added, and for `raw_edit` alone. Missing tables and busy sessions are sentences."""
 
@@ -68,9 +82,13 @@ class AgentRows(ReasonedEdits, ShortList):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        return self.answered(
-            request, lambda: super(AgentRows, self).changeform_view(request, object_id, form_url, extra_context)
-        )
+        def view() -> HttpResponse:
+            return super(AgentRows, self).changeform_view(request, object_id, form_url, extra_context)
+
+        return self.answered(request, view, before=lambda: self.before_form(request, object_id))
+
+    def before_form(self, request: HttpRequest, object_id: str | None) -> None:
+        """What is asked, and noted for good, before the transaction begins in which the form is made."""
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -79,15 +97,12 @@ class AgentRows(ReasonedEdits, ShortList):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return self.answered(request, lambda: super(AgentRows, self).history_view(request, object_id, extra_context))
 
-    def answered(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
-        store = SessionStore(
-            name=registry.MAIN_STORE,
-            sessions_table=settings.AGENT_SESSIONS_TABLE,
-            messages_table=settings.AGENT_MESSAGES_TABLE,
-        )
+    def answered(
+        self, request: HttpRequest, view: Callable[[], HttpResponse], *, before: Callable[[], None] = lambda: None
+    ) -> HttpResponse:
         try:
-            with in_plain_words(store), transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(LIMIT_WAITING)
+            before()
+            with in_agents_tables():
                 response = view()
                 if isinstance(response, SimpleTemplateResponse):
                     response.render()  # here, because lists are read by their template
@@ -230,10 +245,22 @@ class AgentMessageAdmin(AgentRows):
     def delete_model(self, request: HttpRequest, obj: AgentMessage) -> None:
         raw_edits.delete_message(obj, by=operator(request), why=why_of(request))
 
+    def before_form(self, request: HttpRequest, object_id: str | None) -> None:
+        """Opening an item opens its session. A form that was refused shows what was on screen already."""
+        if request.method == "POST" or not self.has_view_permission(request):
+            return
+        try:
+            message_id = whole_number(unquote(object_id or ""))
+        except UnknownItem:
+            return
+        with in_agents_tables():
+            record = raw_edits.record_of_message(message_id)
+        if record:
+            rules.opening(request, record.pk)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        # A form that was refused shows what was on screen already.
         if request.method != "POST":
             raw_edits.show_message(context["original"], purpose=rules.purpose_of(request))
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)

@@ -89,6 +89,12 @@ def record_of(session_id: str) -> SessionRecord | None:
     return SessionRecord.objects.filter(store__name=MAIN_STORE, session_id=session_id).first()
 
 
+def record_of_message(message_id: int) -> SessionRecord | None:
+    """Of the session that has this item; None where there is no such item, or its session is not on record."""
+    session_id = AgentMessage.objects.filter(pk=message_id).values_list("session_id", flat=True).first()
+    return None if session_id is None else record_of(session_id)
+
+
 def tell(event_type: audit.EventType, session_id: str, by: User, why: audit.Why) -> None:
     record = record_of(session_id)
     audit.record(

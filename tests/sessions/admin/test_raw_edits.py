@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
@@ -15,7 +16,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django.fixtures import Settings
 
+from memadmin.accounts.reading import rules
+from memadmin.audit.models import AuditEvent
 from sessions_app.admin.listing import LISTED
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore, Subject
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
@@ -84,6 +88,36 @@ def tick_box(page: Any) -> dict[str, str]:
     box = re.search(r'<input type="checkbox" name="confirmed" value="(\w+)"', page.text)
     assert box, "there is no box to tick"
     return {"confirmed": box[1]}
+
+
+class TestReading:
+    @pytest.fixture(autouse=True)
+    def nothing_remembered(self) -> Iterator[None]:
+        """As in a process that has just started."""
+        rules._opened.clear()
+        yield
+        rules._opened.clear()
+
+    @pytest.fixture
+    def items(self, store: SessionStore, settings: Settings) -> list[AgentMessage]:
+        settings.READ_NOTICE, settings.READ_LIMIT = 1, 1
+        add_items("s", "hello", "once more")
+        add_items("t", SECRET)
+        return list(AgentMessage.objects.order_by("pk"))
+
+    def test_items_count_as_their_sessions(self, items: list[AgentMessage], editor: Client) -> None:
+        for item in items[:2]:
+            assert editor.get(address("change", item)).status_code == 200
+        page = editor.get(address("change", items[2]))
+        assert page.status_code == 429
+        assert SECRET not in page.text
+        assert AuditEvent.objects.filter(type="reading.stopped").count() == 1
+        assert AuditEvent.objects.filter(type="item.viewed").count() == 2
+
+    def test_they_are_opened_for_a_purpose(self, items: list[AgentMessage], editor: Client, settings: Settings) -> None:
+        settings.PURPOSE_REQUIRED = True
+        assert editor.get(address("change", items[0]))["Location"].startswith("/accounts/purpose/")
+        assert not AuditEvent.objects.filter(type="item.viewed").exists()
 
 
 class TestEditing:
