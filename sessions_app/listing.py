@@ -18,6 +18,7 @@ from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
 from sessions_app.stores.kinds import Kind, kind_of, limits_of
+from sessions_app.stores.patience import asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,11 @@ def about_store(store: SessionStore) -> str:
 
 def previews_of(store: SessionStore, session_ids: Sequence[str], masker: Masker) -> dict[str, Preview]:
     """By session id; empty when the store does not answer."""
+    if not session_ids:
+        return {}
     try:
-        previews = backend_for(store).previews(session_ids) if session_ids else {}
+        with asking(store):
+            previews = backend_for(store).previews(session_ids)
     except StoreUnavailable:
         return {}
     return {session_id: masked(preview, masker) for session_id, preview in previews.items()}

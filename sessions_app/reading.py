@@ -6,7 +6,7 @@ Views ask stores through this module alone, which `lint-imports` holds. What is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
+from sessions_app.stores.patience import asking
 from sessions_app.stores.sealed import sealed_backend_for
 
 
@@ -24,7 +25,7 @@ def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | Non
     `opens` for who may see what is sealed in the session that they read (`access.may_open`): its items come opened, as
     far as the keys here go, and are masked like any others.
     """
-    return Reader(sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
+    return Reader(store, sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
 
 
 def expires_at(record: SessionRecord) -> datetime | None:
@@ -33,7 +34,8 @@ def expires_at(record: SessionRecord) -> datetime | None:
     if Capability.SELF_EXPIRY not in backend.capabilities:
         return None
     try:
-        return backend.previews([record.session_id])[record.session_id].expires_at
+        with asking(record.store):
+            return backend.previews([record.session_id])[record.session_id].expires_at
     except StoreUnavailable:
         return None
 
@@ -42,43 +44,49 @@ def expires_at(record: SessionRecord) -> datetime | None:
 class Reader:
     """A `Readable`, masked. What it masks for one page has to be done within `masking.PAGE_SECONDS`."""
 
+    store: SessionStore
     backend: Readable
     masker: Masker = field(default_factory=Masker)
     opens: bool = False
 
     def first_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._masked(self.backend.first_page(session_id, limit))
+        return self._page(self.backend.first_page, session_id, limit)
 
     def last_page(self, session_id: str, limit: int) -> ItemPage:
-        return self._masked(self.backend.last_page(session_id, limit))
+        return self._page(self.backend.last_page, session_id, limit)
 
     def page_after(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._masked(self.backend.page_after(session_id, position, limit))
+        return self._page(self.backend.page_after, session_id, position, limit)
 
     def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._masked(self.backend.page_before(session_id, position, limit))
+        return self._page(self.backend.page_before, session_id, position, limit)
 
     def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        return self._masked(self.backend.page_at(session_id, position, limit))
+        return self._page(self.backend.page_at, session_id, position, limit)
 
     def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
         """Raises UnknownItem."""
-        return self._masked(self.backend.page_around(session_id, item_id, limit))
+        return self._page(self.backend.page_around, session_id, item_id, limit)
 
     def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
-        return self._masked(self.backend.page_from(session_id, instant, limit))
+        return self._page(self.backend.page_from, session_id, instant, limit)
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         """For its own page, and for a file. Raises UnknownItem."""
-        return Masker(ITEM_SECONDS).file_item(self.backend.item(session_id, item_id))
+        with asking(self.store):
+            stored = self.backend.item(session_id, item_id)
+        return Masker(ITEM_SECONDS).file_item(stored)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """For files."""
+        """For files. Who wants one waits for a store that hung a moment ago, too."""
         for stored in self.backend.every_item(session_id):
             yield Masker(ITEM_SECONDS).file_item(stored)
 
     def count(self, session_id: str) -> int:
-        return self.backend.count(session_id)
+        with asking(self.store):
+            return self.backend.count(session_id)
 
-    def _masked(self, page: ItemPage) -> ItemPage:
+    def _page(self, ask: Callable[..., ItemPage], *question: object) -> ItemPage:
+        with asking(self.store):
+            page = ask(*question)
         return replace(page, items=[self.masker.item(stored) for stored in page.items])

@@ -10,6 +10,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
+from sessions_app.stores import patience
 from tests.agents import drop_agent_tables
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person
@@ -39,6 +40,13 @@ def nobody_tried_before() -> Iterator[None]:
     """What the cache knows of earlier tries would slow down the next test."""
     yield
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_store_rests() -> Iterator[None]:
+    """The next test has other stores, and other ids or the same ones."""
+    yield
+    patience.wake_all()
 
 
 @pytest.fixture

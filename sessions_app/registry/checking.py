@@ -19,6 +19,7 @@ from sessions_app.registry.standing import faults_of, registry_key_stands, stand
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, Health, Problem, StoreUnavailable
+from sessions_app.stores.patience import asking
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -76,9 +77,12 @@ WHERE oid = %(table)s OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::
 """
 
 
-def health(store: SessionStore) -> Health:
-    """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises."""
-    return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store)
+def health(store: SessionStore, *, anyway: bool = True) -> Health:
+    """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises.
+
+    Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.patience`).
+    """
+    return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store, anyway=anyway)
 
 
 def _health_of_fenced(store: SessionStore) -> Health:
@@ -122,15 +126,20 @@ def check(store: SessionStore) -> Health:
     return replace(found, problems=(*found.problems, Problem("unregistered", sentence)))
 
 
-def _health_of_discovered(store: SessionStore, *, thorough: bool = False) -> Health:
+def _health_of_discovered(store: SessionStore, *, thorough: bool = False, anyway: bool = True) -> Health:
     """What the store says of itself, and what discovery came upon."""
+    found = Health()
     try:
-        found = backend_for(store).health(thorough=thorough)
-    except StoreUnavailable as away:  # of a kind that nobody brings
-        return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-    problems = list(found.problems)
-    if found.state != "down":
-        problems += key_problems(store)
+        with asking(store, anyway=anyway):
+            found = backend_for(store).health(thorough=thorough)
+            problems = [*found.problems, *(key_problems(store) if found.state != "down" else ())]
+            for problem in found.problems:
+                if problem.is_fatal:
+                    raise StoreUnavailable(problem.sentence)
+    except StoreUnavailable as away:
+        problems = list(found.problems)
+        if found.state != "down":
+            problems.append(Problem("unavailable", str(away), is_fatal=True))
     if store.attached_at is None:
         problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
     hints = [*found.hints, *key_hints(store)]

@@ -35,6 +35,7 @@ from sessions_app.search.snippets import Snippet, snippet
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+from sessions_app.stores.patience import asking
 from sessions_app.stores.searching import Look, Order
 
 RARE = 10
@@ -164,7 +165,8 @@ def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
     stores, notes = [], []
     for store in SessionStore.objects.all():
         try:
-            backend_for(store).search.raise_if_away()
+            with asking(store):
+                backend_for(store).search.raise_if_away()
         except StoreUnavailable as away:
             notes.append(f"{store} could not be searched. {away}")
         else:

@@ -43,36 +43,37 @@ class CheckedStore:
 @never_cache
 @permission_required("sessions_app.view_sessionstore", raise_exception=True)
 def store_list(request: OperatorRequest) -> HttpResponse:
-    """Every store, asked how it is while the page is made."""
+    """Every store, asked how it is while the page is made; with `?again` also those that hung a moment ago."""
     return render(
         request,
         "sessions/stores.html",
-        {"checked_stores": check_stores(), "unconnected": registry.unconnected_tables()},
+        {"checked_stores": check_stores(anyway="again" in request.GET), "unconnected": registry.unconnected_tables()},
     )
 
 
-def check_stores() -> list[CheckedStore]:
-    return [CheckedStore(store, registry.health(store)) for store in SessionStore.objects.all()]
+def check_stores(*, anyway: bool = False) -> list[CheckedStore]:
+    """`anyway` asks those that hung a moment ago, too."""
+    return [CheckedStore(store, registry.health(store, anyway=anyway)) for store in SessionStore.objects.all()]
 
 
 @require_safe
 @never_cache
 @permission_required("sessions_app.view_sessionstore", raise_exception=True)
 def store(request: OperatorRequest, name: str) -> HttpResponse:
-    """One store. `?edit=<id>` puts that pattern into the form."""
+    """One store. `?edit=<id>` puts that pattern into the form; `?again` asks it though it hung a moment ago."""
     shown = access.store_for(request.user, name)
-    context = store_context(shown)
+    context = store_context(shown, anyway="again" in request.GET)
     if request.GET.get("edit", "").isdecimal():
         edited = access.pattern_for(request.user, shown, int(request.GET["edit"]))
         context |= {"edited": edited, "form": PatternForm(instance=edited)}
     return render(request, "sessions/store.html", context)
 
 
-def store_context(shown: SessionStore) -> dict[str, Any]:
+def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any]:
     records = SessionRecord.objects.on_record().filter(store=shown)
     return {
         "store": shown,
-        "health": registry.health(shown),
+        "health": registry.health(shown, anyway=anyway),
         "is_discovered": discovery.is_discovered(shown),
         "kind": registry.kind_of(shown),
         "place": registry.kind_of(shown).settings_of(shown),

@@ -1,0 +1,225 @@
+"""A store that hangs: it lets one page wait, and not each; the other stores of the page show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions_app import registry
+from sessions_app.encryption import sealing_of
+from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.registry import checking
+from sessions_app.services.discovery import discover_sessions
+from sessions_app.stores import backend_for, patience
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.redis import server as asking
+from tests.agents import user
+from tests.builders import make_subject
+from tests.sessions.test_other_stores import said as searched
+from tests.stores.servers import RedisServer
+from tests.stores.sqlite_files import SqliteAgent
+from tests.stores.test_redis import VARIABLE, RedisAgent
+
+HUNG = "did not answer within 0.2 seconds"
+RESTS = "Pages ask it again in"
+
+
+@pytest.fixture
+def agent(db: None, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> RedisAgent:
+    """Of a store that may let others wait for a moment only, and hangs when it does."""
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(patience, "LONG_SECONDS", 0.0)
+    return RedisAgent(redis_server, monkeypatch)
+
+
+@pytest.fixture
+def beside(agent: RedisAgent, tmp_path: Path) -> Iterator[SqliteAgent]:
+    """A store that answers; one session of a subject is in each of the two."""
+    beside = SqliteAgent(tmp_path)
+    agent.add("of the cache", user("Where is my green kettle?"))
+    beside.add("of the file", user("Where is my blue teapot?"))
+    discover_sessions()
+    SessionRecord.objects.update(subject=make_subject("7"))
+    yield beside
+    beside.close()
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with each question to the server."""
+    asked: list[str] = []
+    client_for = asking.client_for
+
+    def counted(address: str, variable: str) -> Any:
+        asked.append(variable)
+        return client_for(address, variable)
+
+    monkeypatch.setattr(asking, "client_for", counted)
+    return asked
+
+
+def pages_with_rows() -> list[str]:
+    return [reverse("sessions:list"), Subject.objects.get().get_absolute_url(), reverse("sessions:overview")]
+
+
+def is_asked(questions: list[str]) -> bool:
+    """Since the last time."""
+    count = len(questions)
+    questions.clear()
+    return count > 0
+
+
+class TestPages:
+    def test_rows_of_a_store_that_hangs_are_down_and_it_is_asked_once_for_all_pages(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
+    ) -> None:
+        with agent.server.frozen():
+            for path in (*pages_with_rows(), *pages_with_rows()):
+                page = operator.get(path)
+                assert page.status_code == 200
+                assert {each.record.session_id: each.is_away for each in page.context["sessions"]} == {
+                    "of the cache": True,
+                    "of the file": False,
+                }
+                assert "blue teapot" in page.text
+                assert "green kettle" not in page.text
+        assert len(questions) == 1
+
+    def test_the_pages_of_stores_say_what_it_said_and_when_it_is_asked_again(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
+    ) -> None:
+        with agent.server.frozen():
+            for path in (reverse("sessions:stores"), reverse("sessions:stores")):
+                down, well = sorted(operator.get(path).context["checked_stores"], key=lambda each: each.store.name)
+                assert (down.health.state, well.health.state) == ("down", "ok")
+            assert down.health.problems[0].sentence.count(HUNG) == 1
+            assert RESTS in down.health.problems[0].sentence
+            assert len(questions) == 1
+            for _ in range(2):
+                page = operator.get(reverse("sessions:store", args=[agent.store.name]))
+                assert RESTS in page.text
+                assert page.text.count(HUNG) == 1
+            assert len(questions) == 1
+
+    def test_check_again_asks_and_every_page_knows_that_it_is_back(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
+    ) -> None:
+        stores, store = reverse("sessions:stores"), reverse("sessions:store", args=[agent.store.name])
+        with agent.server.frozen():
+            for path in (stores, store):
+                operator.get(path)
+                is_asked(questions)
+                assert f'href="{path}?again"' in operator.get(path).text
+                assert not is_asked(questions)
+                assert RESTS not in operator.get(f"{path}?again").text
+                assert is_asked(questions)
+        assert "green kettle" not in operator.get(reverse("sessions:list")).text
+        assert RESTS not in operator.get(f"{store}?again").text
+        assert "green kettle" in operator.get(reverse("sessions:list")).text
+
+    def test_a_timeline_and_its_live_end_do_not_wait_again(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
+    ) -> None:
+        record = SessionRecord.objects.get(session_id="of the cache")
+        live = operator.get(record.get_absolute_url()).context["live_url"]
+        questions.clear()
+        with agent.server.frozen():
+            first = operator.get(record.get_absolute_url())
+            assert HUNG in first.text
+            assert RESTS not in first.text
+            assert len(questions) == 1
+            assert RESTS in operator.get(record.get_absolute_url()).text
+            for _ in range(3):
+                assert operator.get(live).status_code < 500
+            assert len(questions) == 1
+
+    def test_a_search_says_which_store_it_left_out(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
+    ) -> None:
+        with agent.server.frozen():
+            for _ in range(2):
+                page = searched(operator, "where is my")
+                assert [match.record.session_id for match in page.context["matches"].found] == ["of the file"]
+                assert HUNG in page.text
+        assert len(questions) == 1
+
+    def test_without_a_rest_each_page_waits(
+        self,
+        agent: RedisAgent,
+        beside: SqliteAgent,
+        operator: Client,
+        questions: list[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """What the others here are worth; and a store is asked again when its seconds are over."""
+        monkeypatch.setattr(patience, "REST_SECONDS", 0.0)
+        with agent.server.frozen():
+            for _ in range(3):
+                operator.get(reverse("sessions:list"))
+        assert len(questions) == 3
+        assert "green kettle" in operator.get(reverse("sessions:list")).text
+
+
+class TestWhoAsksAllTheSame:
+    @pytest.fixture
+    def resting(self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]) -> SessionStore:
+        with agent.server.frozen():
+            operator.get(reverse("sessions:list"))
+        assert "green kettle" not in operator.get(reverse("sessions:list")).text
+        questions.clear()
+        return agent.store
+
+    def test_verbs_jobs_and_checks_ask(self, resting: SessionStore, questions: list[str]) -> None:
+        assert registry.health(resting).state == "ok"
+        assert is_asked(questions)
+        assert registry.check(resting).state == "ok"
+        assert is_asked(questions)
+        discover_sessions()
+        assert is_asked(questions)
+        assert backend_for(resting).erase_session("of the cache") == 1
+
+    def test_a_download_asks(self, resting: SessionStore, operator: Client) -> None:
+        record = SessionRecord.objects.get(session_id="of the cache")
+        download = operator.get(reverse("sessions:export-jsonl", args=[record.pk]))
+        assert b"green kettle" in b"".join(download.streaming_content)  # type: ignore[attr-defined]
+
+
+def test_a_store_that_refuses_at_once_is_asked_each_time(
+    agent: RedisAgent,
+    beside: SqliteAgent,
+    operator: Client,
+    questions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "LONG_SECONDS", 60.0)
+    with agent.at("redis://127.0.0.1:1/0", "refused"):
+        for _ in range(2):
+            assert "green kettle" not in operator.get(reverse("sessions:list")).text
+    assert len(questions) == 2
+    assert "green kettle" in operator.get(reverse("sessions:list")).text
+
+
+def test_a_store_that_hangs_while_its_key_is_tried_breaks_no_page(
+    agent: RedisAgent, operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(store: SessionStore) -> Iterator[Any]:
+        assert sealing_of(store)
+        raise StoreUnavailable("It hangs.")
+
+    monkeypatch.setattr(checking, "key_problems", hangs)
+    health = registry.health(agent.store)
+    assert health.state == "down"
+    assert health.problems[0].sentence == "It hangs."
+
+
+def test_the_address_of_the_store_is_in_no_sentence(agent: RedisAgent, beside: SqliteAgent, operator: Client) -> None:
+    with agent.server.frozen():
+        for _ in range(2):
+            text = operator.get(reverse("sessions:stores")).text
+            assert VARIABLE in text
+            assert agent.server.address not in text
