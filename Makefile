@@ -35,6 +35,9 @@ check:
 bench:
 	@tools/venv.sh requirements-dev.txt
 	$(PYTHON) -m tests.benchmarks $(ARGS)
+	$(PYTHON) -m tests.benchmarks.stores
+	$(PYTHON) -m tests.benchmarks.encryption
+	$(PYTHON) -m tests.benchmarks.audit
 
 # Every page at both widths and in both themes, as pictures in test-results/look/.
 look:
