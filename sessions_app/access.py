@@ -11,7 +11,15 @@ from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.grants.verbs import granted_records
-from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import (
+    Redaction,
+    SessionIdPattern,
+    SessionRecord,
+    SessionStore,
+    Subject,
+    SubjectAlias,
+    WatchedPath,
+)
 
 
 class NeedsGrant(Exception):
@@ -72,6 +80,11 @@ def alias_for(user: User, subject: Subject, alias_id: int) -> SubjectAlias:
 def pattern_for(user: User, store: SessionStore, pattern_id: int) -> SessionIdPattern:
     """One of the patterns of a store. Raises Http404."""
     return get_object_or_404(SessionIdPattern.objects.of(store), pk=pattern_id)
+
+
+def watched_path_for(user: User, watched_id: int) -> WatchedPath:
+    """A watched path that this operator may change. Raises Http404."""
+    return get_object_or_404(WatchedPath, pk=watched_id)
 
 
 def redaction_for(user: User, redaction_id: UUID) -> Redaction:

@@ -9,7 +9,15 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from memadmin.audit.naming import Name, by_ref, finds, groups, guard_values, names, short
-from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import (
+    Redaction,
+    SessionIdPattern,
+    SessionRecord,
+    SessionStore,
+    Subject,
+    SubjectAlias,
+    WatchedPath,
+)
 from sessions_app.services.redaction import REDACT
 from sessions_app.services.subjects import standing_subject
 
@@ -65,6 +73,15 @@ def redaction_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]
 def pattern_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     patterns = by_ref(SessionIdPattern.objects.select_related("store"), refs)
     return {ref: Name(f"pattern {pattern.name} of store {pattern.store.name}") for ref, pattern in patterns.items()}
+
+
+@names("sessions_app.watchedpath")
+def watched_path_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    may_open = viewer.has_perm("sessions_app.view_sessionstore")
+    return {
+        ref: Name(f"watched path {watched.name}", reverse("sessions:stores") if may_open else "")
+        for ref, watched in by_ref(WatchedPath.objects.all(), refs).items()
+    }
 
 
 @finds(SUBJECT)

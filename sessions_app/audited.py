@@ -13,6 +13,7 @@ ALIAS = "sessions_app.subjectalias"
 STORE = "sessions_app.sessionstore"
 REDACTION = "sessions_app.redaction"
 PATTERN = "sessions_app.sessionidpattern"
+WATCHED_PATH = "sessions_app.watchedpath"
 
 
 class RevealReason(TextChoices):
@@ -240,6 +241,16 @@ PATTERN_ADDED = declare("pattern.added", "A store got a session-id pattern.", ob
 PATTERN_CHANGED = declare("pattern.changed", "A session-id pattern was changed.", object=PATTERN)
 PATTERN_MOVED = declare("pattern.moved", "A session-id pattern is tried earlier.", object=PATTERN)
 PATTERN_DELETED = declare("pattern.deleted", "A session-id pattern was deleted.", object=PATTERN)
+
+WATCHED_PATH_ADDED = declare(
+    "watched_path.added", "From now on what a path with * names becomes a store by itself.", object=WATCHED_PATH
+)
+WATCHED_PATH_ASKED = declare(
+    "watched_path.asked", "Somebody had a watched path looked at for new stores at once.", object=WATCHED_PATH
+)
+WATCHED_PATH_REMOVED = declare(
+    "watched_path.removed", "A path is not watched for new stores any more; its stores stay.", object=WATCHED_PATH
+)
 
 # --- the agents' own rows ---------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import discovery, inspection, outbox, patterns, redaction
+from sessions_app.services import discovery, inspection, outbox, patterns, redaction, watching
 
 
 @app.periodic(cron="* * * * * */5")
@@ -29,6 +29,14 @@ def discover_sessions(timestamp: int) -> None:
     """Looks through the stores that can have no triggers."""
     if not is_stale(timestamp):
         discovery.discover_sessions()
+
+
+@app.periodic(cron="* * * * * */30")
+@app.task(queueing_lock="look_for_new_stores", lock="look_for_new_stores")
+def look_for_new_stores(timestamp: int) -> None:
+    """Connects what watched paths name. Apart from `discover_sessions`, which no wrong file may keep from its work."""
+    if not is_stale(timestamp):
+        watching.look_for_new_stores()
 
 
 @app.periodic(cron="* * * * * */5")

@@ -385,6 +385,43 @@ class SessionIdPattern(models.Model):
         return self.name
 
 
+class WatchedPath(models.Model):
+    """A path with `*`: each file or folder that it names, now or later, becomes a store of this kind."""
+
+    name = models.SlugField(max_length=40, unique=True, help_text="With which the names of its stores begin.")
+    kind = models.CharField(max_length=32)
+    options = models.JSONField(default=dict, help_text="of each store, with the path")
+    sessions_table = models.CharField(max_length=127, default="agent_sessions")
+    messages_table = models.CharField(max_length=127, default="agent_messages")
+    writer_timezone = models.CharField(max_length=64, default="UTC")
+    # What the last look came upon; `tried_at` is when those that cannot be connected were last tried.
+    looked_at = models.DateTimeField(null=True, editable=False)
+    tried_at = models.DateTimeField(null=True, editable=False)
+    found = models.JSONField(default=dict, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["name", "pk"]
+        # Whoever may see, connect and change stores may do so with these.
+        default_permissions: ClassVar[list[str]] = []
+        triggers: ClassVar = audit.govern(
+            "watched_path",
+            columns=["name", "kind", "options", "sessions_table", "messages_table", "writer_timezone"],
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> str:
+        return str(self.options.get("path", ""))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why a file or folder could not be connected, by its path."""
+        return dict(self.found.get("refused", {}))
+
+
 class TextSearch(models.Model):
     """A search that somebody typed, kept for a short time so that URLs carry this id and never the words."""
 

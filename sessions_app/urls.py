@@ -12,6 +12,7 @@ from sessions_app.views import (
     stores,
     subjects,
     timeline,
+    watching,
 )
 
 app_name = "sessions"
@@ -49,6 +50,8 @@ urlpatterns = [
     path("search/<uuid:search_id>/", search.search_results, name="search-results"),
     path("search/<uuid:search_id>/messages/", search.search_messages, name="search-messages"),
     path("stores/", stores.store_list, name="stores"),
+    path("watched/look/", watching.look, name="watched-look"),
+    path("watched/<int:watched_id>/remove/", watching.remove, name="watched-remove"),
     path("connect/", connect.choose_kind, name="connect"),
     path("connect/<slug:kind>/", connect.connect, name="connect-kind"),
     path("stores/<slug:name>/", stores.store, name="store"),

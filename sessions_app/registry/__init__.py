@@ -17,6 +17,7 @@ from sessions_app.registry.declaring import (
     delete_store,
     known_store,
     known_stores,
+    store_like,
 )
 from sessions_app.registry.discovering import Discovery, discover, discover_changes, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
@@ -57,5 +58,6 @@ __all__ = [
     "plan_removal",
     "register",
     "remove",
+    "store_like",
     "unconnected_tables",
 ]

@@ -121,6 +121,25 @@ def declare_store(
     return store
 
 
+def store_like(
+    name: str,
+    kind: str,
+    *,
+    options: Mapping[str, str],
+    sessions_table: str = "",
+    messages_table: str = "",
+    timezone: str = "",
+) -> SessionStore:
+    """The row of a store as `declare_store` would make it; nothing is saved. Raises AttachRefused for nonsense."""
+    store = SessionStore(name=name, kind=kind)
+    store.options = _checked_options(store, options)
+    store.sessions_table = sessions_table or store.sessions_table
+    store.messages_table = messages_table or store.messages_table
+    store.writer_timezone = timezone or store.writer_timezone
+    _refuse_nonsense(store)
+    return store
+
+
 def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str, Any]:
     """What the kind's form makes of them. Raises AttachRefused with what the form says."""
     if store.kind not in kinds():

@@ -68,6 +68,12 @@ class Kind:
     def __post_init__(self) -> None:
         object.__setattr__(self, "setting_names", tuple(self.form.base_fields))
 
+    @property
+    def watched_field(self) -> PathField | None:
+        """The setting that may be a path with `*`, where the kind has one: each place that it names is a store."""
+        path = self.form.base_fields.get("path")
+        return path if isinstance(path, PathField) else None
+
     def settings_of(self, store: SessionStore) -> list[tuple[str, str]]:
         """What a store was told, as label and value, for a person to read."""
         fields = self.form.base_fields
@@ -157,6 +163,10 @@ def limits_of(store: SessionStore) -> list[str]:
 
 class PathField(forms.CharField):
     """A file or a folder as the console reaches it. Whether it is there is the store's health."""
+
+    def __init__(self, *, is_folder: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.is_folder = is_folder
 
     def clean(self, value: Any) -> str:
         text = str(super().clean(value))

@@ -14,6 +14,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import registry
 from sessions_app.forms import StoreForm, settings_form
+from sessions_app.services import watching
 from sessions_app.services.connecting import connect_store, kinds_to_connect
 from sessions_app.stores.base import StoreUnavailable
 
@@ -41,6 +42,12 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
         form, settings, status = StoreForm(chosen, request.POST), settings_form(chosen, request.POST), 422
         if form.is_valid() and settings.is_valid():
             try:
+                if watching.may_be_watched(settings.cleaned_data):
+                    given = {**form.cleaned_data, "kind": chosen.name, "options": settings.cleaned_data}
+                    look = watching.look_now(watching.watch_path(**given, by=request.user), by=request.user)
+                    new = f"{len(look.connected):,} new store{pluralize(look.connected)}"
+                    messages.success(request, f"Watched from now on. It names {look.places:,} now: {new}.")
+                    return redirect("sessions:stores")
                 store = connect_store(**form.cleaned_data, kind=chosen, options=settings.cleaned_data)
             except (registry.AttachRefused, StoreUnavailable) as refusal:
                 problem = str(refusal)
@@ -48,5 +55,11 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
                 found = store.sessions.count()
                 messages.success(request, f"Connected, with {found:,} session{pluralize(found)}.")
                 return redirect("sessions:store", store.name)
-    context = {"kind": chosen, "form": form, "settings": settings, "problem": problem}
+    context = {
+        "kind": chosen,
+        "may_be_watched": chosen.watched_field is not None,
+        "form": form,
+        "settings": settings,
+        "problem": problem,
+    }
     return render(request, "sessions/connect.html", context, status=status)

@@ -23,7 +23,7 @@ from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovery, patterns
+from sessions_app.services import discovery, patterns, watching
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
@@ -47,7 +47,14 @@ def store_list(request: OperatorRequest) -> HttpResponse:
     return render(
         request,
         "sessions/stores.html",
-        {"checked_stores": check_stores(anyway="again" in request.GET), "unconnected": registry.unconnected_tables()},
+        {
+            "checked_stores": check_stores(anyway="again" in request.GET),
+            "unconnected": registry.unconnected_tables(),
+            "watched_paths": [
+                (watched, watching.about(watched), list(watched.refused.items()))
+                for watched in watching.watched_paths()
+            ],
+        },
     )
 
 

@@ -25,7 +25,7 @@ from django.utils.timezone import now
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
 from sessions_app.audited import RedactReason
-from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias
+from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.services.redaction import redact_in_session
 from sessions_app.services.search import remember_search
 from tests.accounts.factors import let_proof_age, with_app
@@ -151,6 +151,7 @@ def make_world(user: User) -> World:
             "name": store.name,
             "kind": "sqlite",
             "pattern_id": pattern.pk,
+            "watched_id": WatchedPath.objects.create(name="bots", kind="sqlite", options={"path": "/none/*.db"}).pk,
             "search_id": remember_search(user, "tea").pk,
             "redaction_id": redact_in_session(record, "tea leaves", reason=RedactReason.MISTAKE, by=user).pk,
             "grant_id": own.pk,
@@ -172,6 +173,7 @@ def make_world(user: User) -> World:
             "name": "no-such-store",
             "kind": "no-such-kind",
             "pattern_id": 999_999,
+            "watched_id": 999_999,
             "grant_id": nothing,
             "event_id": nothing,
             "session_id": 999_999,

@@ -15,7 +15,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.audit import governing, refs, types
 from memadmin.audit.models import AuditActor, AuditEvent
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias, WatchedPath
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
@@ -133,6 +133,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     ),
     "pattern.row_updated": lambda: SessionIdPattern.objects.update(pattern="c_{subject}"),
     "pattern.row_deleted": lambda: SessionIdPattern.objects.all().delete(),
+    "watched_path.row_inserted": lambda: WatchedPath.objects.create(name="second", kind="sqlite"),
+    "watched_path.row_updated": lambda: WatchedPath.objects.update(options={"path": "/other/*.db"}),
+    "watched_path.row_deleted": lambda: WatchedPath.objects.all().delete(),
     "session.row_inserted": lambda: make_session(),
     "session.row_updated": lambda: SessionRecord.objects.update(labels=["vip"]),
     "session.row_deleted": lambda: SessionRecord.objects.all().delete(),
@@ -194,6 +197,7 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: st
     person("support"), person("reviewer"), make_session(subject=make_subject()), Subject.objects.create()
     make_store("third")
     SessionIdPattern.objects.create(store=make_store(), name="zero", pattern="{subject}")
+    WatchedPath.objects.create(name="first", kind="sqlite")
     before = len(events(event_type))
     with audit.acting(audit.Actor("job", "testing")):
         CHANGES[event_type]()

@@ -264,6 +264,7 @@ class TestCommand:
                 }
             ],
             "unconnected": [],
+            "watched_paths": [],
         }
 
     def test_people_read_sentences(self, store: SessionStore) -> None:

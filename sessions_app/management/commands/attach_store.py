@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from glob import glob
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.forms import Field
 from django.template.defaultfilters import pluralize
-from django.utils.text import slugify
 
 from sessions_app import registry
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import SessionRecord, SessionStore, WatchedPath
+from sessions_app.services import watching
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -30,7 +28,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the store, for example main")
+        parser.add_argument(
+            "name", help="the store, for example main; with a path that has a *, how the names of its stores begin"
+        )
         parser.add_argument("--dry-run", action="store_true", help="print every statement, as a script for psql")
         parser.add_argument("--remove", action="store_true", help="take everything off again; registry rows stay")
         parser.add_argument("--kind", default="", choices=list(kinds()), help="of a new store; sqlalchemy if not given")
@@ -57,7 +57,11 @@ class Command(BaseCommand):
         self.told: list[dict[str, object]] = []
         try:
             if remove:
-                self.remove(registry.known_store(name), dry_run)
+                watched = WatchedPath.objects.filter(name=name).first() if registry.known_stores() else None
+                if watched:
+                    self.stop_watching(watched, dry_run)
+                else:
+                    self.remove(registry.known_store(name), dry_run)
             else:
                 registry.known_stores()  # fails with a sentence when the database is away or not migrated
                 declared = {
@@ -69,10 +73,12 @@ class Command(BaseCommand):
                     for setting in settings_of_kinds()
                     if options.get(f"option_{setting}") is not None
                 }
-                for each, settings in several(name, declared):
-                    self.attach(each, dry_run, settings)
+                if watching.may_be_watched(declared["options"]):
+                    self.watch(name, dry_run, declared)
+                else:
+                    self.attach(name, dry_run, declared)
             if as_json:
-                self.stdout.write(json.dumps(self.told[0] if len(self.told) == 1 else {"stores": self.told}, indent=2))
+                self.stdout.write(json.dumps(self.told[0], indent=2))
         except (registry.AttachRefused, registry.UnknownStore, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
 
@@ -83,9 +89,44 @@ class Command(BaseCommand):
             return
         store = registry.declare_store(name, **declared)
         steps = registry.attach(store, report=self.report)
-        sessions = sessions_of(store)
-        done = f"{store} is attached, with {sessions:,} session{pluralize(sessions)} on record."
-        self.tell(store, steps, done if steps else f"{store} is already attached; nothing was missing.")
+        self.tell(store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing.")
+
+    def watch(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
+        """Attaches what the path names now, and has the job attach what it names later."""
+        if declared["mode"] or declared["agent_roles"]:
+            raise registry.AttachRefused(
+                "What a path with * names can have no triggers: leave --mode and --agent-role."
+            )
+        given = {key: declared[key] for key in ("options", "sessions_table", "messages_table", "timezone")}
+        stores: list[dict[str, object]] = []
+        refused: dict[str, str] = {}
+        if dry_run:
+            watched = watching.checked_path(name, declared["kind"], **given)
+            for each, path, settings in watching.plan_look(watched):
+                try:
+                    steps, store = self.plan(each, settings)
+                except (registry.AttachRefused, StoreUnavailable) as refusal:
+                    refused[path] = str(refusal)
+                else:
+                    stores.append(summary(store, steps, is_dry_run=True))
+                    self.report(self.script(steps, f"{each} is attached; nothing is missing."))
+            self.report(f"-- From then on {watched.path} is watched; that takes a run without --dry-run.")
+        else:
+            watched = watching.watch_path(name, declared["kind"], **given)
+            look = watching.look_at(watched, tries_again=True, report=lambda store: self.report(attached(store)))
+            stores, refused = [summary(store, (), is_dry_run=False) for store in look.connected], look.refused
+            new = f"{len(stores):,} new store{pluralize(stores)}"
+            self.report(f"{watched.path} is watched from now on: {new}, {watching.about(watched)}")
+        for path, reason in refused.items():
+            self.report(f"{'-- ' if dry_run else ''}{path} is not connected: {reason}")
+        self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "stores": stores, "refused": refused})
+
+    def stop_watching(self, watched: WatchedPath, dry_run: bool) -> None:
+        if not dry_run:
+            watching.stop_watching(watched)
+        about = f"{watched.path} is not watched any more; its stores stay, and are removed one by one."
+        self.report(f"-- {about}" if dry_run else about)
+        self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})
 
     def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.Step], SessionStore]:
         """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
@@ -137,21 +178,9 @@ def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
     return found
 
 
-def several(name: str, declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The stores that a path with `*` names, one per file, each called after it; those that are connected stay as they
-    are. The store itself where nothing stands for several. Raises AttachRefused when there is no such file."""
-    path = str(declared["options"].get("path", ""))
-    if "*" not in path:
-        yield name, declared
-        return
-    files = sorted(Path(file).resolve() for file in glob(path, recursive=True) if Path(file).is_file())
-    if not files:
-        raise registry.AttachRefused(f"No file is named {path}.")
-    connected = set(SessionStore.objects.values_list("options__path", flat=True))
-    for file in files:
-        if str(file) not in connected:
-            each = slugify(f"{name}-{file.stem}")[:64]
-            yield each, {**declared, "options": {**declared["options"], "path": str(file)}}
+def attached(store: SessionStore) -> str:
+    sessions = sessions_of(store)
+    return f"{store} is attached, with {sessions:,} session{pluralize(sessions)} on record."
 
 
 def sessions_of(store: SessionStore) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from sessions_app import registry
+from sessions_app.services import watching
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
 
 
@@ -31,7 +32,14 @@ class Command(BaseCommand):
                 {"sessions_table": each.sessions, "messages_table": each.messages, "kind": each.kind}
                 for each in looked_for
             ]
-            told = {"stores": [summary(*each) for each in found], "unconnected": unconnected}
+            watched_paths = [
+                {"name": watched.name, "path": watched.path, **watched.found} for watched in watching.watched_paths()
+            ]
+            told = {
+                "stores": [summary(*each) for each in found],
+                "unconnected": unconnected,
+                "watched_paths": watched_paths,
+            }
             self.stdout.write(json.dumps(told, indent=2))
             return
         for name, _, health in found:
@@ -41,6 +49,10 @@ class Command(BaseCommand):
                 self.stdout.write(f"  - {problem.sentence}")
             for hint in health.hints:
                 self.stdout.write(f"  note: {hint}")
+        for watched in watching.watched_paths():
+            self.stdout.write(f"{watched.name} watches {watched.path}: {watching.about(watched)}")
+            for path, reason in watched.refused.items():
+                self.stdout.write(f"  - {path} is not connected: {reason}")
         for tables in looked_for:
             found_tables = (
                 f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK, and no store has them."

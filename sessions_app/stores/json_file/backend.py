@@ -40,7 +40,9 @@ COPIES = ("~", ".bak", ".old", ".orig", ".swp", ".tmp", ".copy")
 
 
 class JsonFileForm(forms.Form):
-    path = PathField(label="Folder", max_length=1_000, help_text="The folder with one file per session.")
+    path = PathField(
+        is_folder=True, label="Folder", max_length=1_000, help_text="The folder with one file per session."
+    )
     ending = forms.CharField(
         label="Ending of the names",
         required=False,

@@ -1,0 +1,271 @@
+"""Watched paths: a path with `*` of which every file or folder becomes a store, those that come later by a job."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from glob import iglob
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import Error, IntegrityError, transaction
+from django.template.defaultfilters import pluralize
+from django.utils.text import slugify
+from django.utils.timezone import now
+
+from memadmin import audit
+from sessions_app import audited, registry
+from sessions_app.models import SessionStore, WatchedPath
+from sessions_app.services.connecting import connect_store
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.kinds import kinds
+
+logger = logging.getLogger(__name__)
+
+MOST_STORES = 1_000
+"""Of one watched path: what names more of them names something else than agents' stores."""
+
+CONNECTED_AT_ONCE = 100
+"""So many new places are tried in one look, which somebody may wait for; the next look takes the next ones."""
+
+LONGEST_NAME = 40
+
+TRIED_AGAIN_AFTER = timedelta(minutes=5)
+
+BESIDE_SQLITE = ("-wal", "-shm", "-journal")
+"""How the names of the files end that SQLite keeps beside its own."""
+
+
+@dataclass
+class Look:
+    """What looking at a watched path came upon, by the paths of files or folders."""
+
+    connected: list[SessionStore] = field(default_factory=list)
+    """The new ones."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why each cannot be connected: those tried now and those tried before."""
+    places: int = 0
+    """All that the path names, connected or not."""
+    waiting: int = 0
+    """For the next look."""
+    left_out: int = 0
+    """Beyond MOST_STORES."""
+
+
+def may_be_watched(options: Mapping[str, Any]) -> bool:
+    """Whether the path among the settings of a store stands for several."""
+    return "*" in str(options.get("path", ""))
+
+
+def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: str) -> WatchedPath:
+    """The row of a watched path, not saved. `tables` are those of `declare_store`, and the zone.
+
+    The one that is there if it is the same. Raises AttachRefused.
+    """
+    if kind not in kinds() or not kinds()[kind].watched_field:
+        raise registry.AttachRefused(f"A store of the kind {kind or registry.MAIN_KIND} is no file and no folder.")
+    like = registry.store_like(name, kind, options=options, **tables)
+    if len(name) > LONGEST_NAME:
+        raise registry.AttachRefused(
+            f"The names of the stores begin with it: give a name of at most {LONGEST_NAME} characters."
+        )
+    if SessionStore.objects.filter(name=name).exists():
+        raise registry.AttachRefused(f"There is a store {name} already; give the watched path another name.")
+    fields = ("name", "kind", "options", "sessions_table", "messages_table", "writer_timezone")
+    watched = WatchedPath(**{name: getattr(like, name) for name in fields})
+    standing = WatchedPath.objects.filter(name=name).first()
+    if standing is None:
+        return watched
+    if any(getattr(standing, name) != getattr(watched, name) for name in fields):
+        raise registry.AttachRefused(
+            f"{name} is a watched path already, {standing.path}, with these or other settings. Remove it first, or give"
+            " another name."
+        )
+    return standing
+
+
+@transaction.atomic
+def watch_path(
+    name: str, kind: str, *, options: Mapping[str, str], by: User | None = None, **tables: str
+) -> WatchedPath:
+    """The same, saved. Nothing is connected yet. Raises AttachRefused."""
+    watched = checked_path(name, kind, options=options, **tables)
+    if watched.pk is None:
+        with audit.recording(audited.WATCHED_PATH_ADDED, by=by) as event:
+            watched.save()
+            event.target = watched
+    return watched
+
+
+@transaction.atomic
+def stop_watching(watched: WatchedPath, *, by: User | None = None) -> None:
+    """Its stores stay. Safe to repeat."""
+    if WatchedPath.objects.select_for_update().filter(pk=watched.pk).exists():
+        audit.record(audited.WATCHED_PATH_REMOVED, by=by, target=watched)
+        WatchedPath.objects.filter(pk=watched.pk).delete()
+
+
+def watched_paths() -> list[WatchedPath]:
+    """All, as their last looks left them; none while nobody can tell."""
+    try:
+        with transaction.atomic():
+            return list(WatchedPath.objects.all())
+    except Error:
+        return []
+
+
+def about(watched: WatchedPath) -> str:
+    """What the last look came upon, as a sentence without its beginning."""
+    if watched.looked_at is None:
+        return "not looked at yet."
+    found = watched.found
+    what = "folder" if is_folder(watched) else "file"
+    parts = [f"{found['places']:,} {what}{pluralize(found['places'])}"]
+    parts += [f"{len(watched.refused):,} not connected"] if watched.refused else []
+    parts += [f"{found['waiting']:,} to be connected within minutes"] if found["waiting"] else []
+    if left := found["left_out"]:
+        parts.append(f"{left:,} left out, because one path makes {MOST_STORES:,} stores at most; name fewer with each")
+    return f"{', '.join(parts)}."
+
+
+def look_for_new_stores() -> None:
+    """Looks at every watched path, in the background."""
+    for watched in WatchedPath.objects.all():
+        try:
+            look_at(watched, most=CONNECTED_AT_ONCE)
+        except StoreUnavailable:
+            logger.warning("watched path %s is looked at again when the database answers", watched.pk)
+
+
+def look_now(watched: WatchedPath, *, by: User) -> Look:
+    """The same for one of them, and what could not be connected before is tried again at once."""
+    audit.record_alone(audited.WATCHED_PATH_ASKED, by=by, target=watched)
+    return look_at(watched, most=CONNECTED_AT_ONCE, tries_again=True)
+
+
+def look_at(
+    watched: WatchedPath,
+    *,
+    most: int | None = None,
+    tries_again: bool = False,
+    report: Callable[[SessionStore], None] = lambda store: None,
+) -> Look:
+    """Connects what a watched path names and no store is, `most` new places at most, and notes what cannot be.
+
+    What was refused once is tried again when TRIED_AGAIN_AFTER is over: so a job asks a wrong file rarely, and it
+    writes nothing about it to the log. What vanished stays a store, which is down.
+    """
+    look = Look(refused=watched.refused)
+    is_time = tries_again or watched.tried_at is None or now() - watched.tried_at > TRIED_AGAIN_AFTER
+    new = list(_unconnected(watched, look))
+    look.refused = {path: look.refused[path] for path in new if path in look.refused}
+    unseen = [path for path in new if path not in look.refused]
+    tried = [*unseen[:most], *(look.refused if is_time else ())]
+    for path, name in _named(watched, tried):
+        look.refused.pop(path, None)
+        try:
+            store = connect_store(name, kinds()[watched.kind], options=_options(watched, path), **_tables(watched))
+        except (registry.AttachRefused, StoreUnavailable) as refusal:
+            look.refused[path] = str(refusal)
+        except IntegrityError:
+            look.refused[path] = "Somebody was connecting it at the same moment."
+        else:
+            look.connected.append(store)
+            report(store)
+    look.waiting = len(unseen) - len(unseen[:most])
+    _note(watched, look, tried_again=is_time)
+    return look
+
+
+def plan_look(watched: WatchedPath) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What `look_at` would connect: name, path and what `declare_store` is to be told. Nothing is changed."""
+    for path, name in _named(watched, list(_unconnected(watched, Look()))):
+        yield name, path, {"kind": watched.kind, "options": _options(watched, path), **_tables(watched)}
+
+
+def _unconnected(watched: WatchedPath, look: Look) -> Iterator[str]:
+    """What the path names and is no store of this kind with these settings, by name. One query."""
+    if watched.kind not in kinds():
+        return  # one of somebody's own, which is not there any more
+    places = _places(watched)
+    connected = {
+        store.options.get("path")
+        for store in SessionStore.objects.filter(kind=watched.kind)
+        if store.options == _options(watched, store.options.get("path", ""))
+        and (not kinds()[watched.kind].has_tables or _tables_of(store) == _tables_of(watched))
+    }
+    unconnected = [path for path in places if path not in connected]
+    room = max(0, MOST_STORES - (len(places) - len(unconnected)))
+    look.places, look.left_out = len(places), len(unconnected[room:])
+    yield from unconnected[:room]
+
+
+def _places(watched: WatchedPath) -> list[str]:
+    """Whole paths of the files or folders that are there now. Ten times as many as may be connected at most."""
+    is_place = os.path.isdir if is_folder(watched) else os.path.isfile
+    found = (path for path in iglob(watched.path, recursive=True) if is_place(path) and not _is_beside(path))
+    return sorted({_readable(os.path.realpath(path)) for path in islice(found, 10 * MOST_STORES)})
+
+
+def is_folder(watched: WatchedPath) -> bool:
+    """Whether its stores are folders; files otherwise."""
+    setting = kinds()[watched.kind].watched_field if watched.kind in kinds() else None
+    return setting is not None and setting.is_folder
+
+
+def _is_beside(path: str) -> bool:
+    return any(path.endswith(end) and os.path.isfile(path.removesuffix(end)) for end in BESIDE_SQLITE)
+
+
+def _readable(path: str) -> str:
+    """As text that a database takes; such a file is not there then, and is refused with that."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _named(watched: WatchedPath, paths: list[str]) -> Iterator[tuple[str, str]]:
+    """Each with the name of its store: after the file; where that is taken after its folder, too, or numbered."""
+    taken = {watched.name, *SessionStore.objects.values_list("name", flat=True)}
+    for path in paths:
+        place = Path(path)
+        own = place.name if place.suffix and os.path.isdir(path) else place.stem
+        names = (slugify(f"{watched.name}-{part}")[:64] for part in (own, f"{place.parent.name}-{own}"))
+        numbered = (f"{slugify(f'{watched.name}-{own}')[:58]}-{number}" for number in count(2))
+        name = next(name for name in chain(names, numbered) if name not in taken)
+        taken.add(name)
+        yield path, name
+
+
+def _options(watched: WatchedPath, path: str) -> dict[str, Any]:
+    return {**watched.options, "path": path}
+
+
+def _tables(watched: WatchedPath) -> dict[str, str]:
+    return {
+        "sessions_table": watched.sessions_table,
+        "messages_table": watched.messages_table,
+        "timezone": watched.writer_timezone,
+    }
+
+
+def _tables_of(row: SessionStore | WatchedPath) -> tuple[str, str]:
+    return row.sessions_table, row.messages_table
+
+
+def _note(watched: WatchedPath, look: Look, *, tried_again: bool) -> None:
+    watched.looked_at = now()
+    watched.tried_at = watched.looked_at if tried_again else watched.tried_at
+    watched.found = {
+        "places": look.places,
+        "waiting": look.waiting,
+        "left_out": look.left_out,
+        "refused": look.refused,
+    }
+    # Not `save`: the row may have been removed meanwhile, and must not come back.
+    WatchedPath.objects.filter(pk=watched.pk).update(
+        looked_at=watched.looked_at, tried_at=watched.tried_at, found=watched.found
+    )
