@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
 
@@ -220,17 +221,17 @@ class StoreForm(forms.Form):
         help_text="The zone in which the agents write times without one, such as Europe/Riga.",
     )
 
-    def __init__(self, kind: Kind, data: QueryDict | None = None) -> None:
-        super().__init__(data)
+    def __init__(self, kind: Kind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None) -> None:
+        super().__init__(data, initial=dict(initial or {}))
         if not kind.has_tables:
             del self.fields["sessions_table"], self.fields["messages_table"]
         if not kind.has_zone:
             del self.fields["timezone"]
 
 
-def settings_form(kind: Kind, data: QueryDict | None = None) -> forms.Form:
-    """What a kind asks for, dressed for a page."""
-    form = kind.form(data)
+def settings_form(kind: Kind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None) -> forms.Form:
+    """What a kind asks for, dressed for a page. Of `initial` only what it asks for is shown."""
+    form = kind.form(data, initial=dict(initial or {}))
     for field in form.fields.values():
         is_choice = isinstance(field, forms.ChoiceField)
         field.widget.attrs |= {"class": "form-select" if is_choice else "form-control", "autocomplete": "off"}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from urllib.parse import urlencode
+
+from django.utils.text import slugify
 
 from sessions_app.models import SessionStore
 from sessions_app.registry.declaring import MAIN_KIND, MAIN_STORE, known_stores
@@ -59,16 +64,23 @@ class FoundTables:
     """Empty for a kind that has all in one table, or finds the others by it."""
     is_main: bool
     kind: str = MAIN_KIND
+    name: str = MAIN_STORE
+    """Proposed for the store, and free."""
+
+    @property
+    def form_query(self) -> str:
+        """What fills the form of the kind in; empty where a command alone connects the tables."""
+        return urlencode({"name": self.name, "table": self.sessions}) if self.kind != MAIN_KIND else ""
 
     @property
     def command(self) -> str:
         """What connects them."""
         if self.kind != MAIN_KIND:
-            return f"attach_store NAME --kind {self.kind} --table {shlex.quote(self.sessions)}"
+            return f"attach_store {self.name} --kind {self.kind} --table {shlex.quote(self.sessions)}"
         if self.is_main:
             return f"attach_store {MAIN_STORE}"
         tables = f"--sessions-table {shlex.quote(self.sessions)} --messages-table {shlex.quote(self.messages)}"
-        return f"attach_store NAME {tables}"
+        return f"attach_store {self.name} {tables}"
 
 
 def unconnected_tables() -> list[FoundTables]:
@@ -84,9 +96,24 @@ def unconnected_tables() -> list[FoundTables]:
             # What has a dot in its own name cannot be named on the command line.
             if (pair := tuple(pair_of_oids)) not in connected and sessions.count(".") == messages.count(".") == 1
         ]
-        return [*pairs_found, *_told_by_columns()]
+        return _named([*pairs_found, *_told_by_columns()])
     except StoreUnavailable:
         return []
+
+
+def _named(found: list[FoundTables]) -> list[FoundTables]:
+    """Each with a name of its own, after the table: `Agents.support_sessions` becomes `agents-support`."""
+    taken = {MAIN_STORE, *SessionStore.objects.values_list("name", flat=True)}
+    named = []
+    for tables in found:
+        if not tables.is_main:
+            own = slugify(re.sub("_?sessions?$", "", tables.sessions).removeprefix("public.").replace(".", "-"))[:58]
+            own = own or tables.kind
+            name = next(name for name in chain([own], (f"{own}-{number}" for number in count(2))) if name not in taken)
+            taken.add(name)
+            tables = replace(tables, name=name)
+        named.append(tables)
+    return named
 
 
 def _told_by_columns() -> Iterator[FoundTables]:

@@ -32,11 +32,13 @@ def choose_kind(request: OperatorRequest) -> HttpResponse:
 @permission_required("sessions_app.add_sessionstore", raise_exception=True)
 @recently_authenticated(doing="connect a store")
 def connect(request: OperatorRequest, kind: str) -> HttpResponse:
-    """The form of a kind. A store that cannot be reached gives it back, and nothing is kept."""
+    """The form of a kind, filled in from the query string. A store that cannot be reached gives it back, and nothing is
+    kept."""
     chosen = next((each for each in kinds_to_connect() if each.name == kind), None)
     if chosen is None:
         raise Http404
-    form, settings = StoreForm(chosen), settings_form(chosen)
+    proposed = request.GET.dict()
+    form, settings = StoreForm(chosen, initial=proposed), settings_form(chosen, initial=proposed)
     problem, status = "", 200
     if request.method == "POST":
         form, settings, status = StoreForm(chosen, request.POST), settings_form(chosen, request.POST), 422

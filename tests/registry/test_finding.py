@@ -43,7 +43,7 @@ def test_tables_in_another_schema_are_shown_with_the_command_that_connects_them(
     (found,) = registry.unconnected_tables()
     assert (found.sessions, found.messages) == ("Agents.talks", "Agents.said")
     page = operator.get(reverse("sessions:stores"))
-    assert "attach_store NAME --sessions-table Agents.talks --messages-table Agents.said" in page.text
+    assert "attach_store agents-talks --sessions-table Agents.talks --messages-table Agents.said" in page.text
     call_command("check_stores", as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["unconnected"] == [
@@ -80,15 +80,40 @@ def test_tables_of_other_libraries_are_told_by_their_columns(
     run_sql(OF_LIBRARIES)
     found = {tables.sessions: tables.command for tables in registry.unconnected_tables()}
     assert found == {
-        "Agents.bots": "attach_store NAME --kind phidata --table Agents.bots",
-        "Agents.runs_of_agno": "attach_store NAME --kind agno --table Agents.runs_of_agno",
-        "Agents.remembered": "attach_store NAME --kind phidata --table Agents.remembered",
+        "Agents.bots": "attach_store agents-bots --kind phidata --table Agents.bots",
+        "Agents.runs_of_agno": "attach_store agents-runs_of_agno --kind agno --table Agents.runs_of_agno",
+        "Agents.remembered": "attach_store agents-remembered --kind phidata --table Agents.remembered",
     }
     page = operator.get(reverse("sessions:stores"))
     assert "looks like a table of phidata, and no store has it." in page.text
-    assert "attach_store NAME --kind agno --table Agents.runs_of_agno" in page.text
+    assert "attach_store agents-runs_of_agno --kind agno --table Agents.runs_of_agno" in page.text
     call_command("check_stores")
     assert "Agents.bots looks like a table of phidata, and no store has it. Run attach_" in capsys.readouterr().out
 
     registry.declare_store("bots", kind="phidata", options={"table": "Agents.bots"})
     assert "Agents.bots" not in {tables.sessions for tables in registry.unconnected_tables()}
+
+
+def test_a_proposed_name_is_free_and_leads_to_a_form_that_is_filled_in(
+    agent_tables: None, operator: Client, administrator: Client
+) -> None:
+    attach_main_store()
+    run_sql(OF_LIBRARIES)
+    registry.declare_store("agents-bots", kind="sqlite", options={"path": "/none/bots.db"})
+    assert "agents-bots-2" in {tables.name for tables in registry.unconnected_tables()}
+    link = f"{reverse('sessions:connect-kind', args=['phidata'])}?name=agents-bots-2&amp;table=Agents.bots"
+    assert link in administrator.get(reverse("sessions:stores")).text
+    assert "Connect it here" not in operator.get(reverse("sessions:stores")).text
+
+    page = administrator.get(link.replace("&amp;", "&"))
+    assert 'value="agents-bots-2"' in page.text
+    assert 'value="Agents.bots"' in page.text
+
+
+def test_a_form_takes_only_its_own_fields_from_an_address_and_escapes_them(administrator: Client) -> None:
+    address = reverse("sessions:connect-kind", args=["agno"])
+    page = administrator.get(address, {"table": '"><b>bold</b>', "other": "of nobody", "csrfmiddlewaretoken": "given"})
+    assert "<b>bold" not in page.text
+    assert "&lt;b&gt;bold" in page.text
+    assert "of nobody" not in page.text
+    assert 'value="given"' not in page.text
