@@ -9,7 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import Error, connection, transaction
+from django.db import Error, IntegrityError, connection, transaction
+from psycopg.errors import UniqueViolation
 
 from memadmin import audit
 from sessions_app import audited
@@ -76,11 +77,12 @@ def declare_store(
     timezone: str = "",
     mode: str = "",
     agent_roles: Sequence[str] = (),
+    must_be_new: bool = False,
 ) -> SessionStore:
     """The saved row of a store; what is not given stays as it is. The main store's comes from the settings.
 
     `options` are what the form of the kind asks for. Raises AttachRefused when a value makes no sense, or would move an
-    attached store to another place.
+    attached store to another place; where it `must_be_new`, also when there is one of this name, or is by now.
     """
     if name == MAIN_STORE:
         if sessions_table or messages_table or timezone or options or kind not in ("", MAIN_KIND):
@@ -91,6 +93,8 @@ def declare_store(
         sessions_table, messages_table = settings.AGENT_SESSIONS_TABLE, settings.AGENT_MESSAGES_TABLE
         timezone = settings.AGENT_TIMEZONE
     store = SessionStore.objects.filter(name=name).first()
+    if must_be_new and store:
+        raise _name_taken(name)
     if store is None:
         if kind in ("", MAIN_KIND) and not ((sessions_table and messages_table) or options):
             raise AttachRefused(
@@ -114,10 +118,15 @@ def declare_store(
         )
     _refuse_nonsense(store)
     _refuse_place_of_another(store)
-    with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
-        event.is_void = not _is_changed(store)
-        store.save()
-        event.target = store
+    try:
+        with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
+            event.is_void = not _is_changed(store)
+            store.save()
+            event.target = store
+    except IntegrityError as problem:
+        if store.pk is not None or not isinstance(problem.__cause__, UniqueViolation):
+            raise
+        raise _name_taken(name) from problem
     return store
 
 
@@ -138,6 +147,10 @@ def store_like(
     store.writer_timezone = timezone or store.writer_timezone
     _refuse_nonsense(store)
     return store
+
+
+def _name_taken(name: str) -> AttachRefused:
+    return AttachRefused(f"There is a store {name} already.")
 
 
 def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str, Any]:

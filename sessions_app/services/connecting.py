@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
+from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import Kind, kinds
+
+logger = logging.getLogger(__name__)
 
 
 def kinds_to_connect() -> Sequence[Kind]:
@@ -19,12 +23,17 @@ def kinds_to_connect() -> Sequence[Kind]:
 def connect_store(name: str, kind: Kind, *, options: Mapping[str, str], **tables: str) -> SessionStore:
     """A new store, attached, with its sessions on record. `tables` are those of `declare_store`, and the zone.
 
-    Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
+    Where it stops answering meanwhile it stays connected, and `discovered_at` empty: a job looks for its sessions
+    until it answers. Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
     """
-    if SessionStore.objects.filter(name=name).exists():
-        raise registry.AttachRefused(f"There is a store {name} already.")
     with transaction.atomic():
-        store = registry.declare_store(name, kind=kind.name, options=options, **tables)
+        store = registry.declare_store(name, kind=kind.name, options=options, must_be_new=True, **tables)
         registry.plan_attachment(store)
-    registry.attach(store)
+    try:
+        registry.attach(store)
+    except (registry.AttachRefused, StoreUnavailable):
+        if store.attached_at is None:
+            registry.delete_store(store)
+            raise
+        logger.warning("store %s is connected and away, its sessions are found when it is back", store.pk)
     return store

@@ -16,6 +16,7 @@ from sessions_app import registry
 from sessions_app.forms import StoreForm, settings_form
 from sessions_app.services import watching
 from sessions_app.services.connecting import connect_store, kinds_to_connect
+from sessions_app.services.discovery import is_discovered
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -33,7 +34,7 @@ def choose_kind(request: OperatorRequest) -> HttpResponse:
 @recently_authenticated(doing="connect a store")
 def connect(request: OperatorRequest, kind: str) -> HttpResponse:
     """The form of a kind, filled in from the query string. A store that cannot be reached gives it back, and nothing is
-    kept."""
+    kept; one that stops answering only when its sessions are looked for is connected."""
     chosen = next((each for each in kinds_to_connect() if each.name == kind), None)
     if chosen is None:
         raise Http404
@@ -54,8 +55,12 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
             except (registry.AttachRefused, StoreUnavailable) as refusal:
                 problem = str(refusal)
             else:
-                found = store.sessions.count()
-                messages.success(request, f"Connected, with {found:,} session{pluralize(found)}.")
+                if is_discovered(store) and not store.discovered_at:
+                    away = "Connected. It does not answer now; its sessions are looked for when it does."
+                    messages.warning(request, away)
+                else:
+                    found = store.sessions.count()
+                    messages.success(request, f"Connected, with {found:,} session{pluralize(found)}.")
                 return redirect("sessions:store", store.name)
     context = {
         "kind": chosen,

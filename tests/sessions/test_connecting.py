@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from agents import SQLiteSession
 from cryptography.fernet import Fernet
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.environment import NamedSecret
+from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.connecting import kinds_to_connect
+from sessions_app.services.discovery import discover_sessions
+from sessions_app.stores.base import Health, StoreUnavailable
+from sessions_app.stores.json_file.backend import JsonFileBackend
 from tests.builders import make_store
+from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.stores.contract import in_agent
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +98,64 @@ class TestConnecting:
             assert page.status_code == 422
             assert sentence in page.text
         assert SessionStore.objects.count() == 1
+
+    def test_one_that_stops_answering_meanwhile_is_connected_and_looked_through_later(
+        self, administrator: Client, chats: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*args: object, **kwargs: object) -> NoReturn:
+            raise StoreUnavailable("It is away.")
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(JsonFileBackend, "enumerate_sessions", away)
+            page = administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)}, follow=True)
+        assert page.redirect_chain == [(reverse("sessions:store", args=["hotline"]), 302)]
+        assert "Connected. It does not answer now; its sessions are looked for when it does." in page.text
+        assert not SessionRecord.objects.exists()
+        assert discover_sessions() == 1
+        assert SessionRecord.objects.get().session_id == "cust_1"
+
+    def test_one_that_stops_answering_before_it_is_attached_is_not_kept(
+        self, administrator: Client, chats: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        healthy, asked = JsonFileBackend.health, []
+
+        def away_the_second_time(backend: Any, *, thorough: bool = False) -> Health:
+            asked.append(backend)
+            if len(asked) > 1:
+                raise StoreUnavailable("It is away.")
+            return healthy(backend, thorough=thorough)
+
+        monkeypatch.setattr(JsonFileBackend, "health", away_the_second_time)
+        page = administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)})
+        assert page.status_code == 422
+        assert "It is away. Nothing was connected." in page.text
+        assert not SessionStore.objects.exists()
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_two_at_once_the_first_keeps_the_name(
+        self, administrator: Client, chats: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        elsewhere = tmp_path_factory.mktemp("elsewhere")
+        with somebody_else() as start:
+            with transaction.atomic():
+                registry.declare_store("hotline", kind="json_file", options={"path": str(chats)})
+                second = start(
+                    lambda: administrator.post(form_of("json_file"), {"name": "hotline", "path": str(elsewhere)})
+                )
+                wait_until_blocked(second)
+            page = second.result()
+        assert page.status_code == 422
+        assert "There is a store hotline already. Nothing was connected." in page.text
+        assert SessionStore.objects.get().options["path"] == str(chats)
+
+    def test_a_store_of_this_name_that_is_not_attached_stays_as_it_is(
+        self, administrator: Client, chats: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        registry.declare_store("hotline", kind="json_file", options={"path": str(chats)})
+        elsewhere = {"path": str(tmp_path_factory.mktemp("elsewhere"))}
+        with pytest.raises(registry.AttachRefused, match="There is a store hotline already"):
+            registry.declare_store("hotline", kind="json_file", options=elsewhere, must_be_new=True)
+        assert SessionStore.objects.get().options["path"] == str(chats)
 
     def test_a_file_of_the_sdk_is_connected_with_its_own_tables(self, administrator: Client, tmp_path: Path) -> None:
         path = tmp_path / "till.db"
