@@ -38,6 +38,7 @@ SESSION_REVEALED = declare(
     object=SESSION,
     counters=("items", "values"),
     reasons=RevealReason.values,
+    counts_as_opening=True,
 )
 
 # --- reads ------------------------------------------------------------------------------------------------------------
@@ -48,6 +49,7 @@ SESSION_VIEWED = declare(
     object=SESSION,
     counters=("items",),
     reasons=Purpose.values,
+    counts_as_opening=True,
 )
 SESSION_DECRYPTED = declare(
     "session.decrypted",
@@ -69,18 +71,21 @@ SESSION_DOWNLOADED = declare(
     object=SESSION,
     counters=("jsonl", "markdown", "opened"),
     reasons=Purpose.values,
+    counts_as_opening=True,
 )
 ITEM_VIEWED = declare(
     "item.viewed",
     "Somebody opened one item of a session as it is stored.",
     object=SESSION,
     reasons=Purpose.values,
+    counts_as_opening=True,
 )
 ITEM_DOWNLOADED = declare(
     "item.downloaded",
     "Somebody took one item of a session away as a file.",
     object=SESSION,
     reasons=Purpose.values,
+    counts_as_opening=True,
 )
 SESSIONS_LISTED = declare(
     "session.listed", "Somebody saw a list of sessions with the first words of each.", counters=("sessions",)

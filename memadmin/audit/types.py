@@ -27,6 +27,8 @@ class EventType:
     object: str = ""
     counters: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    counts_as_opening: bool = False
+    """Whether it shows that somebody opened the record that it is about: how many did so within an hour is limited."""
 
     def check(self, *, object_kind: str | None, counters: Mapping[str, int], reason_code: str) -> None:
         """Raises Undeclared when an event would carry something that this type has not declared."""
@@ -44,14 +46,20 @@ _registry: dict[str, EventType] = {}
 
 
 def declare(
-    name: str, meaning: str, *, object: str = "", counters: Collection[str] = (), reasons: Collection[str] = ()
+    name: str,
+    meaning: str,
+    *,
+    object: str = "",
+    counters: Collection[str] = (),
+    reasons: Collection[str] = (),
+    counts_as_opening: bool = False,
 ) -> EventType:
     """A new event type, called `noun.past_verb`; `meaning` is the sentence that `docs/audit-events.md` gives of it."""
     if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(f"{name!r} is not a name such as session.viewed.")
     if wrong := [word for word in (*counters, *reasons) if not WORD.fullmatch(word)]:
         raise ValueError(f"{wrong[0]!r} of {name} is not a word such as not_found.")
-    event_type = EventType(name, meaning, object, tuple(counters), tuple(reasons))
+    event_type = EventType(name, meaning, object, tuple(counters), tuple(reasons), counts_as_opening)
     # Declared twice alike: a module that was loaded again, as the development server does.
     if _registry.setdefault(name, event_type) != event_type:
         raise ValueError(f"The event type {name} is declared twice, and differently.")
@@ -61,6 +69,11 @@ def declare(
 def declared() -> list[EventType]:
     """All event types, by name."""
     return [_registry[name] for name in sorted(_registry)]
+
+
+def openings() -> list[str]:
+    """The names of the types by which it is known what somebody opened."""
+    return [event_type.name for event_type in declared() if event_type.counts_as_opening]
 
 
 def known(name: str) -> EventType | None:

@@ -17,8 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
+from memadmin import audit
 from memadmin.accounts.reading import rules
+from memadmin.audit import types
 from memadmin.audit.models import AuditEvent
+from memadmin.audit.refs import kind_of
+from memadmin.audit.types import openings
 from sessions_app.models import SessionRecord
 from sessions_app.reading import reader_for
 from tests.accounts.test_confirming import kept
@@ -109,7 +113,7 @@ class TestPurpose:
             answer = operator.get(reverse(name, args=arguments))
             assert answer.status_code == 302, name
             assert answer["Location"].startswith(PURPOSE), name
-        assert not AuditEvent.objects.filter(type__in=rules.OPENINGS).exists()
+        assert not AuditEvent.objects.filter(type__in=openings()).exists()
 
     def test_what_a_search_found_asks(self, record: SessionRecord, operator: Client) -> None:
         found = operator.post(reverse("sessions:search"), {"q": "zebra"})
@@ -207,6 +211,30 @@ class TestAmount:
         refused = operator.post(reverse("sessions:reveal-session", args=[last.pk]), {"reason": "legal"})
         assert refused.status_code == 429
         assert not told("session.revealed")
+
+    def test_an_event_counts_that_says_so_of_itself(self, operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whatever it is called: the rule knows no names of events."""
+        (record,) = records(1)
+        person = User.objects.get(pk=operator.session["_auth_user_id"])
+        for name, counts in (("session.passed_by", False), ("session.peeked_at", True)):
+            peeked = audit.EventType(name, "Somebody did.", kind_of(record), counts_as_opening=counts)
+            monkeypatch.setitem(types._registry, name, peeked)
+            audit.record_alone(peeked, by=person, target=record)
+            assert [ref for ref, _ in rules.opened_lately(person)] == [record.pk] * counts
+
+    def test_all_ways_into_a_session_count(self, operator: Client) -> None:
+        (record,) = records(1)
+        person = User.objects.get(pk=operator.session["_auth_user_id"])
+        item_id = reader_for(record.store).first_page(record.session_id, 1).items[0].id
+        for address in (
+            record.get_absolute_url(),
+            reverse("sessions:item", args=[record.pk, item_id]),
+            reverse("sessions:item", args=[record.pk, item_id], query={"download": "1"}),
+            reverse("sessions:export-jsonl", args=[record.pk]),
+        ):
+            before = rules.opened_lately(person)
+            assert operator.get(address).status_code == 200
+            assert rules.opened_lately(person) != before, address
 
     def test_other_processes_count_too(self, operator: Client) -> None:
         *opened, last = records(4)

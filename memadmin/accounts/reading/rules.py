@@ -19,12 +19,10 @@ from memadmin.accounts import audited
 from memadmin.accounts.purposes import Purpose
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 from memadmin.audit.refs import ref_of
+from memadmin.audit.types import openings
 
 KEPT = "purpose"
 """Where a session keeps the purpose: its code, the ticket, and until when, in seconds since 1970."""
-
-OPENINGS = ("session.viewed", "session.revealed", "session.downloaded", "item.viewed", "item.downloaded")
-"""The events by which it is known which sessions somebody opened."""
 
 REMEMBERED = 10_000
 
@@ -120,7 +118,7 @@ def look_at_amount(person: User, record_id: UUID) -> None:
 def opened_lately(person: User) -> list[tuple[UUID, Any]]:
     """Sessions that somebody opened in the last hour, with when they last did, the latest first. One query."""
     actors = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=person.pk).values("ref")
-    events = AuditEvent.objects.filter(actor_ref__in=actors, type__in=OPENINGS, at__gt=Now() - settings.READ_WINDOW)
+    events = AuditEvent.objects.filter(actor_ref__in=actors, type__in=openings(), at__gt=Now() - settings.READ_WINDOW)
     opened = events.filter(object_ref__isnull=False, outcome="succeeded").values_list("object_ref")
     return list(opened.annotate(last=Max("at")).order_by("-last")[: settings.READ_LIMIT])
 
