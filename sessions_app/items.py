@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+LONGEST_ID_BYTES = 2_500
+"""The longest id of a session that an index of the registry can hold."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:

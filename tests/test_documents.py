@@ -22,6 +22,14 @@ def names_in(path: Path) -> set[str]:
     return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
 
 
+def constants_in(path: Path) -> set[str]:
+    """Names in capitals to which a module gives a value."""
+    targets = [
+        target for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign) for target in node.targets
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()}
+
+
 @pytest.mark.parametrize(("path", "name"), sorted(set(TEST.findall(SECURITY))))
 def test_a_test_that_shows_a_requirement_exists(path: str, name: str) -> None:
     assert name in names_in(ROOT / path)
@@ -44,6 +52,14 @@ def test_what_is_met_is_shown_and_what_waits_says_for_what() -> None:
 def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
     read = set(SETTING.findall((ROOT / "memadmin" / "settings.py").read_text()))
     assert {name for name in read if f"`{name}`" not in README} <= {"MEMADMIN_DEBUG"}, "say in README.md what it means"
+
+
+def test_what_all_stores_share_is_written_once() -> None:
+    app = ROOT / "sessions_app"
+    shared = constants_in(app / "stores" / "base.py") | constants_in(app / "items.py")
+    assert {"COUNTED_EXACTLY", "IN_DOUBT", "LONGEST_ID_BYTES"} <= shared
+    for path in (*app.glob("stores/*/*.py"), *app.glob("registry/*.py")):
+        assert not constants_in(path) & shared, path
 
 
 def test_every_command_is_in_the_readme() -> None:

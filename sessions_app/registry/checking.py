@@ -18,15 +18,12 @@ from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, Health, Problem, StoreUnavailable
+from sessions_app.stores.base import COUNTED_EXACTLY, Capability, Health, Problem, StoreUnavailable
 from sessions_app.stores.patience import asking
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 IDS_USED_UP_AT = 0.8
-
-COUNTED_EXACTLY = 10_000
-"""Tables up to here are counted; the size of larger ones comes from statistics."""
 
 HOLDS_ALL_THE_SAME = {"mode-differs", "unfinished", "unrecorded"}
 """What is wrong with a fence that keeps late writes out nevertheless."""

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from sessions_app.items import LONGEST_ID_BYTES
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry.discovering import ASKED_AT_ONCE, Discovery, note
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability
-
-LONGEST_ID_BYTES = 2_500
-"""What an index of the registry can hold."""
 
 
 class CannotRegister(Exception):

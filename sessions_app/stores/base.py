@@ -28,6 +28,12 @@ WHOLE_ITEM_BYTES = 256 * 1024
 ITEM_HEAD_BYTES = 32 * 1024
 ITEM_TAIL_BYTES = 4 * 1024
 
+COUNTED_EXACTLY = 10_000
+"""Up to so many rows, keys or sessions of a store are counted whenever somebody looks at it."""
+
+IN_DOUBT = " Whether the change was made is not known: look, or do it again."
+"""Behind what is said of a store that was asked for a change and did not answer."""
+
 
 class StoreUnavailable(Exception):
     """The store did not answer, or its tables are not there; the message is a sentence for an operator."""

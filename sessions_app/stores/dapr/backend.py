@@ -21,6 +21,7 @@ from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
     Capability,
     FoundSession,
     Health,
@@ -40,8 +41,6 @@ ATTEMPTS = 20
 """How often a session that an agent writes to meanwhile is read again, before a change of ours gives way."""
 
 PAUSE_SECONDS = 0.02
-
-COUNTED_EXACTLY = 10_000
 
 EMPTY = b"[]"
 

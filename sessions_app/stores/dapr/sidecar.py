@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
 
 ANSWER_SECONDS = 5.0
 
@@ -23,8 +23,6 @@ KEYS_AT_ONCE = 20
 """For how many values one question asks: each may be a whole session."""
 
 LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
-
-IN_DOUBT = " Whether the change was made is not known: look, or do it again."
 
 
 class Conflict(Exception):

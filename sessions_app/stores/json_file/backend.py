@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from django import forms
 
 from memadmin.counting import COUNT_CAP
-from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
     FoundSession,
@@ -32,8 +32,6 @@ from sessions_app.stores.json_file.folder import FileUnusable, Folder
 from sessions_app.stores.kinds import Kind, PathField
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
-
-LONGEST_ID_BYTES = 2_500
 
 COPIES = ("~", ".bak", ".old", ".orig", ".swp", ".tmp", ".copy")
 """How the names of what editors and backups leave beside a file end."""

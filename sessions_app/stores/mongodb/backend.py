@@ -20,6 +20,8 @@ from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
+    IN_DOUBT,
     Capability,
     FoundSession,
     Health,
@@ -35,15 +37,10 @@ from sessions_app.stores.mongodb.server import client_for, plain_words
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
-COUNTED_EXACTLY = 10_000
-"""Up to so many batches, items and what agents do not see are counted whenever somebody looks at the store."""
-
 BATCHES_AT_ONCE = 50
 
 ATTEMPTS = 5
 """How often a batch that an agent changes meanwhile is read again before a change of ours gives way."""
-
-IN_DOUBT = " Whether the change was made is not known: look, or do it again."
 
 Document = Mapping[str, Any]
 

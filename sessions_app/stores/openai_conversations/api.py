@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -27,8 +27,6 @@ PAGE_ITEMS = 100
 """As many as one answer can hold."""
 
 OFFICIAL_ADDRESS = "https://api.openai.com/v1"
-
-IN_DOUBT = " Whether the change was made is not known: look, or do it again."
 
 Order = Literal["asc", "desc"]
 

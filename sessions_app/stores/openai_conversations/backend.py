@@ -22,6 +22,7 @@ from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
     Capability,
     FoundSession,
     Health,
@@ -54,9 +55,6 @@ ERASE_SECONDS = 60.0
 
 AT_ONCE = 8
 """Requests that are under way at the same time, where there are several to make."""
-
-COUNTED_EXACTLY = 10_000
-"""Up to so many registered sessions are counted."""
 
 SAMPLED = 3
 """How many registered conversations are asked for to see whether the key belongs to their project."""

@@ -19,9 +19,11 @@ from django import forms
 from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
-from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
+    IN_DOUBT,
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
@@ -40,18 +42,10 @@ from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.redis import server as redis_server
 
-COUNTED_EXACTLY = 10_000
-"""Up to so many keys in the database, its sessions are counted whenever somebody looks at the store."""
-
 WALK_SECONDS = 2.0
 """After so long a page of `enumerate_sessions` ends, however few of the keys that were passed are sessions."""
 
 LIST, COUNTER = b":messages", b":counter"
-
-LONGEST_ID_BYTES = 2_500
-"""What an index of the registry can hold."""
-
-IN_DOUBT = " Whether the change was made is not known: look, or do it again."
 
 # --- scripts ----------------------------------------------------------------------------------------------------------
 #

@@ -24,6 +24,7 @@ from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
@@ -68,7 +69,6 @@ from sessions_app.stores.remote_sql.statements import (
 ASKED_AT_ONCE = 100
 """How many sessions one statement is about: each is a part of it."""
 
-COUNTED_EXACTLY = 10_000
 LARGEST_INTEGER = 2**31 - 1
 IDS_USED_UP_AT = 0.8
 

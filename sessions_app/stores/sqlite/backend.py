@@ -19,6 +19,7 @@ from django import forms
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
+    COUNTED_EXACTLY,
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
@@ -39,8 +40,6 @@ from sessions_app.stores.sqlite import file as sqlite_file
 
 ASKED_AT_ONCE = 500
 """How many sessions one statement is about; SQLite limits its parameters."""
-
-COUNTED_EXACTLY = 10_000
 
 ROWS_A_TRANSACTION = 5_000
 """How many items an erasure takes away before it lets agents write again."""
