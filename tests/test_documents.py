@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_what_is_met_is_shown_and_what_waits_says_for_what() -> None:
 def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
     read = set(SETTING.findall((ROOT / "memadmin" / "settings.py").read_text()))
     assert {name for name in read if f"`{name}`" not in README} <= {"MEMADMIN_DEBUG"}, "say in README.md what it means"
+
+
+def test_what_the_architecture_calls_pure_is_held_to_it() -> None:
+    rooms = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+    called_pure = {
+        f"sessions_app.{room[1]}" for room in re.finditer(r"^  (\w+)/ (?:(?!^  \w).)*?; pure$", rooms, re.M | re.S)
+    }
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (held,) = [set(each["source_modules"]) for each in contracts if each["name"].endswith("are pure")]
+    assert called_pure == held
 
 
 def test_what_all_stores_share_is_written_once() -> None:
