@@ -59,7 +59,7 @@ def asked(by: User) -> ContentGrant:
         record_ids=[record.pk for record in records],
         reason="legal",
         ticket="T-90417",
-        explanation="The pump of Mrs. Ashdown failed.",
+        explanation="The pump of customer 70933 failed.",
     )
 
 
@@ -91,7 +91,7 @@ def test_those_who_decide_are_told_that_a_grant_waits(support: User, compliance:
 
 
 def test_a_mail_names_nobody_and_nothing(support: User, compliance: User) -> None:
-    support.first_name, support.email = "Ashdown", "clerk@example.org"
+    support.first_name, support.email = "Clerk-70933", "clerk@example.org"
     support.save()
     grant = asked(support)
     notices.send_notices()
@@ -100,7 +100,7 @@ def test_a_mail_names_nobody_and_nothing(support: User, compliance: User) -> Non
     notices.send_notices()
     texts = "".join(message.message().as_string() for message in mail.outbox)
     assert len(mail.outbox) == 2
-    for word in ("Ashdown", "clerk", support.username, "T-90417", "customer_", "pump", "legal"):
+    for word in ("70933", "clerk", support.username, "T-90417", "customer_", "pump", "legal"):
         assert word not in texts
     assert not any(str(record.pk) in texts for record in SessionRecord.objects.all())
 

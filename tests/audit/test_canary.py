@@ -25,9 +25,9 @@ from tests.audit.log_pages import NOTED
 
 __all__ = ["tables"]
 
-TYPED = "Mrs. Ashdown ashdown@example.org 4242"
+TYPED = "Clerk-70933 clerk-70933@example.org 4242"
 STORED = (WORDS, "customer_1", "customer_2", "customer_3", "also_1", "colleague")
-CANARIES = ("Ashdown", "ashdown", *STORED)
+CANARIES = ("Clerk-70933", "clerk-70933", *STORED)
 
 # Every name of a field that a form of the console has, and those that are chosen rather than typed.
 FIELDS = {
@@ -45,7 +45,7 @@ UNION ALL SELECT string_agg(task_name || args::text || coalesce(queueing_lock, '
 @pytest.fixture
 def owner(tables: None, db: None) -> User:
     user = somebody(SUPERUSER)
-    user.first_name, user.email = "Ashdown", "ashdown@example.org"
+    user.first_name, user.email = "Clerk-70933", "clerk-70933@example.org"
     user.save()
     return user
 

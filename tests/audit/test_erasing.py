@@ -26,7 +26,7 @@ from tests.audit.log_pages import NOTED, event, note, words_of
 from tests.builders import make_subject
 from tests.people import person
 
-WORDS = "Mrs. Ashdown called about her refund"
+WORDS = "Customer 70933 called about a refund"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def with_rows() -> AuditEvent:
     """A verb with words of its own, and the row that it changed with the values before and after."""
     with transaction.atomic():
         verb = audit.record(NOTED, details={"reason": WORDS})
-        SubjectAlias.objects.create(subject=make_subject("cust_1"), kind="user", key="ashdown@example.org")
+        SubjectAlias.objects.create(subject=make_subject("cust_1"), kind="user", key="customer-70933@example.org")
     return event(verb)
 
 
@@ -67,8 +67,7 @@ class TestDetails:
         assert AuditDetail.objects.count() == count - gone
         assert AuditDetail.objects.filter(event__id=other.id).exists()
         kept = " ".join(AuditDetail.objects.values_list("details", flat=True))
-        assert "Ashdown" not in kept
-        assert "ashdown" not in kept
+        assert "70933" not in kept
 
     def test_leave_an_event_that_names_what_was_erased_and_no_words(self, officer: User) -> None:
         verb = with_rows()
@@ -108,7 +107,7 @@ class TestDetails:
 class TestNames:
     def left(self) -> User:
         clerk = person("support")
-        clerk.first_name = "Ashdown"
+        clerk.first_name = "Clerk-70933"
         clerk.save()
         note(by=clerk)
         clerk.is_active = False
@@ -123,7 +122,7 @@ class TestNames:
         erasing.erase_name(actor.ref, by=officer, reason="subject_request")
         assert not AuditActor.objects.filter(ref=actor.ref).exists()
         assert theirs.count() == count
-        assert "Ashdown" not in " ".join(AuditActor.objects.values_list("label", flat=True))
+        assert "70933" not in " ".join(AuditActor.objects.values_list("label", flat=True))
         about = AuditEvent.objects.filter(object_ref=refs.ref_of(clerk)).values("id")
         assert not AuditDetail.objects.filter(event_id__in=about).exists(), "values before and after hold the name"
 

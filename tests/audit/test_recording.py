@@ -118,7 +118,7 @@ def test_rolled_back_leaves_neither_change_nor_event() -> None:
 
 FREE_TEXT = {
     "type": "'Somebody read it'",
-    "object_kind": "'Peter, 12 Mill Lane'",
+    "object_kind": "'Some person, some address'",
     "reason_code": "'because she asked'",
     "outcome": "'nearly'",
     "actor_kind": "'somebody'",

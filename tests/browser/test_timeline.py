@@ -47,7 +47,7 @@ def test_markdown_and_masks_look_sound(address: str, look: Look) -> None:
         assistant(
             "## Returns\n\n**Done**, see [the rules](https://example.com/rules):\n\n1. pack it\n2. send it\n\n"
             "> kept dry\n\n| parcel | state |\n|---|---|\n| `A-1` | on its way |\n\n"
-            '```json\n{"mail": "anna@example.com"}\n```'
+            '```json\n{"mail": "guest@example.com"}\n```'
         ),
     )
     look(f"{address}?form=markdown")
@@ -69,7 +69,7 @@ def test_item_that_is_masked_and_revealed_looks_sound(address: str, look: Look, 
 
 
 def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: Page, look: Look) -> None:
-    add_items("customer_1", "My card is 4242 4242 4242 4242", assistant("I wrote to anna@example.com"))
+    add_items("customer_1", "My card is 4242 4242 4242 4242", assistant("I wrote to guest@example.com"))
     look(address)
     page.goto(address)
     page.locator("summary", has_text="Reveal 2 values").press("Enter")
@@ -79,7 +79,7 @@ def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: 
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_text("4242 4242 4242 4242")).to_be_visible()
-    expect(page.get_by_text("anna@example.com")).to_be_visible()
+    expect(page.get_by_text("guest@example.com")).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="6 items shown as stored")).to_be_visible()
     expect(page).to_have_title(re.compile("^As stored"))
     for width in (1440, 390):

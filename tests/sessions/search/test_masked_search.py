@@ -16,7 +16,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 
-CARD, MAIL = "4012 8888 8888 1881", "anna@example.com"
+CARD, MAIL = "4012 8888 8888 1881", "tern@example.com"
 
 
 @pytest.fixture(params=["no index", "index"])
@@ -24,7 +24,7 @@ def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
     store = attach_main_store()
     if request.param == "index":
         SqlWordIndex(store).create()
-    add_items("early", "Anna likes a dark roast")
+    add_items("early", "Tern likes a dark roast")
     add_items("mail", f"Please send the roast to {MAIL}")
     add_items("late", "Where is my roast", f"The card is {CARD}")
     return store
@@ -51,10 +51,10 @@ def assert_tells_nothing(client: Client) -> None:
     for guess in ("4012", "4012 8888", CARD, MAIL):
         assert not sessions_saying(client, guess), guess
         assert not items_saying(client, "late", guess), guess
-    assert sessions_saying(client, "anna") == ["early"]
+    assert sessions_saying(client, "tern") == ["early"]
     assert sessions_saying(client, "roast") == ["late", "mail", "early"]
     assert items_saying(client, "mail", "roast")
-    assert not items_saying(client, "mail", "anna roast")
+    assert not items_saying(client, "mail", "tern roast")
 
 
 def test_who_reads_masked_text_searches_masked_text(store: SessionStore, reviewer: Client) -> None:
@@ -63,24 +63,24 @@ def test_who_reads_masked_text_searches_masked_text(store: SessionStore, reviewe
 
 def test_who_may_reveal_finds_what_is_stored_and_sees_it_masked(store: SessionStore, operator: Client) -> None:
     assert sessions_saying(operator, CARD) == ["late"]
-    assert sessions_saying(operator, "anna") == ["mail", "early"]
+    assert sessions_saying(operator, "tern") == ["mail", "early"]
     assert items_saying(operator, "late", CARD)
     with pytest.raises(AssertionError):  # so the test above is worth something
         assert_tells_nothing(operator)
 
 
 def test_an_item_between_two_hits_that_only_masked_words_say_is_passed(store: SessionStore, reviewer: Client) -> None:
-    add_items("s", "Anna speaking", f"reach me at {MAIL}", "Anna again")
-    assert len(items_saying(reviewer, "s", "anna")) == 2
+    add_items("s", "Tern speaking", f"reach me at {MAIL}", "Tern again")
+    assert len(items_saying(reviewer, "s", "tern")) == 2
 
 
 def test_leaving_words_out_would_tell_what_is_masked(store: SessionStore, reviewer: Client, operator: Client) -> None:
-    assert sessions_saying(operator, "roast -anna") == ["late"]
-    answer = reviewer.post(reverse("sessions:search"), {"q": "roast -anna"}, follow=True)
+    assert sessions_saying(operator, "roast -tern") == ["late"]
+    answer = reviewer.post(reverse("sessions:search"), {"q": "roast -tern"}, follow=True)
     page = reviewer.get(f"{answer.redirect_chain[-1][0]}messages/")
     assert "Leaving words out takes the right to see what is masked" in page.text
     record = SessionRecord.objects.get(session_id="mail")
-    found = reviewer.post(reverse("sessions:find", args=[record.pk]), {"q": "roast -anna"})
+    found = reviewer.post(reverse("sessions:find", args=[record.pk]), {"q": "roast -tern"})
     assert found.status_code == 422
 
 
@@ -96,11 +96,11 @@ def test_a_search_that_only_hides_the_snippet_is_noticed(
 @pytest.mark.parametrize(
     ("text", "typed", "is_said"),
     [
-        ("Anna likes tea", "anna", True),
-        ("a banana", "anna", False),
-        ("tea for Anna", "anna tea", True),
-        ("tea for Anna", '"anna tea"', False),
-        ("tea", "anna or tea", True),
+        ("Tern likes tea", "tern", True),
+        ("a pattern", "tern", False),
+        ("tea for Tern", "tern tea", True),
+        ("tea for Tern", '"tern tea"', False),
+        ("tea", "tern or tea", True),
         ("T-90420", "t 90420", True),
         ("", "tea", False),
     ],
@@ -110,5 +110,5 @@ def test_whether_a_text_says_so(text: str, typed: str, is_said: bool) -> None:
 
 
 def test_words_of_different_members_are_said_together() -> None:
-    raw: Any = json.dumps({"role": "user", "content": [{"text": "tea"}, {"text": "for Anna"}]})
-    assert is_shown(raw, Wording.parse("anna tea"))
+    raw: Any = json.dumps({"role": "user", "content": [{"text": "tea"}, {"text": "for Tern"}]})
+    assert is_shown(raw, Wording.parse("tern tea"))
