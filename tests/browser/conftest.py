@@ -117,3 +117,8 @@ def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
             looking.assert_accessible(page)
 
     return look
+
+
+def say_why(page: Page) -> None:
+    """What every form of raw edits asks for."""
+    page.get_by_label("Reason").select_option("correction")

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import make_agent_tables
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, say_why
 from tests.builders import make_session, make_store, make_subject
 
 SignIn: TypeAlias = Callable[..., User]
@@ -57,10 +57,6 @@ WRITE = """html => {
     const spot = document.createElement("div");
     try { spot.innerHTML = html; return true } catch { return false }
 }"""
-
-
-def say_why(page: Page) -> None:
-    page.get_by_label("Reason").select_option("correction")
 
 
 @pytest.fixture

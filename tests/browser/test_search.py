@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 from sessions_app.models import AgentMessage, SessionRecord, TextSearch
 from sessions_app.services.search import remember_search
 from tests.agents import add_items, assistant, attach_main_store
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, say_why
 from tests.builders import make_subject
 from tests.people import person
 
@@ -113,6 +113,7 @@ def test_an_editor_is_warned_before_a_pair_breaks(agent_tables: None, page: Page
     page.goto(f"/admin/sessions_app/agentmessage/{item.pk}/change/")
 
     page.get_by_label("Stored text").fill('{"role": "user", "content": "no call"}')
+    say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("would stay without this call")).to_be_visible()
     page.get_by_label("Save it all the same").check()

@@ -15,7 +15,7 @@ from playwright.sync_api import CDPSession, Page, expect
 
 from tests.accounts.company import company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, say_why
 from tests.browser.looking import assert_accessible
 from tests.people import person
 
@@ -188,6 +188,7 @@ class TestTheQuestion:
         watch.expect("status of 422")
         self.let_proof_age(page)
         page.get_by_label("Last name").fill('Line "1" <b>')
+        say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
         assert_accessible(page)

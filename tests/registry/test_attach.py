@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,7 +136,8 @@ class TestAttaching:
                 if len(pauses) == 3:
                     writer.commit()
 
-            monkeypatch.setattr("time.sleep", pause)
+            # Its own clock, for other threads sleep as well.
+            monkeypatch.setattr(plans, "time", SimpleNamespace(sleep=pause))
             store = attach_store("main")
         assert len(pauses) == 3
         assert registry.check(store).problems == ()
