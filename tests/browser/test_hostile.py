@@ -215,12 +215,14 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
     for text in list(MARKUP.values())[::3]:
         trap.visit(record.get_absolute_url())
         page.get_by_label("Search in this session").fill(f"tea {text}")
-        page.keyboard.press("Enter")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
         page.wait_for_load_state("networkidle")
         trap.visit(page.url)
         trap.visit(reverse("sessions:list", query={"ticket": text, "agent": text, "label": text, "store": text}))
         page.get_by_label("Find a person, ticket or session id").fill(text)
-        page.keyboard.press("Enter")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
         page.wait_for_load_state("networkidle")
         trap.visit(page.url)
     trap.check()

@@ -231,7 +231,7 @@ class TestAttaching:
             [
                 (["--kind", "sqlite"], "path: This field is required"),
                 (["--kind", "sqlite", "--path", "x.db"], "not a whole path"),
-                (["--kind", "sqlite", "--path", str(tmp_path / "*.db")], "No file is named"),
+                (["--kind", "sqlite", "--path", "*.db"], "not a whole path"),
                 (["--kind", "sqlite", "--path", str(tmp_path / "none.db")], "There is no file"),
                 (["--path", "/x.db"], "has no setting path; it takes none"),
             ]
