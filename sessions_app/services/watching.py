@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import Error, IntegrityError, transaction
+from django.db import Error, transaction
 from django.template.defaultfilters import pluralize
 from django.utils.text import slugify
 from django.utils.timezone import now
@@ -172,8 +172,6 @@ def look_at(
             store = connect_store(name, kinds()[watched.kind], options=_options(watched, path), **_tables(watched))
         except (registry.AttachRefused, StoreUnavailable) as refusal:
             look.refused[path] = str(refusal)
-        except IntegrityError:
-            look.refused[path] = "Somebody was connecting it at the same moment."
         else:
             look.connected.append(store)
             report(store)

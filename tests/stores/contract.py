@@ -125,6 +125,26 @@ class Agent(ABC):
         return {}
 
 
+class SdkAgent(Agent):
+    """One whose store the SDK has a class for, called in an event loop of its own each time."""
+
+    @abstractmethod
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        """What a method of the SDK's session gives."""
+
+    def add(self, session_id: str, *items: Item) -> None:
+        self.in_session(session_id, "add_items", list(items))
+
+    def read(self, session_id: str) -> list[Item]:
+        return cast(list[Item], self.in_session(session_id, "get_items"))
+
+    def pop(self, session_id: str) -> None:
+        self.in_session(session_id, "pop_item")
+
+    def forget(self, session_id: str) -> None:
+        self.in_session(session_id, "clear_session")
+
+
 def said(number: int) -> Item:
     return user(f"item {number}")
 

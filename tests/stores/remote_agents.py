@@ -16,14 +16,14 @@ from sqlalchemy import URL, NullPool, create_engine, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app import registry
-from tests.stores.contract import Agent, Item, Trouble, in_agent
+from tests.stores.contract import SdkAgent, Trouble, in_agent
 from tests.stores.mariadb import MariaDb, tables_by_hand
 
 VARIABLE = "ELSEWHERE_DB_URL"
 PASSWORD = "quite/a@secret:word"
 
 
-class RemoteAgent(Agent):
+class RemoteAgent(SdkAgent):
     """Writes through the SDK's class on an engine of its own, and looks by SQL that is not the console's."""
 
     creates_tables: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class RemoteAgent(Agent):
     def prepare(self) -> None:
         """Takes away what an earlier test left, and makes tables where the SDK does not."""
 
-    def call(self, session_id: str, name: str, *arguments: Any) -> Any:
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         async def called() -> Any:
             engine = create_async_engine(self.agents_url, poolclass=NullPool)
             try:
@@ -65,18 +65,6 @@ class RemoteAgent(Agent):
                 await engine.dispose()
 
         return in_agent(called())
-
-    def add(self, session_id: str, *items: Item) -> None:
-        self.call(session_id, "add_items", list(items))
-
-    def read(self, session_id: str) -> list[Item]:
-        return list(self.call(session_id, "get_items"))
-
-    def pop(self, session_id: str) -> None:
-        self.call(session_id, "pop_item")
-
-    def forget(self, session_id: str) -> None:
-        self.call(session_id, "clear_session")
 
     def ask(self, query: str, **parameters: Any) -> list[Any]:
         engine = create_engine(self.url, poolclass=NullPool)

@@ -27,7 +27,7 @@ from sessions_app.stores.base import Backend, SessionBusy, StoreUnavailable
 from sessions_app.stores.dapr import backend as kind
 from sessions_app.stores.dapr import sidecar as asking
 from tests.agents import user
-from tests.stores.contract import SECRET, Agent, Item, StoreContract, Trouble, contents, said
+from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, contents, said
 from tests.stores.dapr_sidecar import STATE_STORE, Sidecar
 
 VARIABLE, TOKEN_VARIABLE = "SUPPORT_DAPR", "SUPPORT_DAPR_TOKEN"
@@ -55,7 +55,7 @@ class Loop:
         self.loop.close()
 
 
-class DaprAgent(Agent):
+class DaprAgent(SdkAgent):
     ttl: int | None = None
     id_stays_in = ("gone:messages",)
 
@@ -70,18 +70,6 @@ class DaprAgent(Agent):
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         session = DaprSession(session_id, state_store_name=STATE_STORE, dapr_client=self.process.client, ttl=self.ttl)
         return self.process.run(getattr(session, name)(*arguments))
-
-    def add(self, session_id: str, *items: Item) -> None:
-        self.in_session(session_id, "add_items", list(items))
-
-    def read(self, session_id: str) -> list[Item]:
-        return cast(list[Item], self.in_session(session_id, "get_items"))
-
-    def pop(self, session_id: str) -> None:
-        self.in_session(session_id, "pop_item")
-
-    def forget(self, session_id: str) -> None:
-        self.in_session(session_id, "clear_session")
 
     def stored(self, session_id: str) -> list[str]:
         kept = self.sidecar.values.get(f"{session_id}:messages")

@@ -28,8 +28,7 @@ from tests.stores.contract import (
     CALL,
     OUTPUT,
     SECRET,
-    Agent,
-    Item,
+    SdkAgent,
     StoreContract,
     Trouble,
     contents,
@@ -42,7 +41,7 @@ from tests.stores.mongo_stand_in import MongoStandIn
 VARIABLE = "SUPPORT_MONGO_URL"
 
 
-class MongoAgent(Agent):
+class MongoAgent(SdkAgent):
     """Each call with a client of its own, because those of the SDK belong to the event loop they began in."""
 
     names: ClassVar[dict[str, str]] = {}
@@ -61,18 +60,6 @@ class MongoAgent(Agent):
                 return await getattr(session, name)(*arguments)
 
         return in_agent(call())
-
-    def add(self, session_id: str, *items: Item) -> None:
-        self.in_session(session_id, "add_items", list(items))
-
-    def read(self, session_id: str) -> list[Item]:
-        return cast(list[Item], self.in_session(session_id, "get_items"))
-
-    def pop(self, session_id: str) -> None:
-        self.in_session(session_id, "pop_item")
-
-    def forget(self, session_id: str) -> None:
-        self.in_session(session_id, "clear_session")
 
     @property
     def batches(self) -> list[dict[str, Any]]:

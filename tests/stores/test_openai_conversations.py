@@ -25,14 +25,14 @@ from sessions_app.stores.base import Backend, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.openai_conversations import api as asking
 from sessions_app.stores.openai_conversations import backend as kind
 from tests.agents import assistant, user
-from tests.stores.contract import CALL, OUTPUT, SECRET, Agent, Item, StoreContract, contents, in_agent, said
+from tests.stores.contract import CALL, OUTPUT, SECRET, Item, SdkAgent, StoreContract, contents, in_agent, said
 from tests.stores.contract import Trouble as Broken
 from tests.stores.conversations_api import KEY, ConversationsServer, Trouble
 
 KEY_VARIABLE, ADDRESS_VARIABLE = "HELPDESK_OPENAI_KEY", "HELPDESK_OPENAI_URL"
 
 
-class ConversationsAgent(Agent):
+class ConversationsAgent(SdkAgent):
     """The SDK's class with a client of its own for each call, on conversations whose ids the test chooses."""
 
     def __init__(self, server: ConversationsServer, environment: pytest.MonkeyPatch) -> None:
@@ -75,12 +75,6 @@ class ConversationsAgent(Agent):
             (part,) = item["content"]
             return {**plain, "content": part["text"]}
         return {"type": item["type"], **plain}
-
-    def pop(self, session_id: str) -> None:
-        self.in_session(session_id, "pop_item")
-
-    def forget(self, session_id: str) -> None:
-        self.in_session(session_id, "clear_session")
 
     def stored(self, session_id: str) -> list[str]:
         return [json.dumps(item, separators=(",", ":")) for item in self.server.conversations.get(session_id, [])]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import redis
@@ -34,13 +34,13 @@ from sessions_app.stores.base import WHOLE_ITEM_BYTES, Backend, ItemChanged, Sto
 from sessions_app.stores.redis import backend as kind
 from sessions_app.stores.redis import server as asking
 from tests.agents import assistant, user
-from tests.stores.contract import SECRET, Agent, Item, StoreContract, Trouble, enumerated, in_agent, said
+from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
 from tests.stores.servers import RedisServer, own_redis
 
 VARIABLE = "SUPPORT_REDIS_URL"
 
 
-class RedisAgent(Agent):
+class RedisAgent(SdkAgent):
     """Each call on a connection of its own, because those of the SDK belong to the event loop they began in."""
 
     prefix = "agents:session"
@@ -65,18 +65,6 @@ class RedisAgent(Agent):
                 return await getattr(session, name)(*arguments)
 
         return in_agent(call())
-
-    def add(self, session_id: str, *items: Item) -> None:
-        self.in_session(session_id, "add_items", list(items))
-
-    def read(self, session_id: str) -> list[Item]:
-        return cast(list[Item], self.in_session(session_id, "get_items"))
-
-    def pop(self, session_id: str) -> None:
-        self.in_session(session_id, "pop_item")
-
-    def forget(self, session_id: str) -> None:
-        self.in_session(session_id, "clear_session")
 
     def key(self, session_id: str, suffix: str = "") -> str:
         return f"{self.prefix}:{session_id}{suffix}"
