@@ -51,3 +51,27 @@ def test_a_folder_is_connected_by_keyboard_and_its_sessions_are_in_the_list(
     page.goto("/sessions/?store=hotline")
     expect(page.get_by_text("Is the shop open on Monday?")).to_be_visible()
     assert SessionRecord.objects.get().session_id == "cust_1"
+
+
+def test_a_path_with_a_star_is_watched_and_left_again_by_keyboard(
+    tmp_path: Path, sign_in: SignIn, page: Page, look: Look
+) -> None:
+    for name in ("day", "night"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cust_1.json").write_text('[{"role": "user", "content": "Hello"}]')
+    sign_in("administrator")
+    page.goto("/connect/json_file/")
+    page.get_by_label("Name", exact=True).fill("hotline")
+    page.get_by_label("Folder").fill(f"{tmp_path}/*")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Watched from now on. It names 2 now: 2 new stores.")).to_be_visible()
+    expect(page.get_by_role("link", name="hotline-night")).to_be_visible()
+    (tmp_path / "weekend").mkdir()
+    (tmp_path / "weekend" / "cust_2.json").write_text("[]")
+    page.get_by_role("button", name="Look for new files").press("Enter")
+    expect(page.get_by_role("link", name="hotline-weekend")).to_be_visible()
+    look("/stores/")
+    page.goto("/stores/")
+    page.get_by_role("button", name="Stop watching hotline").press("Enter")
+    expect(page.get_by_role("heading", name="Watched paths")).to_have_count(0)
+    expect(page.get_by_role("link", name="hotline-night")).to_be_visible()
