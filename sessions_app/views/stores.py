@@ -1,4 +1,4 @@
-"""Stores: how each is, and the patterns by which sessions find their subject."""
+"""Stores: how each is, what it is told, and looking through it for its sessions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from sessions_app import access, registry
 from sessions_app.encryption import keyring
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
-from sessions_app.patterns import PatternError
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovery, patterns, watching
+from sessions_app.services import discovery, watching
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
@@ -193,75 +192,3 @@ def search_index_of(shown: SessionStore) -> str:
         return about_search_index(shown)
     except StoreUnavailable:
         return ""
-
-
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
-def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
-    """The store's page with what the pattern would read from its newest sessions. Nothing is saved."""
-    shown = access.store_for(request.user, name)
-    form = PatternForm(request.POST)
-    form.errors.pop("name", None)  # It takes no name to try one.
-    context = store_context(shown) | {"form": form}
-    if pattern_id is not None:
-        context["edited"] = access.pattern_for(request.user, shown, pattern_id)
-    try:
-        context["trial"] = patterns.try_pattern(shown, request.POST.get("pattern", "").strip())
-    except PatternError:
-        # The form has the sentence.
-        return render(request, "sessions/store.html", context, status=422)
-    return render(request, "sessions/store.html", context)
-
-
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
-@recently_authenticated(doing="change a pattern")
-def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
-    """Adds a pattern, or changes the one with this id."""
-    shown = access.store_for(request.user, name)
-    edited = None if pattern_id is None else access.pattern_for(request.user, shown, pattern_id)
-    form = PatternForm(request.POST)
-    try:
-        if form.is_valid():
-            fields = form.cleaned_data
-            kind = SubjectKind(fields["subject_kind"])
-            if edited is None:
-                patterns.add_pattern(
-                    shown, name=fields["name"], text=fields["pattern"], subject_kind=kind, by=request.user
-                )
-            else:
-                patterns.change_pattern(
-                    edited, name=fields["name"], text=fields["pattern"], subject_kind=kind, by=request.user
-                )
-            messages.success(request, "Saved. Sessions without a subject are tried within seconds.")
-            return redirect("sessions:store", name)
-    except patterns.PatternNameTaken as taken:
-        form.add_error("name", str(taken))
-    except patterns.NoSuchPattern as gone:
-        return refused(request, str(gone), status=409)
-    context = store_context(shown) | {"form": form, "edited": edited}
-    return render(request, "sessions/store.html", context, status=422)
-
-
-@require_POST
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
-@recently_authenticated(doing="change a pattern")
-def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
-    pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
-    try:
-        patterns.move_pattern_up(pattern, by=request.user)
-    except patterns.NoSuchPattern as gone:
-        return refused(request, str(gone), status=409)
-    return redirect("sessions:store", name)
-
-
-@require_POST
-@permission_required("sessions_app.delete_sessionidpattern", raise_exception=True)
-@recently_authenticated(doing="delete a pattern")
-def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
-    pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
-    patterns.delete_pattern(pattern, by=request.user)
-    messages.success(request, f"Deleted “{pattern.name}”. Sessions that have a subject keep it.")
-    return redirect("sessions:store", name)

@@ -1,47 +1,37 @@
-"""One session on screen: its timeline in pages of 100 items, live at its open end, and one item as stored."""
+"""One session on screen: its timeline in pages of 100 items, live at its open end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from memadmin.accounts.reading import rules
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.audited import RevealReason
 from sessions_app.branching import Branches, branches_for
 from sessions_app.forms import RevealForm
-from sessions_app.items import StoredItem
-from sessions_app.models import SessionFinding, SessionRecord
+from sessions_app.models import SessionRecord
 from sessions_app.reading import Reader, expires_at, reader_for
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
-from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.services.search import SearchGone
-from sessions_app.stores.base import StoreUnavailable, UnknownItem
-from sessions_app.timeline import build_timeline, title_of
+from sessions_app.stores.base import StoreUnavailable
+from sessions_app.timeline import build_timeline
 from sessions_app.views import showing
 from sessions_app.views.find import Found, search_shown
+from sessions_app.views.findings import findings_of, next_finding
 from sessions_app.views.window import MARKDOWN, Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 
 LIVE_ITEMS = 300
 """A page left open on the end of a session grows up to here; then it offers the next page."""
-
-RAW_CHARACTERS = 200_000
-"""How much of one stored item its own page shows; the download has it all."""
-
-FINDINGS_LISTED = 100
 
 
 @require_safe
@@ -70,46 +60,6 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     }
     showing.session(request, record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=window.status)
-
-
-@require_POST
-@never_cache
-@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
-@recently_authenticated(doing="reveal what is masked in a session")
-def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
-
-    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
-    """
-    record = access.session_for(request.user, record_id)
-    reveal_form = RevealForm(request.POST)
-    try:
-        reader, branches = open_session(request, record, request.POST)
-        window = choose_window(reader, record, request.POST)
-        item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
-        is_revealed = reveal_form.is_valid() and bool(window.page.items)
-        if is_revealed:
-            rules.opening(request, record.pk)
-            reason = RevealReason(reveal_form.cleaned_data["reason"])
-            page = reveal_page(
-                record, window.page, by=request.user, reason=reason, opens=reader.opens, branch=branches.shown
-            )
-            window = replace(window, page=page)
-    except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    context = {
-        **window_context(record, window, None, branches, form=form_asked_for(request.POST)),
-        **around_timeline(request, record, reader, window),
-        "item_count": item_count,
-        "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
-    }
-    if is_revealed:
-        showing.decrypted(request, record, window.page.items)
-        # Loading it anew would mask it, unseen.
-        context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
-    else:
-        showing.session(request, record, window.page.items)
-    return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
 def open_session(request: OperatorRequest, record: SessionRecord, query: QueryDict) -> tuple[Reader, Branches]:
@@ -167,92 +117,6 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     return render(request, "sessions/timeline.html#timeline", context)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
-def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """One item, its values masked: on a page, or with `?download` as a file."""
-    if "download" in request.GET:
-        return item_file(request, record_id, item_id)
-    record = access.session_for(request.user, record_id)
-    opens = access.may_open(request.user, record)
-    try:
-        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
-    except UnknownItem as unknown:
-        raise Http404("No such item.") from unknown
-    except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(request, record, stored, as_file=False)
-    return item_page(request, record, stored, RevealForm())
-
-
-@recently_authenticated(doing="download an item", file=True)
-def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """As stored, its values masked; with `?decrypted` what is sealed comes opened."""
-    record = access.session_for(request.user, record_id)
-    opens = "decrypted" in request.GET
-    if opens and not access.may_open(request.user, record):
-        raise access.NeedsGrant(record)
-    try:
-        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
-    except UnknownItem as unknown:
-        raise Http404("No such item.") from unknown
-    except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(request, record, stored, as_file=True)
-    return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
-
-
-@require_POST
-@never_cache
-@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
-@recently_authenticated(doing="reveal what is masked in an item")
-def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
-
-    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
-    """
-    record = access.session_for(request.user, record_id)
-    form = RevealForm(request.POST)
-    opens = access.may_open(request.user, record)
-    try:
-        if not form.is_valid():
-            stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
-            return item_page(request, record, stored, form)
-        rules.opening(request, record.pk)
-        reason = RevealReason(form.cleaned_data["reason"])
-        stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens)
-    except UnknownItem as unknown:
-        raise Http404("No such item.") from unknown
-    except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.decrypted(request, record, [stored])
-    if "download" in request.POST:
-        return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
-    return item_page(request, record, stored, None)
-
-
-def item_page(
-    request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
-) -> HttpResponse:
-    """Masked, with the form to reveal it; without a form revealed."""
-    envelope = ""
-    if stored.seal and stored.seal.is_open:
-        envelope = reader_for(record.store).item(record.session_id, stored.id).raw
-    context = {
-        "record": record,
-        "item": stored,
-        "envelope": envelope[:RAW_CHARACTERS],
-        "raw": stored.raw[:RAW_CHARACTERS],
-        "is_cut": len(stored.raw) > RAW_CHARACTERS,
-        "timeline": build_timeline([stored], starts_session=False, ends_session=False),
-        "form": form,
-        "is_revealed": form is None,
-        "may_reveal": request.user.has_perm(REVEAL),
-    }
-    return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
-
-
 def form_link(query: QueryDict) -> str:
     """The same page in the other form, as a query string."""
     other = query.copy()
@@ -301,31 +165,3 @@ def window_context(
         "later_url": f"{address}?at={later}{onward}" if later else "",
         "live_url": "" if page.has_later else f"{reverse('sessions:live', args=[record.pk])}?{live_query.urlencode()}",
     }
-
-
-@dataclass(frozen=True, slots=True)
-class FindingLink:
-    """A finding of the last inspection: the item it stands at, and what it is in a few words."""
-
-    item_id: str
-    title: str
-
-
-def findings_of(record: SessionRecord) -> list[FindingLink]:
-    """The findings of a session in the order of its items, at most FINDINGS_LISTED. One query."""
-    rows = SessionFinding.objects.filter(session_id=record.session_id, record_id=record.pk).order_by("pk")
-    return [FindingLink(row.item_id, title_of(row.kind)) for row in rows[:FINDINGS_LISTED]]
-
-
-def next_finding(findings: list[FindingLink], target: str) -> FindingLink | None:
-    """The finding after the one that the page points at, round to the first; None when there is none."""
-    if not findings:
-        return None
-    places = [finding.item_id for finding in findings]
-    return findings[(places.index(target) + 1) % len(findings)] if target in places else findings[0]
-
-
-def file_of(text: str, name: str, content_type: str) -> HttpResponse:
-    response = HttpResponse(text.encode(errors="surrogatepass"), content_type=f"{content_type}; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response

@@ -19,7 +19,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services import revealing
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Preview
-from sessions_app.views import timeline
+from sessions_app.views import revealing as reveal_views
 from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, attach_main_store, user
 
@@ -177,7 +177,7 @@ def test_a_reveal_that_shows_first_and_records_later_is_noticed(
         except audit.Unavailable:
             return backend_for(record.store).item(record.session_id, item_id)
 
-    monkeypatch.setattr(timeline, "reveal_item", shows_first)
+    monkeypatch.setattr(reveal_views, "reveal_item", shows_first)
     with pytest.raises(AssertionError):
         test_without_the_log_nothing_is_revealed(record, operator, item_id, monkeypatch)
 
@@ -288,6 +288,6 @@ def test_a_session_that_is_shown_first_and_recorded_later_is_noticed(
         except audit.Unavailable:
             return backend_for(record.store).first_page(record.session_id, PAGE_ITEMS)
 
-    monkeypatch.setattr(timeline, "reveal_page", shows_first)
+    monkeypatch.setattr(reveal_views, "reveal_page", shows_first)
     with pytest.raises(AssertionError):
         test_without_the_log_no_session_is_revealed(record, operator, monkeypatch)

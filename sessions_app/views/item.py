@@ -1,0 +1,89 @@
+"""One item as it is stored: on a page of its own, and as a file."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.forms import RevealForm
+from sessions_app.items import StoredItem
+from sessions_app.models import SessionRecord
+from sessions_app.reading import reader_for
+from sessions_app.services.revealing import REVEAL
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.timeline import build_timeline
+from sessions_app.views import showing
+
+RAW_CHARACTERS = 200_000
+"""How much of one stored item its own page shows; the download has it all."""
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.read_content", raise_exception=True)
+def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """One item, its values masked: on a page, or with `?download` as a file."""
+    if "download" in request.GET:
+        return item_file(request, record_id, item_id)
+    record = access.session_for(request.user, record_id)
+    opens = access.may_open(request.user, record)
+    try:
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.item(request, record, stored, as_file=False)
+    return item_page(request, record, stored, RevealForm())
+
+
+@recently_authenticated(doing="download an item", file=True)
+def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """As stored, its values masked; with `?decrypted` what is sealed comes opened."""
+    record = access.session_for(request.user, record_id)
+    opens = "decrypted" in request.GET
+    if opens and not access.may_open(request.user, record):
+        raise access.NeedsGrant(record)
+    try:
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.item(request, record, stored, as_file=True)
+    return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+
+
+def item_page(
+    request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
+) -> HttpResponse:
+    """Masked, with the form to reveal it; without a form revealed."""
+    envelope = ""
+    if stored.seal and stored.seal.is_open:
+        envelope = reader_for(record.store).item(record.session_id, stored.id).raw
+    context = {
+        "record": record,
+        "item": stored,
+        "envelope": envelope[:RAW_CHARACTERS],
+        "raw": stored.raw[:RAW_CHARACTERS],
+        "is_cut": len(stored.raw) > RAW_CHARACTERS,
+        "timeline": build_timeline([stored], starts_session=False, ends_session=False),
+        "form": form,
+        "is_revealed": form is None,
+        "may_reveal": request.user.has_perm(REVEAL),
+    }
+    return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
+
+
+def file_of(text: str, name: str, content_type: str) -> HttpResponse:
+    response = HttpResponse(text.encode(errors="surrogatepass"), content_type=f"{content_type}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

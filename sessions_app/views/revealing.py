@@ -1,0 +1,95 @@
+"""What is masked, shown as it is stored: an item, or a page of a session; for a reason, and recorded first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from memadmin.accounts.reading import rules
+from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+from sessions_app import access
+from sessions_app.audited import RevealReason
+from sessions_app.forms import RevealForm
+from sessions_app.reading import reader_for
+from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.views import showing
+from sessions_app.views.item import file_of, item_page
+from sessions_app.views.timeline import around_timeline, open_session, window_context
+from sessions_app.views.window import choose_window, form_asked_for, is_whole
+
+
+@require_POST
+@never_cache
+@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@recently_authenticated(doing="reveal what is masked in a session")
+def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
+
+    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    """
+    record = access.session_for(request.user, record_id)
+    reveal_form = RevealForm(request.POST)
+    try:
+        reader, branches = open_session(request, record, request.POST)
+        window = choose_window(reader, record, request.POST)
+        item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
+        is_revealed = reveal_form.is_valid() and bool(window.page.items)
+        if is_revealed:
+            rules.opening(request, record.pk)
+            reason = RevealReason(reveal_form.cleaned_data["reason"])
+            page = reveal_page(
+                record, window.page, by=request.user, reason=reason, opens=reader.opens, branch=branches.shown
+            )
+            window = replace(window, page=page)
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    context = {
+        **window_context(record, window, None, branches, form=form_asked_for(request.POST)),
+        **around_timeline(request, record, reader, window),
+        "item_count": item_count,
+        "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
+    }
+    if is_revealed:
+        showing.decrypted(request, record, window.page.items)
+        # Loading it anew would mask it, unseen.
+        context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
+    else:
+        showing.session(request, record, window.page.items)
+    return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
+
+
+@require_POST
+@never_cache
+@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@recently_authenticated(doing="reveal what is masked in an item")
+def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
+
+    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    """
+    record = access.session_for(request.user, record_id)
+    form = RevealForm(request.POST)
+    opens = access.may_open(request.user, record)
+    try:
+        if not form.is_valid():
+            stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+            return item_page(request, record, stored, form)
+        rules.opening(request, record.pk)
+        reason = RevealReason(form.cleaned_data["reason"])
+        stored = reveal_item(record, item_id, by=request.user, reason=reason, opens=opens)
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+    showing.decrypted(request, record, [stored])
+    if "download" in request.POST:
+        return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    return item_page(request, record, stored, None)
