@@ -1,22 +1,12 @@
-"""The registry, each topic in a module of its own; everybody imports from here."""
+"""The registry and what belongs to it, a module for each topic. Everybody else imports from here."""
 
-from sessions_app.models.sessions import (
-    AgentMessage,
-    AgentSession,
-    FenceOutbox,
-    Grams,
-    Redaction,
-    SessionFinding,
-    SessionIdPattern,
-    SessionRecord,
-    SessionStore,
-    Subject,
-    SubjectAlias,
-    SubjectKind,
-    TextSearch,
-    WatchedPath,
-    validate_pattern,
-)
+from sessions_app.models.agents import AgentMessage, AgentSession
+from sessions_app.models.grams import Grams
+from sessions_app.models.redactions import Redaction
+from sessions_app.models.searches import TextSearch
+from sessions_app.models.sessions import FenceOutbox, SessionFinding, SessionRecord
+from sessions_app.models.stores import SessionIdPattern, SessionStore, WatchedPath, validate_pattern
+from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind
 
 __all__ = [
     "AgentMessage",

@@ -1,0 +1,63 @@
+"""What people ask to be taken out of sessions."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from sessions_app import querysets
+from sessions_app.models.subjects import Subject
+
+
+class Redaction(models.Model):
+    """A text that is to go from an item, a session or all sessions of a subject, and what came of it.
+
+    The text itself is here until that is done, and no longer: it is in no address, job, log or event.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Of a subject neither of these; of one item, its id, too.
+    record_id = models.UUIDField(null=True)
+    session_id = models.CharField(default="")
+    item_id = models.CharField(max_length=64, default="")
+    # What the item was when somebody looked at it, as a keyed hash: where items have no ids, another may move there.
+    item_mark = models.CharField(max_length=64, default="")
+    subject = models.ForeignKey(Subject, null=True, on_delete=models.CASCADE, db_constraint=False, related_name="+")
+    text = models.TextField(default="", help_text="empty for all text of an item, and as soon as it is done")
+    takes_all = models.BooleanField(default=False)
+    takes_compactions = models.BooleanField(default=False)
+    reason = models.CharField(max_length=40)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    requested_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(help_text="Not begun until then, it is not done any more.")
+    begun_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # Up to which session, in the order of stores and ids, it is done.
+    done_until = models.JSONField(default=list)
+    report = models.JSONField(default=dict)
+
+    objects = querysets.RedactionQuerySet.as_manager()
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index("requested_at", condition=Q(ended_at__isnull=True), name="redaction_open"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"
+            ),
+        ]
+        default_permissions: ClassVar = []
+        permissions: ClassVar = [("redact_content", "Can take text out of sessions for good")]
+
+    def __str__(self) -> str:
+        return f"redaction {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("sessions:redaction", args=[self.pk])

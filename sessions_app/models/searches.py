@@ -1,0 +1,29 @@
+"""What people search for, for as long as they read what was found."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from sessions_app import querysets
+
+
+class TextSearch(models.Model):
+    """A search that somebody typed, kept for a short time so that URLs carry this id and never the words."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    text = models.CharField(max_length=500)
+    searched_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(db_index=True)
+
+    objects = querysets.TextSearchQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "text searches"
+
+    def __str__(self) -> str:
+        return f"search {self.id}"

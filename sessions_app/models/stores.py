@@ -1,0 +1,157 @@
+"""Where agents keep sessions, and what is known of each such place."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models.functions import Now
+
+from memadmin import audit
+from sessions_app import querysets
+from sessions_app.models.subjects import SubjectKind
+from sessions_app.patterns import Pattern, PatternError
+
+
+class SessionStore(models.Model):
+    """A connected place where agents keep sessions."""
+
+    class FenceMode(models.TextChoices):
+        REJECT = "reject", "reject: the agent's run fails with a clear message"
+        DROP = "drop", "drop: the run completes, the write is discarded and counted"
+
+    name = models.SlugField(max_length=64, unique=True)
+    kind = models.CharField(max_length=32, default="sqlalchemy", help_text="what stores.kinds knows by this name")
+    sessions_table = models.CharField(max_length=127, default="agent_sessions", help_text="table, or schema.table")
+    messages_table = models.CharField(max_length=127, default="agent_messages", help_text="table, or schema.table")
+    # What `attach_store` was told of the place, in the words of the kind's form. Never a secret: the name of the
+    # environment variable that holds it.
+    options = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
+    writer_timezone = models.CharField(
+        max_length=64, default="UTC", help_text="The zone in which the agents' CURRENT_TIMESTAMP is written."
+    )
+    is_sensitive = models.BooleanField(
+        default=False, help_text="Reading what was said in any of its sessions takes a grant: a reason and a ticket."
+    )
+    fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
+    # Under which the agents write; what others write to their tables is recorded. Empty: nobody has said so.
+    agent_roles = ArrayField(models.CharField(max_length=63), default=list, db_default=models.Value("{}"), blank=True)
+    # The name of the key that agents seal sessions with, never the key; empty: nobody has said so.
+    encryption_key = models.CharField(max_length=40, default="", db_default="", blank=True)
+    encryption_ttl_seconds = models.PositiveIntegerField(
+        default=600, db_default=600, help_text="After how many seconds agents no longer read a sealed item."
+    )
+    encryption_ids = models.CharField(
+        max_length=300,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="How the wrapper's session id follows from the stored one; empty where it is the same.",
+    )
+    # Writes to erased sessions that the fence discarded; FenceOutbox has those of the last seconds.
+    dropped_writes = models.PositiveBigIntegerField(db_default=0, default=0, editable=False)
+    # Counts the changes of this store's session-id patterns; a session notes which of them it was tried with.
+    patterns_version = models.PositiveIntegerField(default=0, editable=False)
+    attached_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # When all sessions of a store that has no triggers were last looked for, and how many turned up in what way.
+    discovered_at = models.DateTimeField(null=True, blank=True, editable=False)
+    discovery = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), blank=True, editable=False
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["name", "pk"]
+        permissions: ClassVar = [
+            ("raw_edit", "Can edit the agents' own rows"),
+            ("reveal_personal_data", "Can see what is masked, for a reason and recorded"),
+        ]
+        triggers: ClassVar = audit.govern(
+            "store",
+            columns=[
+                "name",
+                "kind",
+                "sessions_table",
+                "messages_table",
+                "options",
+                "writer_timezone",
+                "is_sensitive",
+                "fence_mode",
+                "agent_roles",
+                "attached_at",
+                "encryption_key",
+                "encryption_ttl_seconds",
+                "encryption_ids",
+            ],
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def validate_pattern(text: str) -> None:
+    try:
+        Pattern.parse(text)
+    except PatternError as problem:
+        raise ValidationError(str(problem)) from problem
+
+
+class SessionIdPattern(models.Model):
+    """How to read subject and ticket from the session ids of a store: `customer_{subject}:ticket_{ticket}`."""
+
+    store = models.ForeignKey(SessionStore, on_delete=models.CASCADE, related_name="patterns")
+    position = models.PositiveSmallIntegerField(default=0)
+    name = models.CharField(max_length=64)
+    pattern = models.CharField(max_length=300, validators=[validate_pattern])
+    subject_kind = models.CharField(max_length=16, choices=SubjectKind, default=SubjectKind.USER)
+
+    objects = querysets.SessionIdPatternQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["store", "position", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["store", "name"], name="pattern_name_in_store"),
+        ]
+        triggers: ClassVar = audit.govern("pattern", columns=["store", "position", "name", "pattern", "subject_kind"])
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WatchedPath(models.Model):
+    """A path with `*`: each file or folder that it names, now or later, becomes a store of this kind."""
+
+    name = models.SlugField(max_length=40, unique=True, help_text="With which the names of its stores begin.")
+    kind = models.CharField(max_length=32)
+    options = models.JSONField(default=dict, help_text="of each store, with the path")
+    sessions_table = models.CharField(max_length=127, default="agent_sessions")
+    messages_table = models.CharField(max_length=127, default="agent_messages")
+    writer_timezone = models.CharField(max_length=64, default="UTC")
+    # What the last look came upon; `tried_at` is when those that cannot be connected were last tried.
+    looked_at = models.DateTimeField(null=True, editable=False)
+    tried_at = models.DateTimeField(null=True, editable=False)
+    found = models.JSONField(default=dict, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["name", "pk"]
+        # Whoever may see, connect and change stores may do so with these.
+        default_permissions: ClassVar[list[str]] = []
+        triggers: ClassVar = audit.govern(
+            "watched_path",
+            columns=["name", "kind", "options", "sessions_table", "messages_table", "writer_timezone"],
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> str:
+        return str(self.options.get("path", ""))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why a file or folder could not be connected, by its path."""
+        return dict(self.found.get("refused", {}))

@@ -1,0 +1,91 @@
+"""Whom data is about, and the ids under which the host application knows them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import ClassVar
+
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from memadmin import audit
+from sessions_app import querysets
+from sessions_app.models.grams import Grams
+
+
+class SubjectKind(models.TextChoices):
+    USER = "user", "user"
+    PROJECT = "project", "project"
+    TENANT = "tenant", "tenant"
+
+
+class Subject(models.Model):
+    """Whom data is about. A merged subject keeps its sessions and aliases, and points to the one it was merged into."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    merged_into = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="merged", editable=False
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = querysets.SubjectQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=~Q(merged_into=F("id")), name="subject_not_merged_into_itself"),
+        ]
+        indexes: ClassVar = [
+            models.Index(
+                F("created_at").desc(),
+                F("id").desc(),
+                condition=Q(merged_into__isnull=True),
+                name="subject_standing_newest",
+            ),
+        ]
+        triggers: ClassVar = audit.govern("subject", columns=["merged_into"], subject="id")
+        permissions: ClassVar = [("merge_subject", "Can merge subjects and undo it")]
+
+    def __str__(self) -> str:
+        return f"subject {self.id}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("sessions:subject", args=[self.pk])
+
+    @property
+    def label(self) -> str:
+        """The id by which people know this subject. No query where the aliases were prefetched."""
+        return next((alias.key for alias in self.aliases.all()), "")
+
+    def group_ids(self) -> Iterator[uuid.UUID]:
+        """This subject's id and the ids of all that were merged into it, however deep. One query a level."""
+        level = [self.pk]
+        while level:
+            yield from level
+            level = list(Subject.objects.filter(merged_into__in=level).values_list("pk", flat=True))
+
+
+class SubjectAlias(models.Model):
+    """One id under which the host application knows a subject."""
+
+    subject = models.ForeignKey(Subject, on_delete=models.CASCADE, related_name="aliases")
+    kind = models.CharField(max_length=16, choices=SubjectKind, default=SubjectKind.USER)
+    key = models.CharField(max_length=512)
+    is_primary = models.BooleanField(default=False)
+
+    class Meta:
+        ordering: ClassVar = ["-is_primary", "kind", "key", "pk"]
+        verbose_name_plural = "subject aliases"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "key"], name="alias_names_one_subject"),
+            models.UniqueConstraint(fields=["subject"], condition=Q(is_primary=True), name="one_primary_alias"),
+        ]
+        indexes: ClassVar = [GinIndex(Grams("key"), name="alias_key_grams")]
+        triggers: ClassVar = audit.govern("alias", columns=["subject", "kind", "key", "is_primary"], subject="subject")
+
+    def __str__(self) -> str:
+        return f"alias {self.pk}"
