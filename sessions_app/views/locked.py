@@ -15,10 +15,11 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import GrantForm
+from memadmin.web.filters import sentences
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.forms import SelectionForm, sentences
+from sessions_app.forms import SelectionForm
 from sessions_app.models import SessionRecord
 from sessions_app.services import sessions
 from sessions_app.views.answers import refused, way_back

@@ -11,12 +11,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
+from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, count_ahead, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.forms import AttachForm, LabelForm, SelectionForm, SessionFilter, sentences
+from sessions_app.filters import SessionFilter
+from sessions_app.forms import AttachForm, LabelForm, SelectionForm
 from sessions_app.listing import with_previews, with_snippets
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, TextSearch
 from sessions_app.search.sessions import matching_sessions

@@ -16,12 +16,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
+from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.forms import KeyForm, sentences
+from sessions_app.forms import KeyForm
 from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
-from sessions_app.forms import SessionFilter
+from sessions_app.filters import SessionFilter
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import known_subject, merge_subjects
 from sessions_app.stores.base import Preview, StoreUnavailable

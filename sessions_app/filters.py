@@ -1,0 +1,150 @@
+"""The filters of the session list: a query string in, the sessions out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.timezone import now
+
+from memadmin.web.filters import FilterForm
+from memadmin.web.hostile import write_out_invisible
+from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
+from sessions_app.querysets import SessionRecordQuerySet
+
+DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
+STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
+
+
+class SessionFilter(FilterForm):
+    """Which sessions the list shows."""
+
+    store = forms.TypedChoiceField(
+        required=False,
+        empty_value=None,
+        widget=forms.Select({"class": "form-select", "aria-label": "Store"}),
+        error_messages={"invalid_choice": "There is no store named “%(value)s”."},
+    )
+    agent = forms.CharField(max_length=200, required=False)
+    days = forms.TypedChoiceField(
+        choices=[("", "Any time"), *((days, text.capitalize()) for days, text in DAYS.items())],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Last activity"}),
+        error_messages={"invalid_choice": "“%(value)s” is not a number of days that this list offers."},
+    )
+    state = forms.ChoiceField(
+        choices=[("", "Any state"), *((state, text.capitalize()) for state, text in STATES.items())],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        error_messages={"invalid_choice": "“%(value)s” is not a state of sessions."},
+    )
+    ticket = forms.CharField(max_length=200, required=False, widget=forms.TextInput({"class": "form-control"}))
+    label = forms.CharField(max_length=50, required=False, widget=forms.TextInput({"class": "form-control"}))
+    since = forms.DateField(
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        error_messages={"invalid": "“Since” is not a date; write it as 2026-11-30."},
+    )
+    until = forms.DateField(
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+        error_messages={"invalid": "“Until” is not a date; write it as 2026-11-30."},
+    )
+    subject = forms.ModelChoiceField(
+        Subject.objects.all(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "There is no subject at this address."},
+    )
+    search = forms.ModelChoiceField(
+        TextSearch.objects.standing(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "This search is over; searches are not kept for long. Search again."},
+    )
+    without_subject = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, query: QueryDict) -> None:
+        super().__init__(query)
+        stores = {store.name: store for store in SessionStore.objects.all()}
+        self.stores = stores.values()
+        field = self.fields["store"]
+        assert isinstance(field, forms.TypedChoiceField)
+        field.choices, field.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
+        agents = SessionRecord.objects.agents()
+        chosen = str(query.get("agent", ""))
+        if chosen and chosen not in agents:
+            agents.insert(0, chosen)
+        self.fields["agent"].widget = forms.Select(
+            {"class": "form-select", "aria-label": "Agent"},
+            choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
+        )
+
+    @property
+    def more(self) -> list[forms.BoundField]:
+        """The fields behind the disclosure."""
+        return [self[name] for name in ("ticket", "label", "since", "until")]
+
+    @property
+    def searched(self) -> TextSearch | None:
+        """The words that were typed, when that filter is on and nothing is wrong with the others."""
+        return None if self.errors else self.active.get("search")
+
+    @property
+    def query_without_search(self) -> str:
+        return self.query_string(without="search")
+
+    def queryset(self) -> SessionRecordQuerySet:
+        sessions = SessionRecord.objects.on_record().newest_first()
+        if self.errors:
+            return sessions.none()
+        for name, value in self.active.items():
+            sessions = narrowed(sessions, name, value)
+        return sessions
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        return spelled_out(name, value)
+
+
+def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionRecordQuerySet:
+    """By one filter; words that were said are looked for in what the others leave."""
+    match name:
+        case "store" | "agent" | "ticket":
+            return sessions.filter(**{name: value})
+        case "days":
+            return sessions.filter(last_activity_at__gte=now() - timedelta(days=value))
+        case "since":
+            return sessions.filter(last_activity_at__gte=datetime.combine(value, time.min, UTC))
+        case "until":
+            return sessions.filter(last_activity_at__lte=datetime.combine(value, time.max, UTC))
+        case "state":
+            return sessions.in_state(value)
+        case "label":
+            return sessions.labelled(value)
+        case "subject":
+            return sessions.about(value)
+        case "without_subject":
+            return sessions.without_subject()
+    assert name == "search", f"no filter is named {name}"
+    return sessions
+
+
+def spelled_out(name: str, value: Any) -> str:
+    match name:
+        case "days":
+            return DAYS[value]
+        case "since" | "until":
+            return f"{name} {value.day} {value:%b %Y}"
+        case "state":
+            return STATES[value]
+        case "subject":
+            return f"subject {value.label}"
+        case "without_subject":
+            return "without a subject"
+        case "search":
+            return f"words “{value.text}”"
+    return f"{name} {value}"
