@@ -2,79 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.cookiejar import CookieJar
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, build_opener
 
 import psutil
 import psycopg
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 
 from memadmin.demo import preparing, running
 from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
+from tests.ops.demos import PASSWORD, Demo, free_port, sign_in
 from tests.people import person
 from tests.processes import kill, still_running
 
 pytestmark = pytest.mark.slow
-
-PASSWORD = "tried by a test"
-
-
-class Demo:
-    """A running `memadmin demo` with a data directory and a port of its own."""
-
-    def __init__(self, data_dir: Path, port: int, **variables: str) -> None:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MEMADMIN_", "OPENAI_"))}
-        self.address = f"http://127.0.0.1:{port}"
-        self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "demo"],
-            cwd=settings.CHECKOUT_DIR,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={
-                **inherited,
-                "DJANGO_SETTINGS_MODULE": "memadmin.settings",
-                "MEMADMIN_DATA_DIR": str(data_dir),
-                "MEMADMIN_PORT": str(port),
-                "MEMADMIN_DEMO_PASSWORD": PASSWORD,
-                **variables,
-            },
-        )
-
-    def wait_until_it_greets(self) -> str:
-        assert self.process.stdout
-        said = []
-        for line in self.process.stdout:
-            said.append(line)
-            if line.startswith("Ctrl-C"):
-                return "".join(said)
-        pytest.fail(f"It ended with {self.process.wait()}: {''.join(said)}{self.complaint()}")
-
-    def complaint(self) -> str:
-        assert self.process.stderr
-        return self.process.stderr.read()
-
-    def programs(self) -> list[psutil.Process]:
-        return [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
-
-    def stop(self, signal_number: int = signal.SIGINT) -> int:
-        self.process.send_signal(signal_number)
-        return self.process.wait(60)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +34,6 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def port() -> int:
     return free_port()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -114,17 +56,6 @@ def test_people_sign_in_and_everything_ends_with_ctrl_c(demo: Demo, data_dir: Pa
     assert len(programs) >= 4
     assert demo.stop(signal.SIGINT) == 0
     assert still_running(programs) == []
-
-
-def sign_in(demo: Demo, name: str) -> None:
-    """Asserts that the login leads on to a page that everybody may see."""
-    browser = build_opener(HTTPCookieProcessor(CookieJar()))
-    page = browser.open(f"{demo.address}/accounts/login/").read().decode()
-    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
-    assert token
-    form = {"username": name, "password": PASSWORD, "csrfmiddlewaretoken": token[1], "next": "/healthz"}
-    arrived = browser.open(f"{demo.address}/accounts/login/", urlencode(form).encode())
-    assert arrived.url == f"{demo.address}/healthz"
 
 
 def test_a_second_start_duplicates_nothing(data_dir: Path, port: int) -> None:
