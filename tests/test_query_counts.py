@@ -1,0 +1,176 @@
+"""What each page asks the database: a fixed number of queries, for ten rows of everything as for a thousand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from memadmin.web.paging import sign_cursor, sort_keys
+from sessions_app.models import SessionFinding, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.search import remember_search
+from sessions_app.views.sessions import SALT
+from tests.agents import add_items, attach_main_store, run_sql, user, value_of
+from tests.builders import make_subject
+from tests.people import person
+
+FEW, MANY = 10, 1_000
+
+LONG = "a-long-one"
+"""The session whose timeline grows."""
+
+QUERIES = {
+    "overview": 25,
+    "sessions": 10,
+    "sessions of a subject": 13,
+    "sessions of a ticket": 10,
+    "sessions without a subject": 9,
+    "sessions that say so": 23,
+    "newer sessions": 5,
+    "timeline": 7,
+    "timeline at an item": 8,
+    "search in a session": 9,
+    "news of a timeline": 5,
+    "item": 6,
+    "subjects": 6,
+    "subject": 14,
+    "search": 8,
+    "search in messages": 21,
+    "stores": 27,
+    "store": 21,
+    "connect a store": 11,
+    "grants": 7,
+    "account": 5,
+    "audit log": 21,
+    "audit log of a subject": 23,
+    "event": 17,
+    "raw edits: sessions on record": 5,
+    "raw edits: subjects": 5,
+    "raw edits: people": 6,
+}
+
+MORE_THAN_A_PAGE = {
+    # A session that a page shows whole needs no count of its own.
+    **{name: QUERIES[name] + 1 for name in ("timeline", "timeline at an item", "search in a session")},
+    # A page that is full needs no further look for more.
+    **{name: QUERIES[name] - 1 for name in ("sessions that say so", "search in messages")},
+}
+
+
+@pytest.fixture
+def store(agent_tables: None) -> SessionStore:
+    store = attach_main_store()
+    add_items(LONG, "Good morning")
+    make_subject("customer")
+    return store
+
+
+def grow(first: int, last: int) -> None:
+    """Rows number `first` to `last` of everything.
+
+    That is: sessions with a ticket and an item each, items and findings of the long session, subjects, and ids of one
+    subject. Of three sessions one is that subject's, one has a subject of its own, and one has none.
+    """
+    numbers = range(first, last + 1)
+    run_sql(
+        f"""
+        INSERT INTO agent_sessions (session_id, created_at, updated_at)
+        SELECT 'session-' || number, now(), now() FROM generate_series({first}, {last}) AS number;
+        INSERT INTO agent_messages (session_id, message_data, created_at)
+        SELECT unnest(ARRAY['session-' || number, '{LONG}']), '{json.dumps(user("the needle"))}', now()
+        FROM generate_series({first}, {last}) AS number
+        """
+    )
+    whom, long = Subject.objects.get(aliases__key="customer"), SessionRecord.objects.get(session_id=LONG)
+    subjects = Subject.objects.bulk_create(Subject() for _ in numbers)
+    for number, subject in zip(numbers, subjects, strict=True):
+        SubjectAlias.objects.create(subject=subject, key=f"customer_{number}", is_primary=True)
+        SubjectAlias.objects.create(subject=whom, key=f"also_{number}")
+        SessionRecord.objects.filter(session_id=f"session-{number}").update(
+            subject=(whom, subject, None)[number % 3], ticket=f"T-{number}", agent="Refunds", labels=["vip"]
+        )
+    SessionFinding.objects.bulk_create(
+        SessionFinding(record_id=long.pk, session_id=LONG, kind="orphan_output", item_id=str(number))
+        for number in numbers
+    )
+
+
+@pytest.fixture
+def reader() -> Client:
+    """Somebody whom every page shows all it has."""
+    reader = person("support", "compliance", "administrator")
+    User.objects.update(is_superuser=True, is_staff=True)
+    client = Client()
+    client.force_login(reader)
+    return client
+
+
+def addresses() -> Mapping[str, str]:
+    """Where each page is, by what it is called here."""
+    whom, long = Subject.objects.get(aliases__key="customer"), SessionRecord.objects.get(session_id=LONG)
+    records = SessionRecord.objects.newest_first()
+    cursor = sign_cursor("newer", records[FEW], sort_keys(records), SALT)
+    said, known = (remember_search(User.objects.get(), words) for words in ("needle", "customer"))
+    item = value_of(f"SELECT min(id) FROM agent_messages WHERE session_id = '{LONG}'")
+
+    def at(name: str, *args: Any, **query: Any) -> str:
+        return reverse(name, args=args, query=query)
+
+    return {
+        "overview": at("sessions:overview"),
+        "sessions": at("sessions:list"),
+        "sessions of a subject": at("sessions:list", subject=whom.pk),
+        "sessions of a ticket": at("sessions:list", ticket="T-7"),
+        "sessions without a subject": at("sessions:list", without_subject=1),
+        "sessions that say so": at("sessions:list", search=said.pk),
+        "newer sessions": at("sessions:newer", cursor=cursor),
+        "timeline": at("sessions:timeline", long.pk),
+        "timeline at an item": at("sessions:timeline", long.pk, item=item),
+        "search in a session": at("sessions:timeline", long.pk, item=item, find=said.pk),
+        "news of a timeline": at("sessions:live", long.pk),
+        "item": at("sessions:item", long.pk, item),
+        "subjects": at("sessions:subjects"),
+        "subject": at("sessions:subject", whom.pk),
+        "search": at("sessions:search-results", known.pk),
+        "search in messages": at("sessions:search-messages", said.pk),
+        "stores": at("sessions:stores"),
+        "store": at("sessions:store", "main"),
+        "connect a store": at("sessions:connect"),
+        "grants": at("accounts:grants"),
+        "account": at("accounts:account"),
+        "audit log": at("audit:list"),
+        "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),
+        "event": at("audit:event", AuditEvent.objects.order_by("number")[0].id),
+        "raw edits: sessions on record": at("admin:sessions_app_sessionrecord_changelist"),
+        "raw edits: subjects": at("admin:sessions_app_subject_changelist"),
+        "raw edits: people": at("admin:auth_user_changelist"),
+    }
+
+
+def counted(reader: Client, pages: Mapping[str, str]) -> dict[str, int]:
+    """How many queries each page takes that was shown before."""
+    counts = {}
+    for name, url in pages.items():
+        assert reader.get(url).status_code == 200, name
+        with CaptureQueriesContext(connection) as queries:
+            reader.get(url)
+        assert not re.search(r" OFFSET [1-9]", str(queries.captured_queries)), name
+        counts[name] = len(queries)
+    return counts
+
+
+def test_ten_rows_and_a_thousand_cost_the_same(store: SessionStore, reader: Client) -> None:
+    grow(1, FEW)
+    pages = addresses()
+    assert counted(reader, pages) == QUERIES
+    grow(FEW + 1, MANY)
+    assert counted(reader, pages) == QUERIES | MORE_THAN_A_PAGE
