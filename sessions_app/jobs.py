@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import discovery, inspection, outbox, patterns, redaction, watching
+from sessions_app.services import discovering, inspection, outbox, patterns, redaction, watching
 
 
 @app.periodic(cron="* * * * * */5")
@@ -28,7 +28,7 @@ def find_subjects(timestamp: int) -> None:
 def discover_sessions(timestamp: int) -> None:
     """Looks through the stores that can have no triggers."""
     if not is_stale(timestamp):
-        discovery.discover_sessions()
+        discovering.discover_sessions()
 
 
 @app.periodic(cron="* * * * * */30")

@@ -14,6 +14,8 @@ from django.db import connection
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
 T = TypeVar("T")
@@ -53,12 +55,13 @@ def make_agent_tables() -> None:
 def attach_main_store(**declared: Any) -> SessionStore:
     """The main store on tables that the SDK created, with registry and fence."""
     make_agent_tables()
-    return attach_store(registry.MAIN_STORE, **declared)
+    return attached_store(registry.MAIN_STORE, **declared)
 
 
-def attach_store(name: str, **declared: Any) -> SessionStore:
-    store = registry.declare_store(name, **declared)
-    registry.attach(store)
+def attached_store(name: str, **declared: Any) -> SessionStore:
+    """Declared, and attached."""
+    store = declare_store(name, **declared)
+    attach_store(store)
     return store
 
 

@@ -22,7 +22,9 @@ from sessions_app import registry
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
-from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover_sessions
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.stores.sqlalchemy.engine import open_agent_tables
 
@@ -59,8 +61,8 @@ def prepare(password: str) -> list[str]:
     call_command("collectstatic", verbosity=0, interactive=False)
     asyncio.run(_create_agent_tables())
     names = make_logins(password)
-    store = registry.declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
-    registry.attach(store)
+    store = declare_store(registry.MAIN_STORE, agent_roles=[role] if (role := role_of("agents")) else [])
+    attach_store(store)
     others = talks.connect()
     hand_over_key([store, *(each for each, place in zip(others, talks.PLACES, strict=True) if place.is_sealed)])
     for each in (store, *others):

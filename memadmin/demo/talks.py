@@ -23,8 +23,9 @@ from memadmin.demo import bots
 from memadmin.demo.bots import Person
 from memadmin.demo.places import BranchedFile, ChatFolder, File, Place, SealedFile
 from memadmin.demo.script import Answer, calls, says
-from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 
 COUNTER = File("counter")
 PLANNER = BranchedFile("planner")
@@ -198,9 +199,9 @@ TALKS: list[Talk] = [
 
 def connect() -> list[SessionStore]:
     """The stores, attached; their files are made as their bots make them, unless they are there."""
-    stores = [registry.declare_store(each.name, kind=each.kind, options=dict(each.make())) for each in PLACES]
+    stores = [declare_store(each.name, kind=each.kind, options=dict(each.make())) for each in PLACES]
     for store in stores:
-        registry.attach(store)
+        attach_store(store)
     return stores
 
 

@@ -24,6 +24,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import audited, registry
 from sessions_app.admin.listing import ShortList
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.services.declaring import StoreStillNeeded, check_unneeded, delete_store
 from sessions_app.services.sessions import Told, attach_sessions, detach_sessions, update_records
 
 
@@ -182,11 +183,11 @@ class SessionStoreAdmin(ShownRows, ReasonedEdits, ShortList):
         store = self.get_object(request, unquote(object_id))
         try:
             if store and self.has_delete_permission(request, store):
-                registry.check_unneeded(store)
+                check_unneeded(store)
             return super().delete_view(request, object_id, extra_context)
-        except registry.StoreStillNeeded as problem:
+        except StoreStillNeeded as problem:
             messages.error(request, str(problem))
             return redirect("admin:sessions_app_sessionstore_change", unquote(object_id))
 
     def delete_model(self, request: HttpRequest, obj: SessionStore) -> None:
-        registry.delete_store(obj, by=operator(request), why=why_of(request))
+        delete_store(obj, by=operator(request), why=why_of(request))

@@ -1,29 +1,22 @@
-"""Registry and fence on the agents' own tables: what is put there, checked there and taken away again.
+"""Registry and fence on the agents' own tables: what should stand there, what does, and what is missing.
 
-`declare_store` names the tables, `attach` puts triggers on them and registers their sessions, `remove` undoes it,
-`health` and `check` say what is wrong. Of a store that can have no triggers `discover` looks for the
-sessions; `register` takes those that it cannot list. The `plan_...` functions give the statements without running them.
+Questions are answered here and steps are planned; `services/` carries them out, and records it. `known_stores` says
+which stores there are, `health` and `check` what is wrong with one; the `plan_...` functions give statements.
 """
 
 from sessions_app.registry.checking import check, health
-from sessions_app.registry.declaring import (
-    MAIN_KIND,
-    MAIN_STORE,
-    AttachRefused,
-    StoreStillNeeded,
-    UnknownStore,
-    check_unneeded,
-    declare_store,
-    delete_store,
-    known_store,
-    known_stores,
-    store_like,
-)
-from sessions_app.registry.discovering import Discovery, discover, discover_changes, has_fence
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
-from sessions_app.registry.plans import Step, attach, plan_attachment, plan_declaration, plan_removal, remove
-from sessions_app.registry.registering import CannotRegister, Registration, register
+from sessions_app.registry.known import (
+    MAIN_KIND,
+    MAIN_STORE,
+    UnknownStore,
+    has_fence,
+    is_discovered,
+    known_store,
+    known_stores,
+)
+from sessions_app.registry.plans import AttachRefused, Step, plan_attachment, plan_declaration, plan_removal
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [
@@ -32,23 +25,14 @@ __all__ = [
     "MAIN_STORE",
     "WRITE_DROPPED",
     "AttachRefused",
-    "CannotRegister",
-    "Discovery",
     "FoundTables",
-    "Registration",
     "Step",
-    "StoreStillNeeded",
     "UnknownStore",
-    "attach",
     "can",
     "check",
-    "check_unneeded",
-    "declare_store",
-    "delete_store",
-    "discover",
-    "discover_changes",
     "has_fence",
     "health",
+    "is_discovered",
     "kind_of",
     "known_store",
     "known_stores",
@@ -56,8 +40,5 @@ __all__ = [
     "plan_attachment",
     "plan_declaration",
     "plan_removal",
-    "register",
-    "remove",
-    "store_like",
     "unconnected_tables",
 ]

@@ -10,11 +10,10 @@ from django.template.defaultfilters import pluralize
 from psycopg import sql
 
 from sessions_app.models import SessionStore
-from sessions_app.registry.declaring import MAIN_STORE
-from sessions_app.registry.discovering import has_fence
 from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_rights, unusable
 from sessions_app.registry.keys import key_hints, key_problems
+from sessions_app.registry.known import MAIN_STORE, has_fence
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for

@@ -7,22 +7,17 @@ agent's write is ever the one to be cancelled. Any step may be the last one befo
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import Error, connection, transaction
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from memadmin import audit
-from sessions_app import audited
 from sessions_app.models import SessionStore
-from sessions_app.registry.declaring import AttachRefused
-from sessions_app.registry.discovering import discover, has_fence
 from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
+from sessions_app.registry.known import has_fence
 from sessions_app.registry.standing import (
     StandingTrigger,
     faults_of,
@@ -34,13 +29,15 @@ from sessions_app.registry.standing import (
 from sessions_app.registry.tables import StoreTables, Table, find_table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Problem
-from sessions_app.stores.sqlalchemy.postgres import BUSY, in_plain_words
+from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 
 LOCK_TIMEOUT = "500ms"
-ATTEMPTS = 60
-PAUSE_SECONDS = 0.5
 BACKFILL_ROWS = 2_000
 """Sessions registered in one transaction; some 20 ms."""
+
+
+class AttachRefused(Exception):
+    """Something stands in the way of attaching a store, and was left as it is; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +54,6 @@ class Step:
         if self.in_transaction:
             lines = ["BEGIN;", *lines, "COMMIT;"]
         return "\n".join([f"-- {self.purpose}", *lines])
-
-
-def attach(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
-    """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
-
-    A store without triggers is looked through for its sessions, now and from now on by a job.
-    Runs outside transactions. Raises AttachRefused, or StoreUnavailable when the tables are not there.
-    """
-    steps = plan_attachment(store)
-    run(steps, store, report)
-    if steps:
-        audit.record_alone(audited.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
-    store.refresh_from_db(fields=["attached_at"])
-    if not has_fence(store):
-        discover(store)
-    return steps
-
-
-def remove(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
-    """Takes everything of ours off a store's tables. Registry rows stay, erased ones among them."""
-    steps = plan_removal(store)
-    if not steps:
-        return steps  # The main store may have no row yet.
-    run(steps, store, report)
-    audit.record_alone(audited.STORE_DETACHED, target=store, counters={"steps": len(steps)})
-    store.refresh_from_db(fields=["attached_at"])
-    return steps
 
 
 def plan_attachment(store: SessionStore) -> list[Step]:
@@ -133,38 +103,6 @@ def plan_removal(store: SessionStore) -> list[Step]:
     if store.attached_at is not None:
         steps.append(_note(store, sql.SQL("NULL"), "Notes that the store is not attached"))
     return steps
-
-
-def run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], None]) -> None:
-    for step in steps:
-        report(step.purpose)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                _run_once(step)
-                break
-            except Error as problem:
-                cause = problem.__cause__
-                if not isinstance(cause, BUSY):
-                    raise AttachRefused(
-                        f"{step.purpose}: PostgreSQL refused it ({problem}).".replace("\n", " ")
-                    ) from problem
-                if attempt == ATTEMPTS:
-                    raise AttachRefused(
-                        f"{step.purpose}: agents kept the tables of {store} busy {ATTEMPTS} times in a row."
-                        " Nothing was broken; run the command again."
-                    ) from problem
-                time.sleep(PAUSE_SECONDS)
-
-
-def _run_once(step: Step) -> None:
-    if step.in_transaction:
-        with transaction.atomic(durable=True), connection.cursor() as cursor:
-            for statement in step.statements:
-                cursor.execute(statement)
-    else:
-        with connection.cursor() as cursor:
-            for statement in step.statements:
-                cursor.execute(statement)
 
 
 def _refuse(obstacles: Iterable[Problem]) -> None:

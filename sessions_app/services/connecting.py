@@ -9,6 +9,8 @@ from django.db import transaction
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store, delete_store
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import Kind, kinds
 
@@ -27,13 +29,13 @@ def connect_store(name: str, kind: Kind, *, options: Mapping[str, str], **tables
     until it answers. Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
     """
     with transaction.atomic():
-        store = registry.declare_store(name, kind=kind.name, options=options, must_be_new=True, **tables)
+        store = declare_store(name, kind=kind.name, options=options, must_be_new=True, **tables)
         registry.plan_attachment(store)
     try:
-        registry.attach(store)
+        attach_store(store)
     except (registry.AttachRefused, StoreUnavailable):
         if store.attached_at is None:
-            registry.delete_store(store)
+            delete_store(store)
             raise
         logger.warning("store %s is connected and away, its sessions are found when it is back", store.pk)
     return store

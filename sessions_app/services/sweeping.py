@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.registry import Discovery
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
+
+if TYPE_CHECKING:
+    from sessions_app.services.discovering import Discovery
 
 logger = logging.getLogger(__name__)
 

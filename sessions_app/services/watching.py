@@ -22,6 +22,7 @@ from memadmin import audit
 from sessions_app import audited, registry
 from sessions_app.models import SessionStore, WatchedPath
 from sessions_app.services.connecting import connect_store
+from sessions_app.services.declaring import store_like
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -69,7 +70,7 @@ def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: 
     """
     if kind not in kinds() or not kinds()[kind].watched_field:
         raise registry.AttachRefused(f"A store of the kind {kind or registry.MAIN_KIND} is no file and no folder.")
-    like = registry.store_like(name, kind, options=options, **tables)
+    like = store_like(name, kind, options=options, **tables)
     if len(name) > LONGEST_NAME:
         raise registry.AttachRefused(
             f"The names of the stores begin with it: give a name of at most {LONGEST_NAME} characters."

@@ -16,7 +16,6 @@ from sessions_app import registry
 from sessions_app.forms import StoreForm, settings_form
 from sessions_app.services import watching
 from sessions_app.services.connecting import connect_store, kinds_to_connect
-from sessions_app.services.discovery import is_discovered
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -55,7 +54,7 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
             except (registry.AttachRefused, StoreUnavailable) as refusal:
                 problem = str(refusal)
             else:
-                if is_discovered(store) and not store.discovered_at:
+                if registry.is_discovered(store) and not store.discovered_at:
                     away = "Connected. It does not answer now; its sessions are looked for when it does."
                     messages.warning(request, away)
                 else:

@@ -22,8 +22,9 @@ from sessions_app.encryption import keyring
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovery, watching
+from sessions_app.services import discovering, watching
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
+from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
@@ -35,7 +36,7 @@ class CheckedStore:
 
     @property
     def is_discovered(self) -> bool:
-        return discovery.is_discovered(self.store)
+        return registry.is_discovered(self.store)
 
 
 @require_safe
@@ -80,7 +81,7 @@ def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any
     return {
         "store": shown,
         "health": registry.health(shown, anyway=anyway),
-        "is_discovered": discovery.is_discovered(shown),
+        "is_discovered": registry.is_discovered(shown),
         "kind": registry.kind_of(shown),
         "place": registry.kind_of(shown).settings_of(shown),
         "limits": registry.limits_of(shown),
@@ -112,12 +113,12 @@ def in_words(length: timedelta) -> str:
 def discover(request: OperatorRequest, name: str) -> HttpResponse:
     """Looks through a store for its sessions at once, and says what turned up."""
     shown = access.store_for(request.user, name)
-    if not discovery.is_discovered(shown):
+    if not registry.is_discovered(shown):
         return refused(
             request, "Nobody looks through this store: its triggers register sessions as they come.", status=409
         )
     try:
-        found = discovery.discover_now(shown, by=request.user)
+        found = discovering.discover_now(shown, by=request.user)
     except StoreUnavailable as away:
         messages.error(request, str(away))
     else:
@@ -161,8 +162,8 @@ def register(request: OperatorRequest, name: str) -> HttpResponse:
     form = RegisterForm(request.POST)
     if form.is_valid():
         try:
-            told = registry.register(shown, form.cleaned_data["ids"])
-        except (registry.CannotRegister, StoreUnavailable) as refusal:
+            told = register_sessions(shown, form.cleaned_data["ids"])
+        except (CannotRegister, StoreUnavailable) as refusal:
             form.add_error("ids", str(refusal))
         else:
             done = f"{told.new:,} session{pluralize(told.new)} registered, {told.known:,} on record before."
@@ -175,7 +176,7 @@ def register(request: OperatorRequest, name: str) -> HttpResponse:
     return render(request, "sessions/store.html", store_context(shown) | {"register_form": form}, status=422)
 
 
-def sentence_on_left(told: registry.Registration) -> str:
+def sentence_on_left(told: Registration) -> str:
     missing, erased = len(told.not_there), len(told.erased)
     parts = [
         f"{missing:,} {'is' if missing == 1 else 'are'} not in this store" if missing else "",

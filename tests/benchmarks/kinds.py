@@ -26,8 +26,9 @@ from django.test import Client
 from django.urls import reverse
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.sqlalchemy.engine import open_agent_tables
 from tests.benchmarks.console import say
@@ -125,8 +126,8 @@ def connected_stores(stack: ExitStack, folder: Path, sessions: int) -> list[Sess
         if name == "mariadb":
             # Times without fractions: a session that was written in a few seconds would be nothing but ties.
             mariadb.run("UPDATE agent_messages SET created_at = '2026-01-01' + INTERVAL id SECOND", database="agents")
-        stores.append(registry.declare_store(name, **declared))
-        registry.attach(stores[-1])
+        stores.append(declare_store(name, **declared))
+        attach_store(stores[-1])
     return stores
 
 

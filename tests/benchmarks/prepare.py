@@ -28,6 +28,8 @@ from sessions_app import registry
 from sessions_app.items import Position
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.services import patterns
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
@@ -59,10 +61,10 @@ def main(collect_static: bool) -> None:
         call_command("migrate", verbosity=0)
     if collect_static:
         call_command("collectstatic", interactive=False, verbosity=0)
-    store = registry.declare_store(registry.MAIN_STORE)
+    store = declare_store(registry.MAIN_STORE)
     is_new = store.attached_at is None
     with step("attach"):
-        registry.attach(store)
+        attach_store(store)
     with step("find_subjects"):
         find_subjects(store)
     with step("search_index"):

@@ -33,6 +33,8 @@ from sessions_app import registry
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
 from sessions_app.services import patterns, redaction, sessions, subjects
+from sessions_app.services.attaching import attach_store, detach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.services.raw_edits import state_of
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
@@ -373,13 +375,13 @@ def test_the_migrator_attaches_and_takes_off(in_force: Roles) -> None:
     make_agent_tables()
     bring_into_force(in_force)
     with logged_in_as(in_force["migrator"]):
-        store = registry.declare_store(registry.MAIN_STORE, agent_roles=[in_force["agents"]])
-        registry.attach(store)
+        store = declare_store(registry.MAIN_STORE, agent_roles=[in_force["agents"]])
+        attach_store(store)
     assert registry.health(store).fence == "on"
     add_items("chat-1", "Hello", role=in_force["agents"])
     assert SessionRecord.objects.get().session_id == "chat-1"
     with logged_in_as(in_force["migrator"]):
-        registry.remove(store)
+        detach_store(store)
     assert registry.health(store).fence == "off"
 
 

@@ -21,10 +21,11 @@ from django.db import connection
 
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
-from sessions_app import registry
 from sessions_app.encryption.purging import Purge, turns
 from sessions_app.items import Seal, SealState
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
 from sessions_app.stores import rewriting
@@ -289,7 +290,7 @@ def test_a_file_of_the_sdks_own_class(agent_tables: None, tmp_path: Path) -> Non
         # Its own clock was the database's: without this all of it would be one turn.
         file.execute("UPDATE agent_messages SET created_at = datetime(created_at, '-1 day')")
     asyncio.run(write("now"))
-    files = registry.declare_store("files", kind="sqlite", options={"path": str(path)})
-    registry.attach(files)
+    files = declare_store("files", kind="sqlite", options={"path": str(path)})
+    attach_store(files)
     assert purge_expired(files).purged == 2
     assert asyncio.run(write()) == 1

@@ -34,13 +34,15 @@ from sessions_app.encryption.rotation import Rotation, Standing
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services import rotation
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for, rewriting
 from sessions_app.stores.base import Capability
 from sessions_app.stores.rewriting import Changes, SqlRewriter
 from sessions_app.stores.sqlite.backend import SqliteBackend
-from tests.agents import add_items, attach_main_store, attach_store, in_sdk, run_sql, second_connection
+from tests.agents import add_items, attach_main_store, attached_store, in_sdk, run_sql, second_connection
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, as_items, read_by_agent, secrets
 from tests.sealed import keys as keys
@@ -155,7 +157,7 @@ class TestSealingAnew:
         assert SessionRecord.objects.get().inspected_count == -1
 
     def test_it_is_all_in_the_log(self, store: SessionStore) -> None:
-        registry.attach(registry.declare_store("main", agent_roles=["somebody_else"]))
+        attach_store(declare_store("main", agent_roles=["somebody_else"]))
         add_sealed("a", "one", "two", key=OLD_KEY)
         assert "may leave the keyring" in command()
         told = AuditEvent.objects.filter(type__regex=r"rotation|resealed").order_by("number")
@@ -522,8 +524,8 @@ class TestOtherKinds:
 def files(agent_tables: None, tmp_path: Path) -> SessionStore:
     path = tmp_path / "agents.db"
     SQLiteSession("a", path).close()
-    store = registry.declare_store("files", kind="sqlite", options={"path": str(path)})
-    registry.attach(store)
+    store = declare_store("files", kind="sqlite", options={"path": str(path)})
+    attach_store(store)
     return declare_encryption(store, key="old")
 
 
@@ -548,7 +550,7 @@ def test_another_store_is_left_alone(store: SessionStore) -> None:
     run_sql('CREATE TABLE "Agents".s (LIKE agent_sessions INCLUDING ALL)')
     run_sql('CREATE TABLE "Agents".m (LIKE agent_messages INCLUDING ALL)')
     run_sql('ALTER TABLE "Agents".m ADD FOREIGN KEY (session_id) REFERENCES "Agents".s ON DELETE CASCADE')
-    other = attach_store("other", sessions_table="Agents.s", messages_table="Agents.m", timezone="UTC")
+    other = attached_store("other", sessions_table="Agents.s", messages_table="Agents.m", timezone="UTC")
     run_sql('INSERT INTO "Agents".s SELECT * FROM agent_sessions')
     run_sql('INSERT INTO "Agents".m SELECT * FROM agent_messages')
     other = declare_encryption(other, key="old")

@@ -21,12 +21,15 @@ from memadmin.embedded.cluster import _program
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry import plans
+from sessions_app.services import attaching
+from sessions_app.services.attaching import attach_store, detach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from tests.agents import (
     add_items,
     attach_main_store,
-    attach_store,
+    attached_store,
     database_role,
     in_sdk,
     make_agent_tables,
@@ -72,7 +75,7 @@ class TestAttaching:
         make_agent_tables()
         run_sql("INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 70) AS n")
         run_sql("INSERT INTO agent_sessions (session_id) VALUES (''), (' '), ('S1'), ('é'), ('😀')")
-        store = attach_store("main")
+        store = attached_store("main")
         assert SessionRecord.objects.filter(store=store).count() == 75
         assert registry.check(store).problems == ()
 
@@ -82,7 +85,7 @@ class TestAttaching:
         before = value_of("SELECT clock_timestamp()")
         add_items("idle", "hello", timezone="Asia/Tokyo")
         settings.AGENT_TIMEZONE = "Asia/Tokyo"
-        attach_store("main")
+        attached_store("main")
         record = SessionRecord.objects.get(session_id="idle")
         assert before <= record.last_activity_at <= value_of("SELECT clock_timestamp()")
 
@@ -115,7 +118,7 @@ class TestAttaching:
             while not written:
                 attached.wait(0.01)
             try:
-                store = attach_store("main")
+                store = attached_store("main")
             finally:
                 attached.set()
             writing.result()
@@ -137,8 +140,8 @@ class TestAttaching:
                     writer.commit()
 
             # Its own clock, for other threads sleep as well.
-            monkeypatch.setattr(plans, "time", SimpleNamespace(sleep=pause))
-            store = attach_store("main")
+            monkeypatch.setattr(attaching, "time", SimpleNamespace(sleep=pause))
+            store = attached_store("main")
         assert len(pauses) == 3
         assert registry.check(store).problems == ()
 
@@ -146,8 +149,8 @@ class TestAttaching:
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(plans, "LOCK_TIMEOUT", "10ms")
-        monkeypatch.setattr(plans, "ATTEMPTS", 2)
-        monkeypatch.setattr(plans, "PAUSE_SECONDS", 0)
+        monkeypatch.setattr(attaching, "ATTEMPTS", 2)
+        monkeypatch.setattr(attaching, "PAUSE_SECONDS", 0)
         make_agent_tables()
         with second_connection() as writer:
             writer.execute("INSERT INTO agent_sessions (session_id) VALUES ('slow')")
@@ -162,7 +165,7 @@ class TestAttaching:
     ) -> None:
         add_items("before", "hello")
         survived: list[plans.Step] = []
-        run_once = plans._run_once
+        run_once = attaching._run_once
 
         def die_later(step: plans.Step) -> None:
             if len(survived) == steps_before_the_crash:
@@ -171,14 +174,14 @@ class TestAttaching:
             survived.append(step)
 
         with monkeypatch.context() as crash:
-            crash.setattr(plans, "_run_once", die_later)
+            crash.setattr(attaching, "_run_once", die_later)
             with pytest.raises(KeyboardInterrupt):
-                attach_store("main")
+                attached_store("main")
         store = SessionStore.objects.get(name="main")
         assert store.attached_at is None
         assert registry.check(store).problems
 
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
         assert SessionRecord.objects.filter(store=store).count() == 1
 
@@ -186,10 +189,10 @@ class TestAttaching:
         store = attach_main_store()
         add_items("talk", "one")
         before = SessionRecord.objects.get(session_id="talk")
-        registry.remove(store)
+        detach_store(store)
         add_items("talk", "two")
         add_items("other", "one")
-        registry.attach(store)
+        attach_store(store)
         after = SessionRecord.objects.get(session_id="talk")
         assert after.last_activity_at.replace(tzinfo=None) == value_of(
             "SELECT updated_at FROM agent_sessions WHERE session_id = 'talk'"
@@ -221,7 +224,7 @@ class TestDryRun:
     def test_it_prints_what_runs(self, agent_tables: None, mode: str) -> None:
         make_agent_tables()
         run_sql("DROP INDEX idx_agent_messages_session_time")
-        registry.declare_store("main", mode=mode)
+        declare_store("main", mode=mode)
 
         printed = self.printed_statements("main")
         ran = self.statements_that_run("main")
@@ -386,7 +389,7 @@ class TestTablesMadeByHand:
         ids = ["a/b", "100%", "😀", "Case", "case", "x" * 200, "straße", "STRASSE"]
         for session_id in ids[:4]:
             write_by_hand(session_id)
-        store = attach_store("hand", mode=mode, **BY_HAND_NAMES)
+        store = attached_store("hand", mode=mode, **BY_HAND_NAMES)
         for session_id in ids:
             write_by_hand(session_id)
 
@@ -401,7 +404,7 @@ class TestTablesMadeByHand:
     @pytest.mark.parametrize("mode", SessionStore.FenceMode.values)
     def test_partitioned_tables_are_attached_too(self, agent_tables: None, mode: str) -> None:
         run_sql(PARTITIONED)
-        store = attach_store("parts", mode=mode, sessions_table="Agents.s", messages_table="Agents.m")
+        store = attached_store("parts", mode=mode, sessions_table="Agents.s", messages_table="Agents.m")
         for number in range(20):
             run_sql(f"""INSERT INTO "Agents".s (session_id) VALUES ('s{number}')""")
             run_sql(f"""INSERT INTO "Agents".m (session_id, message_data) VALUES ('s{number}', '[]')""")
@@ -411,13 +414,13 @@ class TestTablesMadeByHand:
         assert SessionRecord.objects.filter(store=store).count() == 20
         assert backend_for(store).erase_session("s7") == 1
         assert len(backend_for(store).first_page("s8", 5).items) == 1
-        registry.remove(store)
+        detach_store(store)
         assert objects_of_ours() == set()
 
     def test_the_trigger_finds_the_registry_by_its_index(self, agent_tables: None) -> None:
         """A comparison in the agents' collation could not use it, and each write would read the whole registry."""
         run_sql(BY_HAND.format(collation='COLLATE "C"'))
-        store = attach_store("hand", **BY_HAND_NAMES)
+        store = attached_store("hand", **BY_HAND_NAMES)
         SessionRecord.objects.bulk_create([SessionRecord(store=store, session_id=f"s{n}") for n in range(2000)])
         run_sql("VACUUM ANALYZE sessions_app_sessionrecord")
         scans = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'sessions_app_sessionrecord'"
@@ -483,7 +486,7 @@ class TestRefusals:
             BY_HAND.format(collation="").replace("varchar(200)", "uuid").replace("session_id text", "session_id uuid")
         )
         with pytest.raises(registry.AttachRefused, match=r"session_id of Agents\.Sessions is uuid; it must be text"):
-            attach_store("hand", **BY_HAND_NAMES)
+            attached_store("hand", **BY_HAND_NAMES)
 
     def test_a_collation_that_takes_different_ids_for_the_same(self, agent_tables: None) -> None:
         run_sql(
@@ -494,7 +497,7 @@ class TestRefusals:
         # The embedded server has no ICU, which alone has such collations; this is how the catalog shows one.
         run_sql("UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'blind'")
         with pytest.raises(registry.AttachRefused, match="takes different ids for the same session"):
-            attach_store("hand", **BY_HAND_NAMES)
+            attached_store("hand", **BY_HAND_NAMES)
 
     def test_tables_that_another_store_has(self, agent_tables: None) -> None:
         attach_main_store()

@@ -15,6 +15,8 @@ from pytest_django import Settings
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.base import Health
 from tests.agents import add_items, attach_main_store, database_role, make_agent_tables, run_sql
 
@@ -86,13 +88,13 @@ class TestWhatAttachRepairs:
         assert_says(health, r"Run attach_store main\.")
         assert (health.state, health.fence) == ("degraded", "off")
 
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
 
     def test_functions_that_are_gone(self, store: SessionStore) -> None:
         run_sql(f"DROP FUNCTION memadmin_register_{store.pk} CASCADE")
         assert [problem.code for problem in registry.check(store).problems] == ["function-missing", "trigger-missing"]
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
 
     def test_tables_that_were_dropped_and_created_again(self, store: SessionStore) -> None:
@@ -105,7 +107,7 @@ class TestWhatAttachRepairs:
             "unrecorded",
             "unregistered",
         ]
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
 
     def test_a_mode_that_differs(self, store: SessionStore) -> None:
@@ -116,7 +118,7 @@ class TestWhatAttachRepairs:
             "Its fence is in reject mode, and should be in drop mode. Run attach_store main.",
         )
         assert (health.state, health.fence) == ("degraded", "on")
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
 
     def test_sessions_without_a_registry_row(self, store: SessionStore) -> None:
@@ -127,7 +129,7 @@ class TestWhatAttachRepairs:
             "unregistered",
             "2 of its sessions are not in the registry, and so in no list. Run attach_store main.",
         )
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
         assert SessionRecord.objects.count() == 3
 
@@ -143,7 +145,7 @@ class TestWhatAttachRepairs:
             registry.check(store), "memadmin_items_.* of public.agent_messages is invalid: its building broke off"
         )
 
-        registry.attach(store)
+        attach_store(store)
         assert registry.check(store).problems == ()
 
 
@@ -249,7 +251,7 @@ class TestHealth:
 
 class TestCommand:
     def test_json_has_the_keys_that_scripts_rely_on(self, store: SessionStore) -> None:
-        registry.attach(registry.declare_store(registry.MAIN_STORE, agent_roles=["agents"]))
+        attach_store(declare_store(registry.MAIN_STORE, agent_roles=["agents"]))
         add_items("one", "hello")
         assert json.loads(check_command("--json")) == {
             "stores": [

@@ -22,6 +22,8 @@ from sessions_app import registry
 from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.registry.fence import triggers_for
 from sessions_app.registry.tables import look_at
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store, database_role, in_sdk, run_sql, second_connection, value_of
 from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
@@ -196,8 +198,8 @@ class TestLateWrites:
             'CREATE TABLE "Agents".m (LIKE agent_messages INCLUDING ALL,'
             ' FOREIGN KEY (session_id) REFERENCES "Agents".s)'
         )
-        other = registry.declare_store("other", sessions_table="Agents.s", messages_table="Agents.m")
-        registry.attach(other)
+        other = declare_store("other", sessions_table="Agents.s", messages_table="Agents.m")
+        attach_store(other)
         backend_for(store).erase_session("both")
         run_sql("""INSERT INTO "Agents".s (session_id) VALUES ('both')""")
         assert SessionRecord.objects.get(store=other, session_id="both").erased_at is None

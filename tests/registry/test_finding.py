@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app import registry
+from sessions_app.services.declaring import declare_store
 from tests.agents import attach_main_store, make_agent_tables, run_sql
 
 OTHERS = """
@@ -90,7 +91,7 @@ def test_tables_of_other_libraries_are_told_by_their_columns(
     call_command("check_stores")
     assert "Agents.bots looks like a table of phidata, and no store has it. Run attach_" in capsys.readouterr().out
 
-    registry.declare_store("bots", kind="phidata", options={"table": "Agents.bots"})
+    declare_store("bots", kind="phidata", options={"table": "Agents.bots"})
     assert "Agents.bots" not in {tables.sessions for tables in registry.unconnected_tables()}
 
 
@@ -99,7 +100,7 @@ def test_a_proposed_name_is_free_and_leads_to_a_form_that_is_filled_in(
 ) -> None:
     attach_main_store()
     run_sql(OF_LIBRARIES)
-    registry.declare_store("agents-bots", kind="sqlite", options={"path": "/none/bots.db"})
+    declare_store("agents-bots", kind="sqlite", options={"path": "/none/bots.db"})
     assert "agents-bots-2" in {tables.name for tables in registry.unconnected_tables()}
     link = f"{reverse('sessions:connect-kind', args=['phidata'])}?name=agents-bots-2&amp;table=Agents.bots"
     assert link in administrator.get(reverse("sessions:stores")).text

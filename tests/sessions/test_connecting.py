@@ -19,7 +19,8 @@ from memadmin.environment import NamedSecret
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.connecting import kinds_to_connect
-from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover_sessions
 from sessions_app.stores.base import Health, StoreUnavailable
 from sessions_app.stores.json_file.backend import JsonFileBackend
 from tests.builders import make_store
@@ -138,7 +139,7 @@ class TestConnecting:
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         with somebody_else() as start:
             with transaction.atomic():
-                registry.declare_store("hotline", kind="json_file", options={"path": str(chats)})
+                declare_store("hotline", kind="json_file", options={"path": str(chats)})
                 second = start(
                     lambda: administrator.post(form_of("json_file"), {"name": "hotline", "path": str(elsewhere)})
                 )
@@ -151,10 +152,10 @@ class TestConnecting:
     def test_a_store_of_this_name_that_is_not_attached_stays_as_it_is(
         self, administrator: Client, chats: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        registry.declare_store("hotline", kind="json_file", options={"path": str(chats)})
+        declare_store("hotline", kind="json_file", options={"path": str(chats)})
         elsewhere = {"path": str(tmp_path_factory.mktemp("elsewhere"))}
         with pytest.raises(registry.AttachRefused, match="There is a store hotline already"):
-            registry.declare_store("hotline", kind="json_file", options=elsewhere, must_be_new=True)
+            declare_store("hotline", kind="json_file", options=elsewhere, must_be_new=True)
         assert SessionStore.objects.get().options["path"] == str(chats)
 
     def test_a_file_of_the_sdk_is_connected_with_its_own_tables(self, administrator: Client, tmp_path: Path) -> None:

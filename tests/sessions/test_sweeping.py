@@ -9,7 +9,7 @@ import pytest
 
 from sessions_app import registry
 from sessions_app.services import sweeping
-from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.discovering import discover, discover_sessions
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import user
@@ -21,7 +21,7 @@ def agent(transactional_db: None, tmp_path: Path) -> SqliteAgent:
     """Its session was erased while it was running, and it wrote once more."""
     agent = SqliteAgent(tmp_path)
     agent.add("a", user("one"))
-    registry.discover(agent.store)
+    discover(agent.store)
     SqliteBackend(agent.store).erase_session("a")
     agent.add("a", user("two"))
     return agent
@@ -40,7 +40,7 @@ def test_the_job_sweeps(agent: SqliteAgent) -> None:
 
 def test_without_the_sweep_it_stays(agent: SqliteAgent) -> None:
     """What the sweep is worth."""
-    registry.discover(agent.store)
+    discover(agent.store)
     assert agent.read("a") == [user("two")]
     assert "returned" in codes(agent)
 

@@ -18,6 +18,7 @@ from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app import jobs, registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
 from sessions_app.services import connecting, watching
+from sessions_app.services.declaring import declare_store
 from sessions_app.services.watching import TRIED_AGAIN_AFTER, look_at, look_for_new_stores, watch_path
 from tests.stores.contract import in_agent
 
@@ -113,14 +114,14 @@ class TestLooking:
 
     def test_a_file_of_another_store_and_kind_is_named(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "shop.db")
-        registry.declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
+        declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
         assert look_at(watched).refused == {str(file): "The store shop is in this place already."}
         assert names() == {"shop"}
 
     def test_a_file_that_somebody_connected_or_detached_is_left_alone(
         self, watched: WatchedPath, tmp_path: Path
     ) -> None:
-        registry.declare_store("shop", kind="sqlite", options={"path": str(make_file(tmp_path / "shop.db"))})
+        declare_store("shop", kind="sqlite", options={"path": str(make_file(tmp_path / "shop.db"))})
         look = look_at(watched)
         assert (look.places, look.connected, look.refused) == (1, [], {})
 
@@ -243,7 +244,7 @@ class TestCommand:
         assert not WatchedPath.objects.exists()
 
     def test_a_name_means_one_path_and_no_store(self, watched: WatchedPath) -> None:
-        registry.declare_store("till", kind="sqlite", options={"path": "/none/till.db"})
+        declare_store("till", kind="sqlite", options={"path": "/none/till.db"})
         for name, sentence in (("bots", "is a watched path already"), ("till", "There is a store till already")):
             with pytest.raises(CommandError, match=sentence):
                 call_command("attach_store", name, "--kind", "sqlite", "--path", "/other/*.db")

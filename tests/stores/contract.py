@@ -31,7 +31,10 @@ from sessions_app.audited import RedactReason
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.wording import Wording
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.discovering import discover
 from sessions_app.services.redaction import carry_out_redactions, redact_in_session
+from sessions_app.services.registering import CannotRegister, register_sessions
 from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import (
@@ -183,7 +186,7 @@ class StoreContract:
         agent.add("one", said(1))
         assert registry.health(agent.store).state != "down", registry.health(agent.store)
         if self.needs(backend, Capability.ENUMERATE):
-            registry.attach(agent.store)
+            attach_store(agent.store)
             assert SessionRecord.objects.filter(store=agent.store, session_id="one").exists()
             assert "unavailable" not in {problem.code for problem in registry.check(agent.store).problems}
 
@@ -408,55 +411,55 @@ class StoreContract:
             return
         agent.add("a", said(0))
         agent.add("b", said(0))
-        first = registry.discover(store)
+        first = discover(store)
         assert (first.sessions, first.new) == (2, 2)
         record = SessionRecord.objects.get(store=store, session_id="a")
-        again = registry.discover(store)
+        again = discover(store)
         assert (again.new, again.written) == (0, 0)
 
         agent.add("a", said(1))
-        assert registry.discover(store).written == 1
+        assert discover(store).written == 1
         assert SessionRecord.objects.get(pk=record.pk).activity_count == record.activity_count + 1
 
         agent.forget("b")
-        assert registry.discover(store).missing == 1
+        assert discover(store).missing == 1
         assert SessionRecord.objects.get(store=store, session_id="b").missing_since
         agent.add("b", said(2))
-        assert registry.discover(store).missing == 0
+        assert discover(store).missing == 0
         assert SessionRecord.objects.get(store=store, session_id="b").missing_since is None
 
         backend.erase_session("a")
         agent.add("a", said(3))
-        assert registry.discover(store).returned == 1
+        assert discover(store).returned == 1
         assert SessionRecord.objects.get(pk=record.pk).erased_at
         assert "returned" in {problem.code for problem in registry.health(store).problems}
 
     def test_what_a_store_cannot_list_is_registered_and_asked_for_again(self, agent: Agent, backend: Backend) -> None:
         if self.needs(backend, Capability.ENUMERATE):
-            with pytest.raises(registry.CannotRegister, match="lists its sessions itself"):
-                registry.register(agent.store, ["a"])
+            with pytest.raises(CannotRegister, match="lists its sessions itself"):
+                register_sessions(agent.store, ["a"])
             return
         with pytest.raises(NotPossible):
             backend.enumerate_sessions(limit=5)
         agent.add("a", said(0))
         agent.add("b", said(0))
-        told = registry.register(agent.store, ["a", "b", "nobody", "a"])
+        told = register_sessions(agent.store, ["a", "b", "nobody", "a"])
         assert (told.new, told.known, told.not_there) == (2, 0, ["nobody"])
-        assert registry.register(agent.store, ["a"]).known == 1
-        assert registry.discover(agent.store).written == 0
+        assert register_sessions(agent.store, ["a"]).known == 1
+        assert discover(agent.store).written == 0
 
         agent.add("a", said(1))
         agent.forget("b")
-        found = registry.discover(agent.store)
+        found = discover(agent.store)
         assert (found.sessions, found.written, found.missing) == (2, 1, 1)
         assert SessionRecord.objects.get(store=agent.store, session_id="b").missing_since
         agent.add("b", said(2))
-        assert registry.discover(agent.store).missing == 0
+        assert discover(agent.store).missing == 0
 
         backend.erase_session("a")
-        assert registry.register(agent.store, ["a"]).erased == ["a"]
+        assert register_sessions(agent.store, ["a"]).erased == ["a"]
         agent.add("a", said(3))
-        assert registry.discover(agent.store).returned == 1
+        assert discover(agent.store).returned == 1
         assert "returned" in {problem.code for problem in registry.health(agent.store).problems}
 
     def test_an_agent_that_writes_to_an_erased_session_is_swept_until_it_is_quiet(
@@ -467,13 +470,13 @@ class StoreContract:
         if not is_able or registry.has_fence(store):
             return
         agent.add("a", user(SECRET))
-        registry.discover(store)
+        discover(store)
         backend.erase_session("a")
         for number in range(2):
             agent.add("a", user(f"{SECRET} {number}"))
-            assert sweep(store, registry.discover(store)) == 1
+            assert sweep(store, discover(store)) == 1
             assert agent.leftovers(SECRET) == []
-        assert sweep(store, registry.discover(store)) == 0
+        assert sweep(store, discover(store)) == 0
         health = registry.health(store)
         assert "returned" not in {problem.code for problem in health.problems}
         assert any(hint.startswith("2 times") for hint in health.hints)

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Protocol
 import pytest
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
 
-from sessions_app import registry
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.documents.database import own_address
 from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import Agent, Item, Trouble
@@ -186,8 +187,8 @@ class DocumentAgent(Agent):
         self.place = place
         self.prepare()
         table = f"{place.schema}.{self.table}" if place.schema else self.table
-        self.store = registry.declare_store("others", kind=self.kind, options={**place.options, "table": table})
-        registry.attach(self.store)
+        self.store = declare_store("others", kind=self.kind, options={**place.options, "table": table})
+        attach_store(self.store)
 
     @abstractmethod
     def prepare(self) -> None:

@@ -15,7 +15,8 @@ from agents.extensions.memory import SQLAlchemySession
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from sessions_app import registry
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from tests.stores.contract import SdkAgent, Trouble, in_agent
 from tests.stores.mariadb import MariaDb, tables_by_hand
 
@@ -38,13 +39,13 @@ class RemoteAgent(SdkAgent):
         self.prepare()
         if self.creates_tables:
             self.read("nobody")
-        self.store = registry.declare_store(
+        self.store = declare_store(
             "elsewhere",
             kind="remote_sql",
             options={"url_env": VARIABLE},
             **{"sessions_table": self.sessions_table, "messages_table": self.messages_table, **declared},
         )
-        registry.attach(self.store)
+        attach_store(self.store)
 
     def prepare(self) -> None:
         """Takes away what an earlier test left, and makes tables where the SDK does not."""

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, cast
 import pytest
 from agents import SQLiteSession
 
-from sessions_app import registry
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent
 
@@ -29,10 +30,8 @@ class SqliteAgent(Agent):
         self.sessions: dict[str, Any] = {}
         self.session("first")
         self.read("first")
-        self.store = registry.declare_store(
-            "files", kind=self.kind, options={"path": str(self.path)}, **cast(Any, self.tables)
-        )
-        registry.attach(self.store)
+        self.store = declare_store("files", kind=self.kind, options={"path": str(self.path)}, **cast(Any, self.tables))
+        attach_store(self.store)
 
     def session(self, session_id: str) -> Any:
         if session_id not in self.sessions:

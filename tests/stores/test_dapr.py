@@ -22,6 +22,10 @@ from django.urls import reverse
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover
+from sessions_app.services.registering import register_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, SessionBusy, StoreUnavailable
 from sessions_app.stores.dapr import backend as kind
@@ -62,10 +66,8 @@ class DaprAgent(SdkAgent):
     def __init__(self, sidecar: Sidecar, process: Loop, environment: pytest.MonkeyPatch) -> None:
         self.sidecar, self.process = sidecar, process
         environment.setenv(VARIABLE, sidecar.address)
-        self.store = registry.declare_store(
-            "cluster", kind="dapr", options={"url_env": VARIABLE, "state_store": STATE_STORE}
-        )
-        registry.attach(self.store)
+        self.store = declare_store("cluster", kind="dapr", options={"url_env": VARIABLE, "state_store": STATE_STORE})
+        attach_store(self.store)
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         session = DaprSession(session_id, state_store_name=STATE_STORE, dapr_client=self.process.client, ttl=self.ttl)
@@ -211,8 +213,8 @@ class TestErasing:
         agent.add("talk", user(SECRET))
         backend.erase_session("talk")
         assert agent.leftovers("talk") == ["talk:messages"]
-        assert registry.register(agent.store, ["talk"]).erased == ["talk"]
-        assert registry.discover(agent.store).returned == 0
+        assert register_sessions(agent.store, ["talk"]).erased == ["talk"]
+        assert discover(agent.store).returned == 0
         assert backend.erase_session("talk") == 0
         assert agent.leftovers("talk") == []
 
@@ -299,7 +301,7 @@ class TestRegistered:
     ) -> None:
         agent.ttl = 3600
         agent.add("customer 7", user("Where is my parcel?"))
-        assert registry.register(agent.store, ["customer 7"]).new == 1
+        assert register_sessions(agent.store, ["customer 7"]).new == 1
         record = SessionRecord.objects.get(session_id="customer 7")
         assert abs(record.last_activity_at - datetime.now(UTC)) < timedelta(minutes=1)
         assert record.last_activity_at.microsecond == 0
@@ -314,7 +316,7 @@ class TestRegistered:
             del sidecar.values[f"talk {number}:metadata"]
             if note is not None:
                 sidecar.put(f"talk {number}:metadata", note)
-        told = registry.register(agent.store, [f"talk {number}" for number in range(5)])
+        told = register_sessions(agent.store, [f"talk {number}" for number in range(5)])
         assert (told.new, told.not_there) == (5, [])
 
     def test_many_sessions_are_asked_for_in_few_questions(
@@ -336,7 +338,7 @@ class TestOperators:
         monkeypatch.setenv(VARIABLE, sidecar.address)
         monkeypatch.setenv(TOKEN_VARIABLE, "sesame")
         options = {"url_env": VARIABLE, "state_store": STATE_STORE, "token_env": TOKEN_VARIABLE}
-        store = registry.declare_store("cluster", kind="dapr", options=options)
+        store = declare_store("cluster", kind="dapr", options=options)
         sidecar.token = "sesame"
         assert registry.health(store).state != "down"
         sidecar.token = "another"
@@ -356,7 +358,7 @@ class TestOperators:
 
     def test_without_the_package_it_says_how_to_get_it(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
         options = {"url_env": VARIABLE, "state_store": STATE_STORE}
-        store = registry.declare_store("cluster", kind="dapr", options=options)
+        store = declare_store("cluster", kind="dapr", options=options)
         monkeypatch.setenv(VARIABLE, "127.0.0.1:1")
         monkeypatch.setitem(sys.modules, "dapr.proto", None)
         (problem, _) = registry.health(store).problems

@@ -29,6 +29,9 @@ from sqlalchemy import URL
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store, detach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import ItemChanged, StoreUnavailable
 from sessions_app.stores.documents import backend as documents
@@ -289,10 +292,10 @@ class TestAgno:
     def test_a_run_under_way_when_its_session_is_erased_is_noticed(self, agno: AgnoAgent) -> None:
         """agno makes the session anew for the run's end; nothing of what was said before is in it."""
         agno.add("talk", user(SECRET))
-        registry.discover(agno.store)
+        discover(agno.store)
         backend_for(agno.store).erase_session("talk")
         agno.add("talk", user("and the end"))
-        assert registry.discover(agno.store).returned == 1
+        assert discover(agno.store).returned == 1
         assert agno.leftovers(SECRET) == []
 
 
@@ -315,12 +318,12 @@ class TestPhidata:
         """As the store's page says: it writes the whole session anew."""
         agent = phidata_agent(phidata, "talk")
         agent.run(f"My order is {SECRET}")
-        registry.discover(phidata.store)
+        discover(phidata.store)
         backend_for(phidata.store).erase_session("talk")
         assert phidata.leftovers(SECRET) == []
         agent.run("And now?")
         assert phidata.leftovers(SECRET)
-        assert registry.discover(phidata.store).returned == 1
+        assert discover(phidata.store).returned == 1
         backend_for(phidata.store).erase_session("talk")
         assert phidata.leftovers(SECRET) == []
 
@@ -355,8 +358,8 @@ class TestPhidata:
 
 def memories_of(agent: DocumentAgent, table: str) -> SessionStore:
     named = f"{agent.place.schema}.{table}" if agent.place.schema else table
-    store = registry.declare_store("memories", kind=agent.kind, options={**agent.place.options, "table": named})
-    registry.attach(store)
+    store = declare_store("memories", kind=agent.kind, options={**agent.place.options, "table": named})
+    attach_store(store)
     return store
 
 
@@ -453,7 +456,7 @@ class TestEither:
 )
 def test_a_store_that_makes_no_sense_is_refused(db: None, kind: str, options: dict[str, str], sentence: str) -> None:
     with pytest.raises(registry.AttachRefused, match=sentence):
-        registry.declare_store("others", kind=kind, options=options)
+        declare_store("others", kind=kind, options=options)
 
 
 def test_a_path_may_have_any_letters(db: None, tmp_path: Path) -> None:
@@ -462,8 +465,8 @@ def test_a_path_may_have_any_letters(db: None, tmp_path: Path) -> None:
     agent = AgnoAgent(InFile(tmp_path))
     (tmp_path / "agents.db").rename(folder / "agents.db")
     path = str(folder / "agents.db")
-    store = registry.declare_store("odd", kind="agno", options={"path": path})
-    registry.attach(store)
+    store = declare_store("odd", kind="agno", options={"path": path})
+    attach_store(store)
     assert registry.health(store).state == "ok"
     assert list(enumerated(backend_for(store))) == []
     assert registry.health(agent.store).state == "down"
@@ -473,7 +476,7 @@ def test_it_is_attached_and_checked_from_the_command_line(
     db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent = AgnoAgent(InFile(tmp_path))
-    registry.remove(agent.store)
+    detach_store(agent.store)
     agent.store.delete()
     agent.add("talk", said(0))
     call_command("attach_store", "bots", "--kind", "agno", "--path", str(agent.place.path))

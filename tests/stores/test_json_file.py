@@ -19,6 +19,8 @@ from hypothesis import strategies as some
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.json_file import folder as json_folder
@@ -89,8 +91,8 @@ class ArrayAgent(Agent):
         self.folder = folder
         folder.mkdir()
         options = {"path": str(folder), "ending": self.session_class.ending, "names": self.names}
-        self.store = registry.declare_store(folder.name, kind="json_file", options=options)
-        registry.attach(self.store)
+        self.store = declare_store(folder.name, kind="json_file", options=options)
+        attach_store(self.store)
 
     def session(self, session_id: str) -> ArraySession:
         return self.session_class(session_id, self.folder)
@@ -318,7 +320,7 @@ class TestFolder:
     )
     def test_a_store_that_makes_no_sense_is_refused(self, db: None, options: dict[str, str], sentence: str) -> None:
         with pytest.raises(registry.AttachRefused, match=sentence):
-            registry.declare_store("files", kind="json_file", options=options)
+            declare_store("files", kind="json_file", options=options)
 
     # --- what stays ---------------------------------------------------------------------------------------------------
 

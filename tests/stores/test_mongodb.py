@@ -20,6 +20,9 @@ from pymongo import AsyncMongoClient
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover, discover_changes
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.mongodb import server as asking
@@ -49,8 +52,8 @@ class MongoAgent(SdkAgent):
     def __init__(self, server: MongoStandIn, environment: pytest.MonkeyPatch) -> None:
         self.server = server
         environment.setenv(VARIABLE, server.address)
-        self.store = registry.declare_store("documents", kind="mongodb", options={"url_env": VARIABLE, **self.names})
-        registry.attach(self.store)
+        self.store = declare_store("documents", kind="mongodb", options={"url_env": VARIABLE, **self.names})
+        attach_store(self.store)
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         async def call() -> Any:
@@ -206,7 +209,7 @@ class TestGenerations:
     ) -> None:
         """The agent has its numbers, the session is erased, and then the items arrive."""
         agent.add("talk", said(0))
-        registry.discover(agent.store)
+        discover(agent.store)
 
         def erase_first(name: str, command: dict[str, Any]) -> None:
             if name == "insert":
@@ -226,7 +229,7 @@ class TestGenerations:
         agent.add("talk", user(SECRET))
         assert agent.rows == [], "nothing was erased in between"
         SessionRecord.objects.filter(session_id="talk").update(erased_at=SessionRecord.objects.get().registered_at)
-        assert registry.discover(agent.store).returned == 1
+        assert discover(agent.store).returned == 1
         assert backend.erase_session("talk") == 1
         assert agent.leftovers(SECRET) == []
 
@@ -342,12 +345,12 @@ class TestOperators:
 
     def test_the_look_through_is_left_out_where_nothing_changed(self, agent: MongoAgent, server: MongoStandIn) -> None:
         agent.add("talk", said(0))
-        registry.discover_changes(agent.store)
+        discover_changes(agent.store)
         server.commands.clear()
-        registry.discover_changes(agent.store)
+        discover_changes(agent.store)
         assert "aggregate" not in server.commands
         agent.add("talk", said(1))
-        registry.discover_changes(agent.store)
+        discover_changes(agent.store)
         assert "aggregate" in server.commands
 
     def test_a_page_reads_no_more_than_it_shows(
@@ -371,8 +374,8 @@ class TestOperators:
         self, agent: MongoAgent, server: MongoStandIn, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ANOTHER_URL", server.address)
-        again = registry.declare_store("again", kind="mongodb", options={"url_env": "ANOTHER_URL"})
-        registry.declare_store("beside", kind="mongodb", options={"url_env": "ANOTHER_URL", "database": "beside"})
+        again = declare_store("again", kind="mongodb", options={"url_env": "ANOTHER_URL"})
+        declare_store("beside", kind="mongodb", options={"url_env": "ANOTHER_URL", "database": "beside"})
         for store, other in ((agent.store, "again"), (again, "documents")):
             (problem,) = [each for each in registry.health(store).problems if each.code == "same-place"]
             assert f"The store {other} is in the same collections" in problem.sentence
@@ -388,7 +391,7 @@ class TestOperators:
     )
     def test_settings_that_make_no_sense_are_refused(self, db: None, options: dict[str, str], sentence: str) -> None:
         with pytest.raises(registry.AttachRefused, match=sentence):
-            registry.declare_store("documents", kind="mongodb", options=options)
+            declare_store("documents", kind="mongodb", options=options)
 
     def test_no_secret_and_no_stored_text_is_in_a_sentence(self, agent: MongoAgent) -> None:
         for name, trouble in agent.troubles().items():
@@ -397,7 +400,7 @@ class TestOperators:
                 assert not re.search(r"sesame|4711|127\.0\.0\.1|nowhere", told), name
 
     def test_without_the_package_it_says_how_to_get_it(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        store = registry.declare_store("documents", kind="mongodb", options={"url_env": VARIABLE})
+        store = declare_store("documents", kind="mongodb", options={"url_env": VARIABLE})
         monkeypatch.setenv(VARIABLE, "mongodb://127.0.0.1:1/")
         monkeypatch.setitem(sys.modules, "pymongo.errors", None)
         (problem, _) = registry.health(store).problems

@@ -20,6 +20,10 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover
+from sessions_app.services.registering import register_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.openai_conversations import api as asking
@@ -39,12 +43,12 @@ class ConversationsAgent(SdkAgent):
         self.server = server
         environment.setenv(KEY_VARIABLE, KEY)
         environment.setenv(ADDRESS_VARIABLE, server.address)
-        self.store = registry.declare_store(
+        self.store = declare_store(
             "helpdesk",
             kind="openai_conversations",
             options={"key_env": KEY_VARIABLE, "url_env": ADDRESS_VARIABLE},
         )
-        registry.attach(self.store)
+        attach_store(self.store)
 
     def in_session(self, session_id: str | None, name: str, *arguments: Any) -> Any:
         async def call() -> Any:
@@ -233,7 +237,7 @@ class TestErasing:
         self, agent: ConversationsAgent, backend: Backend, server: ConversationsServer
     ) -> None:
         agent.add("half", *(user(f"{SECRET} {number}") for number in range(5)))
-        registry.register(agent.store, ["half"])
+        register_sessions(agent.store, ["half"])
         limited = Trouble(429, "{}", {"Retry-After": "600"}, only="DELETE")
         with server.troubled(limited), pytest.raises(StoreTooSlow, match="do the same again to go on"):
             backend.erase_session("half")
@@ -331,7 +335,7 @@ class TestRegistering:
 
     def test_an_erased_one_stays_erased(self, agent: ConversationsAgent, backend: Backend) -> None:
         conversation_id = agent.begin(said(0))
-        registry.register(agent.store, [conversation_id])
+        register_sessions(agent.store, [conversation_id])
         backend.erase_session(conversation_id)
         told = json.loads(self.run("helpdesk", conversation_id, "--json"))
         assert told == {"new": 0, "known": 0, "erased": [conversation_id], "not_there": []}
@@ -365,11 +369,11 @@ class TestRegistering:
         names = [f"conv {number}" for number in range(7)]
         for name in names:
             agent.add(name, said(0))
-        registry.register(agent.store, names)
-        monkeypatch.setattr("sessions_app.registry.discovering.ASKED_AT_ONCE", 2)
+        register_sessions(agent.store, names)
+        monkeypatch.setattr("sessions_app.services.discovering.ASKED_AT_ONCE", 2)
         agent.forget("conv 3")
         agent.add("conv 5", said(1))
-        rounds = [registry.discover(agent.store) for _ in range(4)]
+        rounds = [discover(agent.store) for _ in range(4)]
         assert sum(found.written for found in rounds) == 1
         assert rounds[-1].missing == 1
         assert {found.sessions for found in rounds} == {7}
@@ -380,7 +384,7 @@ class TestRegistering:
 class TestOperators:
     def test_a_key_of_another_project_is_told(self, agent: ConversationsAgent, server: ConversationsServer) -> None:
         conversation_id = agent.begin(said(0))
-        registry.register(agent.store, [conversation_id])
+        register_sessions(agent.store, [conversation_id])
         assert registry.health(agent.store).state == "ok"
         theirs = server.conversations.pop(conversation_id)
         (problem,) = registry.health(agent.store).problems
@@ -397,7 +401,7 @@ class TestOperators:
     def test_the_address_of_openai_is_taken_where_none_is_given(
         self, db: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store = registry.declare_store("talks", kind="openai_conversations", options={"key_env": KEY_VARIABLE})
+        store = declare_store("talks", kind="openai_conversations", options={"key_env": KEY_VARIABLE})
         monkeypatch.setenv(KEY_VARIABLE, KEY)
         assert kind.ConversationsBackend(store).api.place.address == "https://api.openai.com/v1"
 

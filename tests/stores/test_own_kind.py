@@ -16,7 +16,8 @@ from agents.memory import SessionABC
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from sessions_app import registry
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.checks import kinds_of_stores_are_there
 from sessions_app.stores.kinds import kinds
 from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent
@@ -52,8 +53,8 @@ class LinesAgent(Agent):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
-        self.store = registry.declare_store("lines", kind="lines", options={"path": str(folder)})
-        registry.attach(self.store)
+        self.store = declare_store("lines", kind="lines", options={"path": str(folder)})
+        attach_store(self.store)
 
     def session(self, session_id: str) -> LinesSession:
         return LinesSession(session_id, self.folder)

@@ -28,7 +28,9 @@ from django.urls import reverse
 from sessions_app import registry
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
-from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES, Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.redis import backend as kind
@@ -50,10 +52,8 @@ class RedisAgent(SdkAgent):
     def __init__(self, server: RedisServer, environment: pytest.MonkeyPatch, *, address: str = "") -> None:
         self.server = server
         environment.setenv(VARIABLE, address or server.address)
-        self.store = registry.declare_store(
-            "cache", kind="redis", options={"url_env": VARIABLE, "key_prefix": self.prefix}
-        )
-        registry.attach(self.store)
+        self.store = declare_store("cache", kind="redis", options={"url_env": VARIABLE, "key_prefix": self.prefix})
+        attach_store(self.store)
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         async def call() -> Any:
@@ -150,7 +150,7 @@ class TestKeys:
         self, agent: RedisAgent, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(RedisAgent, "prefix", "agents")
-        shorter = registry.declare_store("shorter", kind="redis", options={"url_env": VARIABLE, "key_prefix": "agents"})
+        shorter = declare_store("shorter", kind="redis", options={"url_env": VARIABLE, "key_prefix": "agents"})
         agent.add("session:of this one", said(0))
         monkeypatch.setattr(RedisAgent, "prefix", "agents:session")
         agent.add("of the other", said(1))
@@ -539,7 +539,7 @@ class TestServers:
             assert files, "it does not stay there; then the hint is wrong"
 
     def test_without_the_package_it_says_how_to_get_it(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        store = registry.declare_store("cache", kind="redis", options={"url_env": VARIABLE})
+        store = declare_store("cache", kind="redis", options={"url_env": VARIABLE})
         assert store.options["key_prefix"] == "agents:session"
         monkeypatch.setenv(VARIABLE, "redis://127.0.0.1:1/0")
         monkeypatch.setitem(sys.modules, "redis", None)
@@ -551,15 +551,15 @@ class TestServers:
     ) -> None:
         agent = RedisAgent(redis_server, monkeypatch)
         monkeypatch.setenv("ANOTHER_URL", redis_server.address)
-        again = registry.declare_store("again", kind="redis", options={"url_env": "ANOTHER_URL"})
-        registry.declare_store("beside", kind="redis", options={"url_env": "ANOTHER_URL", "key_prefix": "beside"})
+        again = declare_store("again", kind="redis", options={"url_env": "ANOTHER_URL"})
+        declare_store("beside", kind="redis", options={"url_env": "ANOTHER_URL", "key_prefix": "beside"})
         for store, other in ((agent.store, "again"), (again, "cache")):
             (problem,) = [each for each in registry.health(store).problems if each.code == "same-place"]
             assert f"The store {other} has the same address and prefix" in problem.sentence
 
     def test_an_address_itself_is_refused_so_that_no_password_is_stored(self, db: None) -> None:
         with pytest.raises(registry.AttachRefused, match="name of an environment variable"):
-            registry.declare_store("cache", kind="redis", options={"url_env": "redis://:secret@cache:6379/0"})
+            declare_store("cache", kind="redis", options={"url_env": "redis://:secret@cache:6379/0"})
 
 
 def own_certificate(folder: Path) -> tuple[Path, Path]:

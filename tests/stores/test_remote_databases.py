@@ -21,6 +21,8 @@ from sqlalchemy import URL, Connection, NullPool, create_engine, text
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.remote_sql import backend as remote_sql
@@ -165,7 +167,7 @@ class TestTablesMadeByHand:
         postgres.ask(
             'INSERT INTO "Bots"."100% said" VALUES (5000000000, \'lone\', \'{"content": "a", "role": "user"}\')'
         )
-        store = registry.declare_store(
+        store = declare_store(
             "hand-made",
             kind="remote_sql",
             options={"url_env": VARIABLE},
@@ -173,7 +175,7 @@ class TestTablesMadeByHand:
             messages_table="Bots.100% said",
             timezone="Asia/Tokyo",
         )
-        registry.attach(store)
+        attach_store(store)
         assert list(problems_of(store)) == ["index-missing"]
         backend = backend_for(store)
         assert [session.session_id for session in enumerated(backend)] == ["lone"]
@@ -190,7 +192,7 @@ class TestTablesMadeByHand:
         self, postgres: PostgresAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SAME_DB_URL", postgres.agents_url.render_as_string(hide_password=False))
-        registry.declare_store("twin", kind="remote_sql", options={"url_env": "SAME_DB_URL"})
+        declare_store("twin", kind="remote_sql", options={"url_env": "SAME_DB_URL"})
         assert "The store twin is in this place, too" in problems_of(postgres.store)["same-place"]
 
 
@@ -453,5 +455,5 @@ def test_a_password_is_in_no_message_log_or_page(
 )
 def test_a_store_that_makes_no_sense_is_refused(db: None, options: dict[str, str], sentence: str) -> None:
     with pytest.raises(registry.AttachRefused, match=sentence) as refused:
-        registry.declare_store("elsewhere", kind="remote_sql", options=options)
+        declare_store("elsewhere", kind="remote_sql", options=options)
     assert "secret@" not in str(refused.value)

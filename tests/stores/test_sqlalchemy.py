@@ -29,7 +29,7 @@ from tests.agents import (
     add_items,
     assistant,
     attach_main_store,
-    attach_store,
+    attached_store,
     in_sdk,
     make_agent_tables,
     question_in,
@@ -63,7 +63,7 @@ def store(request: pytest.FixtureRequest, agent_tables: None) -> SessionStore:
     if request.param == "made by the SDK":
         return attach_main_store()
     run_sql(MADE_BY_HAND)
-    return attach_store("hand", sessions_table="Agents.Sessions of 100%", messages_table="Agents.Messages")
+    return attached_store("hand", sessions_table="Agents.Sessions of 100%", messages_table="Agents.Messages")
 
 
 @pytest.fixture

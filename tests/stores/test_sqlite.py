@@ -14,6 +14,8 @@ from agents.extensions.memory import AsyncSQLiteSession
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.sqlite import backend as sqlite
@@ -153,22 +155,22 @@ class TestFiles:
     )
     def test_a_store_that_makes_no_sense_is_refused(self, db: None, options: dict[str, str], sentence: str) -> None:
         with pytest.raises(registry.AttachRefused, match=sentence):
-            registry.declare_store("files", kind="sqlite", options=options)
+            declare_store("files", kind="sqlite", options=options)
 
     def test_a_file_that_is_not_there_is_not_attached(self, db: None, tmp_path: Path) -> None:
-        store = registry.declare_store("files", kind="sqlite", options={"path": str(tmp_path / "none.db")})
+        store = declare_store("files", kind="sqlite", options={"path": str(tmp_path / "none.db")})
         with pytest.raises(registry.AttachRefused, match="There is no file"):
-            registry.attach(store)
+            attach_store(store)
         assert not (tmp_path / "none.db").exists()
 
     def test_two_stores_are_not_in_one_place(self, db: None, tmp_path: Path) -> None:
         agent = SqliteAgent(tmp_path)
         with pytest.raises(registry.AttachRefused, match="The store files is in this place already"):
-            registry.declare_store("again", kind="sqlite", options={"path": f"{tmp_path}/../{tmp_path.name}/agents.db"})
+            declare_store("again", kind="sqlite", options={"path": f"{tmp_path}/../{tmp_path.name}/agents.db"})
         with pytest.raises(registry.AttachRefused, match="before it moves to another"):
-            registry.declare_store("files", options={"path": "/elsewhere.db"})
+            declare_store("files", options={"path": "/elsewhere.db"})
         with pytest.raises(registry.AttachRefused, match="of the kind sqlite; give another name"):
-            registry.declare_store("files", kind="sqlalchemy")
+            declare_store("files", kind="sqlalchemy")
         agent.close()
 
     def test_a_store_whose_kind_nobody_brings_is_away(self, db: None) -> None:

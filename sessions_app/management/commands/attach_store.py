@@ -15,6 +15,8 @@ from django.template.defaultfilters import pluralize
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
 from sessions_app.services import watching
+from sessions_app.services.attaching import attach_store, detach_store
+from sessions_app.services.declaring import declare_store
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -87,8 +89,8 @@ class Command(BaseCommand):
             steps, store = self.plan(name, declared)
             self.tell(store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True)
             return
-        store = registry.declare_store(name, **declared)
-        steps = registry.attach(store, report=self.report)
+        store = declare_store(name, **declared)
+        steps = attach_store(store, report=self.report)
         self.tell(store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing.")
 
     def watch(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
@@ -132,7 +134,7 @@ class Command(BaseCommand):
         """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
         before = SessionStore.objects.filter(name=name).values().first()
         with transaction.atomic():
-            store = registry.declare_store(name, **declared)
+            store = declare_store(name, **declared)
             after = SessionStore.objects.filter(pk=store.pk).values().first()
             steps = registry.plan_attachment(store)
             transaction.set_rollback(True)
@@ -144,7 +146,7 @@ class Command(BaseCommand):
             script = self.script(steps, f"{store} is not attached; nothing is there to remove.")
             self.tell(store, steps, script, is_dry_run=True)
             return
-        steps = registry.remove(store, report=self.report)
+        steps = detach_store(store, report=self.report)
         kept = sessions_of(store)
         done = (
             f"{store} is detached. Its {kept:,} registry row{pluralize(kept, ' stays,s stay')}, with subjects and"

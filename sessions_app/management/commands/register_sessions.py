@@ -15,6 +15,7 @@ from django.template.defaultfilters import pluralize
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
+from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import StoreUnavailable
 
 NAMED = 20
@@ -39,8 +40,8 @@ class Command(BaseCommand):
             raise CommandError("Give the ids of the sessions, or a --file with an id on each line.")
         try:
             target = registry.known_store(store)
-            told = registry.register(target, [*ids, *(ids_in(file) if file else ())])
-        except (registry.UnknownStore, registry.CannotRegister, StoreUnavailable) as refusal:
+            told = register_sessions(target, [*ids, *(ids_in(file) if file else ())])
+        except (registry.UnknownStore, CannotRegister, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
         if as_json:
             self.stdout.write(json.dumps(asdict(told)))
@@ -49,7 +50,7 @@ class Command(BaseCommand):
         if told.not_there:
             sys.exit(1)
 
-    def tell(self, told: registry.Registration, store: SessionStore) -> None:
+    def tell(self, told: Registration, store: SessionStore) -> None:
         self.stdout.write(
             f"{told.new:,} session{pluralize(told.new)} of {store} registered, {told.known:,} on record before."
         )

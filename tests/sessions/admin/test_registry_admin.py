@@ -11,9 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from sessions_app import registry
 from sessions_app.admin.registry import SessionRecordAdmin
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.services.declaring import StoreStillNeeded, delete_store
 from sessions_app.services.patterns import add_pattern
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_session, make_store, make_subject
@@ -216,8 +216,8 @@ def test_a_store_with_sessions_is_not_deleted() -> None:
 def test_the_verb_asks_again() -> None:
     store = make_store()
     make_session("s", store=store)
-    with pytest.raises(registry.StoreStillNeeded):
-        registry.delete_store(store)
+    with pytest.raises(StoreStillNeeded):
+        delete_store(store)
     assert SessionStore.objects.exists()
 
 

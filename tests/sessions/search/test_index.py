@@ -15,7 +15,15 @@ from django.urls import reverse
 from sessions_app.models import SessionStore
 from sessions_app.stores.searching import IndexState
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
-from tests.agents import add_items, attach_main_store, attach_store, database_role, run_sql, second_connection, value_of
+from tests.agents import (
+    add_items,
+    attach_main_store,
+    attached_store,
+    database_role,
+    run_sql,
+    second_connection,
+    value_of,
+)
 
 
 @pytest.fixture
@@ -123,7 +131,7 @@ def test_a_store_with_jsonb_columns_in_a_schema_of_its_own(agent_tables: None) -
         CREATE INDEX ON "Agents"."100% items" (session_id, created_at);
         """
     )
-    other = attach_store("other", sessions_table="Agents.100% sessions", messages_table="Agents.100% items")
+    other = attached_store("other", sessions_table="Agents.100% sessions", messages_table="Agents.100% items")
 
     assert search_index("other", "--create").startswith("Building")
 
@@ -152,7 +160,7 @@ def test_a_partitioned_table_is_refused_and_searched_without(agent_tables: None)
         CREATE INDEX ON agent_messages (session_id, created_at);
         """
     )
-    attach_store("main")
+    attached_store("main")
     with pytest.raises(CommandError, match="The table agent_messages is partitioned"):
         search_index("main", "--create")
     assert as_json("main")["state"] == "absent"

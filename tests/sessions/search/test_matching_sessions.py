@@ -31,7 +31,7 @@ from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
 from sessions_app.stores.sqlalchemy.search import SearchBySql
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
-from tests.agents import add_items, attach_main_store, attach_store, in_sdk, question_in, run_sql, value_of
+from tests.agents import add_items, attach_main_store, attached_store, in_sdk, question_in, run_sql, value_of
 from tests.people import person
 
 # For people who may see what is masked; the others are in test_masked_search.py.
@@ -202,7 +202,7 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
         CREATE INDEX ON "Agents"."50% items" (session_id, created_at);
         """
     )
-    other = attach_store("other", sessions_table="Agents.50% sessions", messages_table="Agents.50% items")
+    other = attached_store("other", sessions_table="Agents.50% sessions", messages_table="Agents.50% items")
     run_sql(
         """INSERT INTO "Agents"."50% sessions" VALUES ('s');
            INSERT INTO "Agents"."50% items" (session_id, message_data)

@@ -1,4 +1,4 @@
-"""Which tables a store is: its row, made or brought up to date before it is attached."""
+"""Saying which place a store is: its row, made or brought up to date before it is attached; and forgetting it."""
 
 from __future__ import annotations
 
@@ -9,62 +9,18 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import Error, IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 
 from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.registry import MAIN_KIND, MAIN_STORE, AttachRefused
 from sessions_app.stores.kinds import kind_of, kinds
-from sessions_app.stores.sqlalchemy.postgres import in_plain_words
-
-MAIN_STORE = "main"
-"""The store whose tables and zone the environment names."""
-
-MAIN_KIND = "sqlalchemy"
-
-
-class AttachRefused(Exception):
-    """Something stands in the way of attaching a store, and was left as it is; the message says what."""
 
 
 class StoreStillNeeded(Exception):
     """Deleting the store would lose what must be kept; the message says what."""
-
-
-class UnknownStore(Exception):
-    """No store has this name; the message says where the names are."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"There is no store {name}. Run check_stores to see which there are.")
-
-
-def known_stores() -> list[SessionStore]:
-    """All stores, and the main one though it was never attached. Raises StoreUnavailable when nobody can tell."""
-    main = SessionStore(
-        name=MAIN_STORE,
-        sessions_table=settings.AGENT_SESSIONS_TABLE,
-        messages_table=settings.AGENT_MESSAGES_TABLE,
-        writer_timezone=settings.AGENT_TIMEZONE,
-    )
-    try:
-        connection.ensure_connection()
-    except Error as problem:  # a page only says that it is away; who runs a command can mend what the driver says
-        raise StoreUnavailable(f"The database does not answer: {' '.join(str(problem).split())}") from problem
-    with in_plain_words(main):
-        if SessionStore._meta.db_table not in connection.introspection.table_names():
-            raise StoreUnavailable("The console's own tables are not in this database yet. Run migrate.")
-        stores = list(SessionStore.objects.all())
-    return stores if any(store.name == MAIN_STORE for store in stores) else [main, *stores]
-
-
-def known_store(name: str) -> SessionStore:
-    """One of them. Raises UnknownStore, and StoreUnavailable when nobody can tell."""
-    for store in known_stores():
-        if store.name == name:
-            return store
-    raise UnknownStore(name)
 
 
 def declare_store(

@@ -9,7 +9,7 @@ from itertools import islice
 
 from sessions_app.items import LONGEST_ID_BYTES
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.registry.discovering import ASKED_AT_ONCE, Discovery, note
+from sessions_app.services.discovering import ASKED_AT_ONCE, Discovery, note
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability
 
@@ -31,7 +31,7 @@ class Registration:
     """The store knows no such session; they were not registered."""
 
 
-def register(store: SessionStore, session_ids: Iterable[str]) -> Registration:
+def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Registration:
     """Takes sessions of a store that cannot list them into the registry. Safe to repeat.
 
     Asks the store for each that is not on record. Raises CannotRegister, or StoreUnavailable; what was registered until

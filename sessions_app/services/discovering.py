@@ -5,10 +5,12 @@ A session is known by its mark: where that is the same as last time, nothing was
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
@@ -17,8 +19,12 @@ from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.registry import is_discovered
+from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, FoundSession
+from sessions_app.stores.base import Capability, FoundSession, StoreUnavailable
+
+logger = logging.getLogger(__name__)
 
 SESSIONS_AT_ONCE = 500
 
@@ -51,9 +57,29 @@ class Discovery:
     """Of those that it saw this time, to be erased again. Not kept."""
 
 
-def has_fence(store: SessionStore) -> bool:
-    """Whether triggers register its sessions and keep erased ones erased."""
-    return Capability.FENCE in backend_for(store).capabilities
+def discover_sessions() -> int:
+    """Looks through every attached store without a fence; returns how many answered. One that does not waits.
+
+    Erased sessions that an agent wrote to again are erased again.
+    """
+    answered = 0
+    for store in SessionStore.objects.all():
+        try:
+            if is_discovered(store):
+                if found := discover_changes(store):
+                    sweep(store, found)
+                answered += 1
+        except StoreUnavailable:
+            logger.warning("store %s is away, its new sessions are found when it is back", store.pk)
+    return answered
+
+
+def discover_now(store: SessionStore, *, by: User) -> Discovery:
+    """The same for one store. Raises StoreUnavailable."""
+    audit.record_alone(audited.DISCOVERY_ASKED, by=by, target=store)
+    found = discover(store)
+    sweep(store, found)
+    return found
 
 
 def discover_changes(store: SessionStore) -> Discovery | None:

@@ -1,0 +1,77 @@
+"""Putting registry and fence on a store's tables and taking them off, in the steps that `registry` plans."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from django.db import Error, connection, transaction
+
+from memadmin import audit
+from sessions_app import audited
+from sessions_app.models import SessionStore
+from sessions_app.registry import AttachRefused, Step, has_fence, plan_attachment, plan_removal
+from sessions_app.services.discovering import discover
+from sessions_app.stores.sqlalchemy.postgres import BUSY
+
+ATTEMPTS = 60
+PAUSE_SECONDS = 0.5
+
+
+def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+    """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
+
+    A store without triggers is looked through for its sessions, now and from now on by a job.
+    Runs outside transactions. Raises AttachRefused, or StoreUnavailable when the tables are not there.
+    """
+    steps = plan_attachment(store)
+    _run(steps, store, report)
+    if steps:
+        audit.record_alone(audited.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
+    store.refresh_from_db(fields=["attached_at"])
+    if not has_fence(store):
+        discover(store)
+    return steps
+
+
+def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+    """Takes everything of ours off a store's tables. Registry rows stay, erased ones among them."""
+    steps = plan_removal(store)
+    if not steps:
+        return steps  # The main store may have no row yet.
+    _run(steps, store, report)
+    audit.record_alone(audited.STORE_DETACHED, target=store, counters={"steps": len(steps)})
+    store.refresh_from_db(fields=["attached_at"])
+    return steps
+
+
+def _run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], None]) -> None:
+    for step in steps:
+        report(step.purpose)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _run_once(step)
+                break
+            except Error as problem:
+                cause = problem.__cause__
+                if not isinstance(cause, BUSY):
+                    raise AttachRefused(
+                        f"{step.purpose}: PostgreSQL refused it ({problem}).".replace("\n", " ")
+                    ) from problem
+                if attempt == ATTEMPTS:
+                    raise AttachRefused(
+                        f"{step.purpose}: agents kept the tables of {store} busy {ATTEMPTS} times in a row."
+                        " Nothing was broken; run the command again."
+                    ) from problem
+                time.sleep(PAUSE_SECONDS)
+
+
+def _run_once(step: Step) -> None:
+    if step.in_transaction:
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            for statement in step.statements:
+                cursor.execute(statement)
+    else:
+        with connection.cursor() as cursor:
+            for statement in step.statements:
+                cursor.execute(statement)
