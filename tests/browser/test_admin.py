@@ -14,8 +14,9 @@ from playwright.sync_api import Page, expect
 
 from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
-from tests.agents import make_agent_tables
+from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Watch, say_why
+from tests.browser.looking import VIEWS, assert_accessible, assert_no_sideways_scroll
 from tests.builders import make_session, make_store, make_subject
 
 SignIn: TypeAlias = Callable[..., User]
@@ -67,29 +68,46 @@ def everything(sign_in: SignIn) -> User:
     return person
 
 
-def test_every_list_and_form_works_under_the_policy(agent_tables: None, page: Page, everything: User) -> None:
-    make_agent_tables()
-    subject = make_subject("customer_1")
-    record = make_session("customer_1:ticket_1", subject=subject)
+def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None, page: Page, everything: User) -> None:
+    attach_main_store()
+    add_items("customer_1:ticket_1", "Hello")
+    record = SessionRecord.objects.get()
+    make_subject("customer_1")
     SessionIdPattern.objects.create(store=record.store, name="tickets", pattern="customer_{subject}", position=1)
     verify_log.defer()
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")
+    assert_sound(page)
     for model in admin.site._registry:
         name = f"{model._meta.app_label}_{model._meta.model_name}"
         page.goto(reverse(f"admin:{name}_changelist"))
-        expect(page.locator("#content")).to_be_visible()
+        assert_sound(page)
         if page.locator(".object-tools .addlink").count():
             page.goto(reverse(f"admin:{name}_add"))
             expect(page.locator("#content-main form")).to_be_visible()
-        if model._meta.managed and (row := model._default_manager.first()):
-            page.goto(reverse(f"admin:{name}_change", args=[row.pk]))
-            for link in (".historylink", ".deletelink"):
-                expect(page.locator("#content-main form")).to_be_visible()
-                if page.locator(link).count():
-                    page.locator(link).click()
-                    expect(page.locator("#content")).to_be_visible()
-                    page.go_back()
+            assert_sound(page)
+        row = model._default_manager.first()
+        assert row, f"nothing to look at in {name}"
+        page.goto(change := reverse(f"admin:{name}_change", args=[row.pk]))
+        expect(page.locator("#content-main form")).to_be_visible()
+        assert_sound(page)
+        for link in (".historylink", ".deletelink"):
+            page.goto(change)
+            if page.locator(link).count():
+                page.locator(link).click()
+                assert_sound(page)
+
+
+def assert_sound(page: Page) -> None:
+    """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious."""
+    expect(page.locator("#content")).to_be_visible()
+    for view in (VIEWS[0], VIEWS[-1]):
+        page.set_viewport_size({"width": view.width, "height": view.height})
+        page.emulate_media(color_scheme=view.theme)
+        # Colours fade from one theme into the other.
+        page.evaluate("async () => void await Promise.allSettled(document.getAnimations().map(each => each.finished))")
+        assert_no_sideways_scroll(page)
+        assert_accessible(page)
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
