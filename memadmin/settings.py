@@ -176,7 +176,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "memadmin.web.errors.explain_refused_methods",
     "memadmin.accounts.middleware.SecondFactor",
-    "memadmin.accounts.reading.views.ReadingRules",
+    "memadmin.accounts.content_access.views.ContentAccess",
     "sessions_app.views.locked.LockedSessions",
 ]
 

@@ -29,8 +29,8 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
+from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
-from memadmin.accounts.reading import rules
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import ShortList

@@ -12,7 +12,7 @@ from django.db.models import Case, F, Value, When
 from memadmin import audit
 from sessions_app import audited
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
-from sessions_app.patterns import Pattern, Reading
+from sessions_app.patterns import Match, Pattern
 from sessions_app.services.subjects import subject_for_key
 
 SAMPLE_SESSIONS = 20
@@ -35,11 +35,11 @@ class NoSuchPattern(Exception):
 class Trial:
     """What a pattern would read from the newest sessions of a store, newest first; None where it does not match."""
 
-    readings: Sequence[tuple[str, Reading | None]]
+    matches: Sequence[tuple[str, Match | None]]
 
     @property
     def match_count(self) -> int:
-        return sum(reading is not None for _, reading in self.readings)
+        return sum(match is not None for _, match in self.matches)
 
 
 def try_pattern(store: SessionStore, text: str) -> Trial:
@@ -155,10 +155,10 @@ def rules_of(store: SessionStore) -> tuple[int, list[Rule]]:
     return version, [Rule(SubjectKind(row.subject_kind), Pattern.parse(row.pattern)) for row in patterns]
 
 
-def first_match(session_id: str, rules: Sequence[Rule]) -> tuple[Reading, SubjectKind] | None:
+def first_match(session_id: str, rules: Sequence[Rule]) -> tuple[Match, SubjectKind] | None:
     for rule in rules:
-        if reading := rule.pattern.match(session_id):
-            return reading, rule.subject_kind
+        if match := rule.pattern.match(session_id):
+            return match, rule.subject_kind
     return None
 
 
@@ -166,16 +166,14 @@ def apply_to_batch(store: SessionStore, batch: Sequence[SessionRecord], rules: S
     decisions = []
     # Subjects are made before any registry row is locked: their unique ids make others wait.
     for record in sorted(batch, key=lambda record: record.session_id):
-        reading, kind = first_match(record.session_id, rules) or (Reading(), SubjectKind.USER)
-        subject = subject_for_key(kind, reading.subject) if reading.subject else None
-        decisions.append((record, reading, subject))
+        match, kind = first_match(record.session_id, rules) or (Match(), SubjectKind.USER)
+        subject = subject_for_key(kind, match.subject) if match.subject else None
+        decisions.append((record, match, subject))
     with transaction.atomic():
         return sum(write_down(store, version, *decision) for decision in decisions)
 
 
-def write_down(
-    store: SessionStore, version: int, record: SessionRecord, reading: Reading, subject: Subject | None
-) -> bool:
+def write_down(store: SessionStore, version: int, record: SessionRecord, match: Match, subject: Subject | None) -> bool:
     """Notes that a session was tried and what was read, unless somebody attached it meanwhile.
 
     Returns whether it has a subject by that.
@@ -184,8 +182,8 @@ def write_down(
     found = {"subject": subject, "subject_source": SessionRecord.SubjectSource.PATTERN} if subject else {}
     was_written = row.update(
         patterns_tried=version,
-        ticket=unless_set("ticket", reading.ticket),
-        agent=unless_set("agent", reading.agent),
+        ticket=unless_set("ticket", match.ticket),
+        agent=unless_set("agent", match.agent),
         **found,
     )
     return bool(was_written and subject)

@@ -25,7 +25,7 @@ from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 from sessions_app.transcripts.chat import Item, convert
-from sessions_app.transcripts.reading import Conversation, Unreadable, identifier, read_conversations
+from sessions_app.transcripts.parsing import Conversation, Unreadable, identifier, parse_conversations
 
 SubjectSource = SessionRecord.SubjectSource
 
@@ -90,7 +90,7 @@ def import_transcripts(
             acting_as=audit.name_for_triggers(),
         )
         try:
-            for conversation in read_conversations(file):
+            for conversation in parse_conversations(file):
                 if isinstance(conversation, Unreadable):
                     report.skipped.append(Skipped(conversation.line, conversation.reason))
                 else:

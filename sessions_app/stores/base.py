@@ -214,7 +214,7 @@ class Readable(Protocol):
 
     @property
     def search(self) -> ItemSearch:
-        """Looks for words in its items; `SearchByReading(self)` where it has nothing better."""
+        """Looks for words in its items; `SearchByScan(self)` where it has nothing better."""
 
     @property
     def word_index(self) -> WordIndex | None:

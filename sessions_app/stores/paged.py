@@ -26,7 +26,7 @@ from sessions_app.stores.base import (
     SessionPage,
     UnknownItem,
 )
-from sessions_app.stores.search_by_reading import SearchByReading
+from sessions_app.stores.search_by_scan import SearchByScan
 from sessions_app.stores.searching import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class PagedBackend(ABC):
 
     @property
     def search(self) -> ItemSearch:
-        return SearchByReading(self)
+        return SearchByScan(self)
 
     @property
     def word_index(self) -> WordIndex | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sessions_app.items import StoredItem
 from sessions_app.timeline import notes, sayings
+from sessions_app.timeline.calls import Asked, Output
 from sessions_app.timeline.decode import Entry, decode
 from sessions_app.timeline.events import Badge, Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
 from sessions_app.timeline.findings import Finding, FindingCode, Inspector
@@ -16,7 +17,6 @@ from sessions_app.timeline.handoffs import agent_handed_to, is_handoff_call, is_
 from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 from sessions_app.timeline.media import without_pictures
 from sessions_app.timeline.pairing import CALLS, OpenCalls, call_key, output_key
-from sessions_app.timeline.readings import Asked, Output
 from sessions_app.timeline.runs import group_into_runs
 from sessions_app.timeline.seals import PLAINTEXT, badges_of
 from sessions_app.timeline.tools import ASKED, ONE_ITEM_TOOLS, OUTPUT

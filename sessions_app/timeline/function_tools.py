@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from sessions_app.timeline.blocks import Text
-from sessions_app.timeline.events import ToolState
-from sessions_app.timeline.handoffs import IGNORED_HANDOFF
-from sessions_app.timeline.parts import payload_blocks
-from sessions_app.timeline.readings import (
+from sessions_app.timeline.calls import (
     SENTENCE_CHARACTERS,
     Asked,
     Output,
@@ -17,6 +14,9 @@ from sessions_app.timeline.readings import (
     output_of,
     status_state,
 )
+from sessions_app.timeline.events import ToolState
+from sessions_app.timeline.handoffs import IGNORED_HANDOFF
+from sessions_app.timeline.parts import payload_blocks
 from sessions_app.timeline.values import Fields, as_fields, fields_in, joined, list_in, one_line, text_in
 
 # A failed function leaves no flag, only the text that the model was given. These are the SDK's own.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sessions_app.timeline.blocks import Block, Text
+from sessions_app.timeline.calls import Asked, Output, failed, status_state
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.media import link, picture_from_base64
-from sessions_app.timeline.readings import Asked, Output, failed, status_state
 from sessions_app.timeline.values import Fields, as_fields, fields_in, joined, list_in, one_line, text_in
 
 

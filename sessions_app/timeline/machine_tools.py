@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sessions_app.timeline.blocks import Block, Data, Notice, Reference, Text
+from sessions_app.timeline.calls import Asked, Output, output_of, status_state
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.media import picture, picture_part
 from sessions_app.timeline.parts import payload_blocks
-from sessions_app.timeline.readings import Asked, Output, output_of, status_state
 from sessions_app.timeline.values import Fields, as_fields, fields_in, joined, list_in, one_line, text_in
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sessions_app.timeline import function_tools, hosted_tools, machine_tools
-from sessions_app.timeline.readings import Asked, Output
+from sessions_app.timeline.calls import Asked, Output
 from sessions_app.timeline.values import Fields
 
 ASKED: dict[str, Callable[[Fields], Asked]] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from sessions_app.transcripts.reading import identifier
+from sessions_app.transcripts.parsing import identifier
 
 Item: TypeAlias = dict[str, Any]
 

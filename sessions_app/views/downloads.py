@@ -17,7 +17,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.items import StoredItem
-from sessions_app.reading import reader_for
+from sessions_app.masked_reader import reader_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline, to_markdown
 from sessions_app.views import showing

@@ -15,8 +15,8 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
+from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord
-from sessions_app.reading import reader_for
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline

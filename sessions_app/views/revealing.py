@@ -11,13 +11,13 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from memadmin.accounts.reading import rules
+from memadmin.accounts.content_access import rules
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.audited import RevealReason
 from sessions_app.forms import RevealForm
-from sessions_app.reading import reader_for
+from sessions_app.masked_reader import reader_for
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import showing

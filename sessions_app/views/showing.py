@@ -11,7 +11,7 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from memadmin import audit
-from memadmin.accounts.reading import rules
+from memadmin.accounts.content_access import rules
 from sessions_app import audited
 from sessions_app.items import StoredItem
 from sessions_app.listing import ListedSession

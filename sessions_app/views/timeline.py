@@ -18,8 +18,8 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.branching import Branches, branches_for
 from sessions_app.forms import RevealForm
+from sessions_app.masked_reader import Reader, expires_at, reader_for
 from sessions_app.models import SessionRecord
-from sessions_app.reading import Reader, expires_at, reader_for
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
 from sessions_app.services.search import SearchGone

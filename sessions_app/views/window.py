@@ -12,8 +12,8 @@ from django.utils.dateparse import parse_date
 
 from memadmin.web.paging import BadCursor, read_texts, sign_texts
 from sessions_app.items import ItemPage, Position, StoredItem
+from sessions_app.masked_reader import Reader
 from sessions_app.models import SessionRecord
-from sessions_app.reading import Reader
 from sessions_app.stores.base import UnknownItem
 
 PAGE_ITEMS = 100

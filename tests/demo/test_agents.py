@@ -22,8 +22,8 @@ from openai import OpenAIError
 from memadmin.demo import agents, preparing, sealing
 from memadmin.demo.script import Ending, Story
 from memadmin.demo.stories import STORIES, assistant, support, tutor
+from sessions_app.masked_reader import reader_for
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore
-from sessions_app.reading import reader_for
 from sessions_app.stores import backend_for
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from tests.agents import attach_main_store, in_sdk, run_sql, value_of

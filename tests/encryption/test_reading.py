@@ -19,7 +19,7 @@ import sessions_app
 from memadmin.accounts.grants import verbs
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit.models import AuditEvent
-from sessions_app import access, reading
+from sessions_app import access, masked_reader
 from sessions_app.models import SessionFinding, SessionRecord, SessionStore
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
@@ -115,7 +115,7 @@ class TestWithoutAGrant:
         add_sealed("s", SECRET, key=OLD_KEY)
         SessionRecord.objects.update(is_encrypted=True)
         item_id = json.loads(
-            json.dumps([i.id for i in reading.reader_for(record_of().store).first_page("s", 5).items])
+            json.dumps([i.id for i in masked_reader.reader_for(record_of().store).first_page("s", 5).items])
         )[0]
         for address in (
             reverse("sessions:item", args=[record_of().pk, item_id]),
@@ -132,7 +132,7 @@ class TestWithoutAGrant:
     @pytest.mark.parametrize("way", ["export-jsonl", "item"])
     def test_asking_for_it_decrypted_asks_for_a_grant(self, way: str, reader: Client) -> None:
         add_sealed("s", SECRET, key=OLD_KEY)
-        arguments = [record_of().pk, reading.reader_for(record_of().store).first_page("s", 5).items[0].id]
+        arguments = [record_of().pk, masked_reader.reader_for(record_of().store).first_page("s", 5).items[0].id]
         address = reverse(f"sessions:{way}", args=arguments if way == "item" else arguments[:1])
         answer = reader.get(f"{address}?download&decrypted")
         assert answer.status_code == 403
@@ -214,7 +214,7 @@ class TestUnderAGrant:
     def test_one_item_is_shown_decrypted_and_as_it_is_stored(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", SECRET, key=OLD_KEY)
         grant(record_of())
-        item = reading.reader_for(record_of().store).first_page("s", 5).items[0]
+        item = masked_reader.reader_for(record_of().store).first_page("s", 5).items[0]
         address = reverse("sessions:item", args=[record_of().pk, item.id])
         shown = reader.get(address)
         assert SECRET in shown.text
@@ -224,7 +224,7 @@ class TestUnderAGrant:
 
     def test_a_masked_value_in_it_is_revealed_for_a_reason(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", "My card is 4111 1111 1111 1111", key=OLD_KEY)
-        item = reading.reader_for(record_of().store).first_page("s", 5).items[0]
+        item = masked_reader.reader_for(record_of().store).first_page("s", 5).items[0]
         address = reverse("sessions:reveal", args=[record_of().pk, item.id])
         assert "4111" not in reader.post(address, {"reason": "payment"}).text
         grant(record_of())
@@ -313,7 +313,7 @@ class TestStates:
 
     def test_tampered_beside_items_that_open(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", "one", "two", "three", key=OLD_KEY)
-        items = reading.reader_for(record_of().store).first_page("s", 5).items
+        items = masked_reader.reader_for(record_of().store).first_page("s", 5).items
         payload = json.loads(items[1].raw)["payload"]
         rewrite(2, payload=payload[:60] + ("A" if payload[60] != "A" else "B") + payload[61:])
         grant(record_of())
@@ -325,7 +325,7 @@ class TestStates:
     def test_tampering_shows_on_the_items_own_page_too(self, reader: Client, grant: Grant) -> None:
         """There it stands alone, and nothing beside it proves the key: the ends of the session do."""
         add_sealed("s", "one", "two", key=OLD_KEY)
-        item = reading.reader_for(record_of().store).first_page("s", 5).items[1]
+        item = masked_reader.reader_for(record_of().store).first_page("s", 5).items[1]
         payload = json.loads(item.raw)["payload"]
         rewrite(2, payload=payload[:60] + ("A" if payload[60] != "A" else "B") + payload[61:])
         assert "tampered" in reader.get(reverse("sessions:item", args=[record_of().pk, item.id])).text

@@ -9,40 +9,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.models import SessionRecord, SubjectAlias
-from sessions_app.patterns import FIELD_LENGTHS, Pattern, PatternError, Reading
+from sessions_app.patterns import FIELD_LENGTHS, Match, Pattern, PatternError
 
 
 @pytest.mark.parametrize(
-    ("pattern", "session_id", "reading"),
+    ("pattern", "session_id", "match"),
     [
-        ("customer_{subject}:ticket_{ticket}", "customer_48213:ticket_T-9", Reading("48213", "T-9")),
-        ("customer_{subject}:ticket_{ticket}", "customer_a:ticket_b:ticket_c", Reading("a", "b:ticket_c")),
+        ("customer_{subject}:ticket_{ticket}", "customer_48213:ticket_T-9", Match("48213", "T-9")),
+        ("customer_{subject}:ticket_{ticket}", "customer_a:ticket_b:ticket_c", Match("a", "b:ticket_c")),
         ("customer_{subject}:ticket_{ticket}", "x-customer_1:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "Customer_1:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_1:ticket_", None),
-        ("customer_{subject}", "customer_1:ticket_2", Reading("1:ticket_2")),
-        ("{agent}/{*}/{subject}/{*}", "tutor/2026/maja/7", Reading("maja", agent="tutor")),
-        ("{subject}@x", "me@x@x", Reading("me@x")),
-        ("{subject}-{ticket}-end", "a-b-end", Reading("a", "b")),
+        ("customer_{subject}", "customer_1:ticket_2", Match("1:ticket_2")),
+        ("{agent}/{*}/{subject}/{*}", "tutor/2026/maja/7", Match("maja", agent="tutor")),
+        ("{subject}@x", "me@x@x", Match("me@x")),
+        ("{subject}-{ticket}-end", "a-b-end", Match("a", "b")),
         ("{subject}-{ticket}-end", "a-end", None),
-        ("{subject}aa{ticket}", "xaaay", Reading("x", "ay")),
+        ("{subject}aa{ticket}", "xaaay", Match("x", "ay")),
         ("a{subject}a", "aa", None),
         ("a{subject}a", "a", None),
-        ("ticket.{ticket}", "ticket.5", Reading(ticket="5")),
+        ("ticket.{ticket}", "ticket.5", Match(ticket="5")),
         ("ticket.{ticket}", "ticketX5", None),
-        ("{{{subject}}}", "{me}", Reading("me")),
-        ("élan_{subject}", "élan_zoë\n2", Reading("zoë\n2")),
-        ("{subject}", "s" * FIELD_LENGTHS["subject"], Reading("s" * FIELD_LENGTHS["subject"])),
+        ("{{{subject}}}", "{me}", Match("me")),
+        ("élan_{subject}", "élan_zoë\n2", Match("zoë\n2")),
+        ("{subject}", "s" * FIELD_LENGTHS["subject"], Match("s" * FIELD_LENGTHS["subject"])),
         ("{subject}", "s" * (FIELD_LENGTHS["subject"] + 1), None),
         ("{subject}#{ticket}", "me#" + "t" * (FIELD_LENGTHS["ticket"] + 1), None),
-        ("{*}:{subject}", "x" * 10_000 + ":me", Reading("me")),
+        ("{*}:{subject}", "x" * 10_000 + ":me", Match("me")),
         ("customer_{subject}:ticket_{ticket}", "customer_ :ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_1:ticket_\n", None),
     ],
 )
-def test_a_session_id_is_read(pattern: str, session_id: str, reading: Reading | None) -> None:
-    assert Pattern.parse(pattern).match(session_id) == reading
+def test_a_session_id_is_read(pattern: str, session_id: str, match: Match | None) -> None:
+    assert Pattern.parse(pattern).match(session_id) == match
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from memadmin.accounts.backends import standing_of
-from memadmin.accounts.reading.rules import Stated, stated_in
+from memadmin.accounts.content_access.rules import Stated, stated_in
 
 register = template.Library()
 

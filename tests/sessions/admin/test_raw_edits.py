@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from memadmin.accounts.reading import rules
+from memadmin.accounts.content_access import rules
 from memadmin.audit.models import AuditEvent
 from sessions_app.admin.listing import LISTED
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore, Subject

@@ -24,7 +24,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.search_by_reading import SearchByReading
+from sessions_app.stores.search_by_scan import SearchByScan
 from sessions_app.stores.searching import Look
 from sessions_app.stores.sqlalchemy import search as search_by_sql
 from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
@@ -44,7 +44,7 @@ def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytes
     """The main store in each of the ways in which a store is searched."""
     store = attach_main_store()
     if request.param == "another kind":
-        search_by_reading(monkeypatch)
+        search_by_scan(monkeypatch)
     elif request.param != "no index":
         SqlWordIndex(store).create()
         monkeypatch.setattr(sessions, "is_rare", lambda store, wording: request.param == "rare words")
@@ -52,9 +52,9 @@ def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytes
     return store
 
 
-def search_by_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def search_by_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a kind of store that cannot look for words itself."""
-    monkeypatch.setattr(SQLAlchemyBackend, "search", property(SearchByReading))
+    monkeypatch.setattr(SQLAlchemyBackend, "search", property(SearchByScan))
     monkeypatch.setattr(SQLAlchemyBackend, "word_index", None)
 
 

@@ -44,7 +44,7 @@ class Unreadable:
     reason: str
 
 
-def read_conversations(file: BufferedReader) -> Iterator[Conversation | Unreadable]:
+def parse_conversations(file: BufferedReader) -> Iterator[Conversation | Unreadable]:
     """Every conversation of a file, in its order; what cannot be read is named and passed over.
 
     A file is JSON Lines (one conversation a line) or one JSON document (a conversation, or an array of them), by
@@ -74,7 +74,7 @@ def read_conversations(file: BufferedReader) -> Iterator[Conversation | Unreadab
 class _Lines:
     """The lines of a file with their numbers, from the first that is not blank; stops where a gzip file is damaged.
 
-    Bytes that are no UTF-8 come as lone surrogates, so that one bad line does not end the reading.
+    Bytes that are no UTF-8 come as lone surrogates, so that one bad line does not end the parsing.
     """
 
     def __init__(self, file: BufferedReader) -> None:

@@ -18,13 +18,13 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from memadmin import audit
-from memadmin.accounts.reading import rules
+from memadmin.accounts.content_access import rules
 from memadmin.audit import types
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.refs import kind_of
 from memadmin.audit.types import openings
+from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord
-from sessions_app.reading import reader_for
 from tests.accounts.test_confirming import kept
 from tests.agents import add_items, attach_main_store
 from tests.people import person

@@ -18,8 +18,8 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from memadmin.accounts.confirming import typed
+from memadmin.accounts.content_access.rules import PurposeMissing, ReadingStopped, state_purpose, stated_in
 from memadmin.accounts.purposes import Purpose
-from memadmin.accounts.reading.rules import PurposeMissing, ReadingStopped, state_purpose, stated_in
 from memadmin.web.fresh_proof import READING
 from memadmin.web.requests import OperatorRequest
 
@@ -46,7 +46,7 @@ class PurposeForm(forms.Form):
     )
 
 
-class ReadingRules:
+class ContentAccess:
     """Middleware: answers where a view may not show content, and takes the purpose that such an answer asked for."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from sessions_app.transcripts import reading
-from sessions_app.transcripts.reading import Conversation, Unreadable, read_conversations
+from sessions_app.transcripts import parsing
+from sessions_app.transcripts.parsing import Conversation, Unreadable, parse_conversations
 
 SAID = [{"role": "user", "content": "Où est ma commande?"}]
 
 
 def read(content: bytes) -> list[Conversation | Unreadable]:
-    return list(read_conversations(io.BufferedReader(io.BytesIO(content))))
+    return list(parse_conversations(io.BufferedReader(io.BytesIO(content))))
 
 
 def sessions(content: bytes) -> list[tuple[int, str]]:
@@ -155,7 +155,7 @@ def test_a_damaged_gzip_file_gives_what_can_be_unpacked() -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "compressed"])
 def test_an_endless_line_is_named_and_not_held(monkeypatch: pytest.MonkeyPatch, place: int, pack: Any) -> None:
-    monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 1024**2)
+    monkeypatch.setattr(parsing, "LONGEST_LINE_BYTES", 1024**2)
     lines = [line("a"), line("b")]
     lines.insert(place, line("x" * 2 * 1024**2))
     found = read(pack(b"\n".join(lines)))

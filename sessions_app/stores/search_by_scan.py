@@ -1,4 +1,4 @@
-"""Looking for words by reading a store's items page by page: for every kind of store, as quickly as it is read."""
+"""Looking for words in a scan: a store's items are read page by page, which works for every kind of store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGE_ITEMS = 100
 
 
-class SearchByReading:
+class SearchByScan:
     """Implements `ItemSearch` with nothing but the pages of a backend.
 
     The time is looked at between items: nobody can stop a store in the middle of one.

@@ -1,4 +1,4 @@
-"""What the readers of tool items return, and the words that they share."""
+"""What a call asked for and what came back, as the modules for each kind of tool tell it, and what they share."""
 
 from __future__ import annotations
 
