@@ -16,6 +16,13 @@ from django.db.migrations.state import StateApps
 
 READ = ["sessions_app.read_content", "sessions_app.view_subject", "accounts.request_grant"]
 
+REVIEW = [
+    "memories_app.read_memory",
+    "memories_app.review_memory",
+    "memories_app.retire_memory",
+    "memories_app.view_approvalrule",
+]
+
 LOG = ["audit.view_auditevent", "audit.export_log", "audit.verify_log"]
 
 SUPPORT = [
@@ -24,13 +31,17 @@ SUPPORT = [
     "sessions_app.merge_subject",
     "sessions_app.reveal_personal_data",
     "sessions_app.view_sessionstore",
+    "memories_app.read_memory",
+    "memories_app.stop_learning",
 ]
 
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
-    "reviewer": READ,
+    "reviewer": [*READ, *REVIEW],
     "compliance": [
-        *SUPPORT,
+        *dict.fromkeys([*SUPPORT, *REVIEW]),
+        "memories_app.add_approvalrule",
+        "memories_app.change_approvalrule",
         *LOG,
         "audit.erase_beside_log",
         "accounts.decide_grant",

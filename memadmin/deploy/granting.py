@@ -86,6 +86,28 @@ ORDER BY 1
 FOR_THE_APPLICATION = ("memadmin_actor(", "memadmin_erase_details(", "memadmin_erase_name(")
 """The functions with their owner's rights that the application calls itself."""
 
+FOR_AGENTS = (
+    "memadmin_is_new_proposal(",
+    "memadmin_is_new_recall(",
+    "memadmin_register_session(",
+    "memadmin_run_subjects(",
+    "memadmin_subject_for(",
+)
+"""The functions with their owner's rights that agents call: to say whose session it is, and within row policies."""
+
+POLICY = "application"
+
+POLICIES = """
+SELECT c.relname, ARRAY(
+    SELECT r.rolname::text FROM pg_policy AS p JOIN pg_roles AS r ON r.oid = ANY (p.polroles)
+    WHERE p.polrelid = c.oid AND p.polname = %(policy)s AND p.polcmd = '*' AND p.polpermissive
+      AND pg_get_expr(p.polqual, c.oid) = 'true' AND pg_get_expr(p.polwithcheck, c.oid) = 'true'
+)
+FROM pg_class AS c
+WHERE c.relrowsecurity AND c.relname = ANY (%(tables)s) AND c.relnamespace = current_schema()::regnamespace
+ORDER BY 1
+"""
+
 IN_SCHEMA = "SELECT has_schema_privilege(%s, %s, 'USAGE')"
 
 MAY = """
@@ -141,21 +163,44 @@ def grant_sequences(roles: Roles, there: set[str]) -> Step:
 
 def grant_functions(roles: Roles, there: set[str]) -> Step:
     names = _names(roles, there)
-    too_open, closed = [], []
+    too_open: list[sql.SQL] = []
+    closed: dict[tuple[str, ...], list[sql.SQL]] = {}
     for function, has_owners_rights, by in fetch(FUNCTIONS, {"roles": names, "migrator": roles["migrator"]}):
-        is_for_us = not has_owners_rights or function.startswith(FOR_THE_APPLICATION)
-        users = {roles[kind] for kind in APPLICATION if is_for_us}
-        if has_owners_rights and set(by) - users:
+        kinds = _callers(function, has_owners_rights=has_owners_rights)
+        users = {roles[kind] for kind in kinds}
+        is_too_open = has_owners_rights and bool(set(by) - users)
+        if is_too_open:
             too_open.append(sql.SQL(function))
-        if users - set(by) or (is_for_us and has_owners_rights and set(by) - users):
-            closed.append(sql.SQL(function))
+        if users - set(by) or (users and is_too_open):
+            closed.setdefault(kinds, []).append(sql.SQL(function))
     everybody = sql.SQL("PUBLIC, {}").format(listed(roles, GRANTED))
     revoke = sql.SQL("REVOKE ALL ON FUNCTION {} FROM {}").format(sql.SQL(", ").join(too_open), everybody)
-    grant = sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(", ").join(closed), listed(roles, APPLICATION))
-    return Step(
-        "What runs with the owner's rights is not for everybody",
-        tuple([revoke] * bool(too_open) + [grant] * bool(closed)),
-    )
+    grants = [
+        sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(", ").join(functions), listed(roles, kinds))
+        for kinds, functions in closed.items()
+    ]
+    return Step("What runs with the owner's rights is not for everybody", tuple([revoke] * bool(too_open) + grants))
+
+
+def _callers(function: str, *, has_owners_rights: bool) -> tuple[str, ...]:
+    """The kinds of roles that call a function of ours."""
+    if function.startswith(FOR_AGENTS):
+        return (*APPLICATION, "agents")
+    return APPLICATION if not has_owners_rights or function.startswith(FOR_THE_APPLICATION) else ()
+
+
+def grant_rows(roles: Roles) -> Iterator[Step]:
+    """The application sees every row of the tables whose policies are made for agents."""
+    wanted = {roles[kind] for kind in APPLICATION}
+    for table, now in fetch(POLICIES, {"policy": POLICY, "tables": our_tables()}):
+        if set(now) == wanted:
+            continue
+        name = sql.SQL("{} ON {}").format(sql.Identifier(POLICY), sql.Identifier(table))
+        made = sql.SQL("CREATE POLICY {} TO {} USING (true) WITH CHECK (true)")
+        yield Step(
+            f"Which rows of {table} the application sees",
+            (sql.SQL("DROP POLICY IF EXISTS {}").format(name), made.format(name, listed(roles, APPLICATION))),
+        )
 
 
 def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[Step]:

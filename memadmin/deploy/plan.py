@@ -15,6 +15,7 @@ from memadmin.deploy.granting import (
     OUR_FUNCTIONS,
     grant_agents_tables,
     grant_functions,
+    grant_rows,
     grant_sequences,
     grant_tables,
     listed,
@@ -77,6 +78,7 @@ def plan(roles: Roles, *, raw_edits: bool = False) -> list[Step]:
         *grant_tables(roles, there),
         grant_sequences(roles, there),
         grant_functions(roles, there),
+        *grant_rows(roles),
         *grant_agents_tables(roles, there, raw_edits=raw_edits),
     ]
     return [step for step in steps if step.statements]

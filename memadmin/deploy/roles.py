@@ -42,6 +42,68 @@ EVENT_COLUMNS = (
 FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at")
 """What keeps an erased session erased: not the web server's to change."""
 
+PROPOSAL_COLUMNS = (
+    "id",
+    "subject_id",
+    "kind",
+    "key",
+    "statement",
+    "data",
+    "agents",
+    "provenance",
+    "source",
+    "confidence",
+    "valid_from",
+    "valid_until",
+    "replaces_id",
+    "base_version",
+    "extractor",
+)
+"""What an agent says of a memory that it proposes. The rest is the database's word, and the reviewers'."""
+
+RECALL_COLUMNS = (
+    "id",
+    "subject_id",
+    "kind",
+    "key",
+    "statement",
+    "data",
+    "agents",
+    "status",
+    "provenance",
+    "source",
+    "confidence",
+    "valid_from",
+    "valid_until",
+    "version",
+    "decided_at",
+    "embedding",
+    "embedder",
+    "embedded_hash",
+    "content_hash",
+    "words",
+)
+"""What an agent may read of the memories that the row policies show it."""
+
+OF_AGENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "memories_app_memory": {"SELECT": RECALL_COLUMNS, "INSERT": PROPOSAL_COLUMNS},
+    "memories_app_evidence": {
+        "INSERT": ("id", "memory_id", "record_id", "session_id", "item_id", "speaker", "quote", "said_at", "signal_id")
+    },
+    "memories_app_signal": {
+        "INSERT": (
+            *("id", "subject_id", "record_id", "session_id", "item_id", "kind", "value", "text", "agent", "memory_id"),
+        )
+    },
+    "memories_app_recall": {
+        "INSERT": (
+            *("id", "subject_id", "record_id", "session_id", "agent", "embedder", "token_budget", "token_count"),
+        )
+    },
+    "memories_app_recalledmemory": {"INSERT": ("id", "recall_id", "memory_id", "version", "place", "score")},
+}
+"""What agents may do with tables of ours, under the row policies on them: read what was approved, and add."""
+
 INSERT_ONLY = ("audit_event", "audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor")
 
 SEQUENCED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor", "audit_verdict")
@@ -70,6 +132,8 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
         **dict.fromkeys(BY_MIGRATIONS, READ),
         "accounts_contentgrant": CHANGE,
+        # Written by a trigger alone; only an erasure takes a text out.
+        "memories_app_memoryversion": ("SELECT", "UPDATE"),
         "accounts_grantedsession": CHANGE,
         "procrastinate_events": ADD,
         "procrastinate_jobs": CHANGE,
@@ -94,6 +158,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
             READ,
         ),
         "django_session": CLEAR,
+        "memories_app_memoryversion": ("SELECT", "UPDATE", "DELETE"),
     },
 }
 """Where the application may less than read and change every row."""
@@ -145,6 +210,8 @@ def rights_of(kind: str, table: str) -> Sequence[str]:
 
 def columns_of(kind: str, table: str, columns: Collection[str]) -> Mapping[str, Sequence[str]]:
     """Further rights on a table that has these columns, each with the columns for which it is given."""
+    if kind == "agents":
+        return OF_AGENTS.get(table, {})
     if kind in APPLICATION and table == "audit_event":
         return {"INSERT": EVENT_COLUMNS}
     if kind == "web" and table == "sessions_app_sessionrecord":
@@ -152,7 +219,7 @@ def columns_of(kind: str, table: str, columns: Collection[str]) -> Mapping[str, 
     return {}
 
 
-BY_COLUMNS = ("audit_event", "sessions_app_sessionrecord")
+BY_COLUMNS = ("audit_event", "sessions_app_sessionrecord", *OF_AGENTS)
 
 
 def our_tables() -> list[str]:

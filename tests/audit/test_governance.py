@@ -15,6 +15,7 @@ from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession
 from memadmin.audit import governing, refs, types
 from memadmin.audit.models import AuditActor, AuditEvent
+from memories_app.models import ApprovalRule, LearningStop, Memory, Review
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias, WatchedPath
 from tests.agents import add_items, attach_main_store, run_sql, value_of
 from tests.builders import make_session, make_store, make_subject
@@ -174,6 +175,18 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=refs.uuid7())),
     "granted_session.row_deleted": lambda: grant().delete(),
     "role_permission.row_deleted": lambda: run_sql("DELETE FROM auth_group_permissions"),
+    "memory.row_inserted": lambda: Memory.objects.create(kind="fact", statement="x"),
+    "memory.row_updated": lambda: Memory.objects.update(statement="z"),
+    "memory.row_deleted": lambda: Memory.objects.all().delete(),
+    "review.row_inserted": lambda: review(),
+    "review.row_updated": lambda: (review(), Review.objects.update(reason_code="wrong")),
+    "review.row_deleted": lambda: review().delete(),
+    "approval_rule.row_inserted": lambda: ApprovalRule.objects.create(name="second"),
+    "approval_rule.row_updated": lambda: ApprovalRule.objects.update(is_active=True),
+    "approval_rule.row_deleted": lambda: ApprovalRule.objects.all().delete(),
+    "learning_stop.row_inserted": lambda: LearningStop.objects.create(subject=make_subject()),
+    "learning_stop.row_updated": lambda: LearningStop.objects.update(subject=make_subject()),
+    "learning_stop.row_deleted": lambda: LearningStop.objects.all().delete(),
 }
 
 
@@ -192,12 +205,19 @@ def give_permission() -> int:
     return 1
 
 
+def review() -> Review:
+    return Review.objects.create(memory=Memory.objects.all()[0], decision="reject", content_hash="x")
+
+
 @pytest.mark.parametrize("event_type", CHANGES)
 def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: str) -> None:
     person("support"), person("reviewer"), make_session(subject=make_subject()), Subject.objects.create()
     make_store("third")
     SessionIdPattern.objects.create(store=make_store(), name="zero", pattern="{subject}")
     WatchedPath.objects.create(name="first", kind="sqlite")
+    Memory.objects.create(kind="fact", statement="y")
+    ApprovalRule.objects.create(name="first")
+    LearningStop.objects.create(subject=Subject.objects.latest("created_at"))
     before = len(events(event_type))
     with audit.acting(audit.Actor("job", "testing")):
         CHANGES[event_type]()

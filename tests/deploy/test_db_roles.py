@@ -195,6 +195,9 @@ def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: py
     with psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True) as maker:
         maker.execute("CREATE ROLE boss LOGIN CREATEROLE")
         maker.execute("CREATE DATABASE memadmin OWNER boss")
+    with psycopg.connect(host=host, user="postgres", dbname="memadmin") as maker:
+        # Where the database is somebody's service, its administrators may do this themselves.
+        maker.execute("CREATE EXTENSION vector")
     with psycopg.connect(host=host, user="boss", dbname="memadmin") as boss:
         boss.execute(AGENTS_TABLES + "; CREATE INDEX ON agent_messages (session_id, created_at)")
 

@@ -1,0 +1,57 @@
+"""What the log tells about memories: who proposed, decided and changed them, and who read them."""
+
+from __future__ import annotations
+
+from django.db.models import TextChoices
+
+from memadmin.accounts.purposes import Purpose
+from memadmin.audit import declare
+
+MEMORY = "memories_app.memory"
+SUBJECT = "sessions_app.subject"
+RULE = "memories_app.approvalrule"
+
+
+class RejectReason(TextChoices):
+    WRONG = "wrong", "it is wrong, or was misunderstood"
+    NOT_LASTING = "not_lasting", "it was true for that conversation only"
+    NOT_NEEDED = "not_needed", "agents do not need it"
+    SENSITIVE = "sensitive", "it is too personal to be kept"
+    INSTRUCTION = "instruction", "it tells agents what to do, and nobody who may said so"
+    DUPLICATE = "duplicate", "it is known already"
+    UNCLEAR = "unclear", "nobody can tell what it means"
+
+
+class RetireReason(TextChoices):
+    WRONG = "wrong", "it is wrong, or not true any more"
+    POISONED = "poisoned", "it came from somewhere that cannot be trusted"
+    HARMFUL = "harmful", "agents did the wrong thing because of it"
+    SUBJECT_REQUEST = "subject_request", "the person asked for it"
+    NOT_NEEDED = "not_needed", "agents do not need it"
+
+
+MEMORIES_LISTED = declare("memory.listed", "Somebody saw a list of memories.", counters=("memories",))
+MEMORY_VIEWED = declare(
+    "memory.viewed",
+    "Somebody opened a memory, with what it came from.",
+    object=MEMORY,
+    counters=("evidence",),
+    reasons=Purpose.values,
+)
+MEMORY_PROPOSED = declare("memory.proposed", "Somebody proposed a memory.", object=MEMORY)
+MEMORY_EDITED = declare("memory.edited", "A reviewer changed the text of a proposal.", object=MEMORY)
+MEMORY_APPROVED = declare(
+    "memory.approved",
+    "Somebody approved the text of a proposal; agents recall it once all who must have approved it.",
+    object=MEMORY,
+    counters=("edited", "waits_for_second"),
+)
+MEMORY_REJECTED = declare(
+    "memory.rejected", "A reviewer rejected a proposal.", object=MEMORY, reasons=RejectReason.values
+)
+MEMORY_MERGED = declare("memory.merged", "A reviewer merged a proposal into a memory.", object=MEMORY)
+DECISION_UNDONE = declare("memory.decision_undone", "A reviewer undid a decision of the last minute.", object=MEMORY)
+MEMORY_RETIRED = declare(
+    "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values
+)
+REVALIDATION_ASKED = declare("memory.revalidation_asked", "A memory went back to the review queue.", object=MEMORY)

@@ -1,0 +1,116 @@
+"""What agents learn from: signals, what distillers made of sessions and at what cost, and who said no."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pgtrigger
+from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Length, Now
+from django.db.models.lookups import LessThanOrEqual
+
+from memadmin import audit
+from memadmin.audit.triggers import Calling
+from memories_app import querysets
+from memories_app.models.memories import Memory
+from sessions_app.models import Subject
+
+
+class LearningStop(models.Model):
+    """A subject from whom nothing is learned. The database refuses proposals and signals about them."""
+
+    subject = models.OneToOneField(Subject, primary_key=True, on_delete=models.CASCADE, related_name="learning_stop")
+    since = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        triggers: ClassVar = audit.govern("learning_stop", columns=["subject"], subject="subject")
+        permissions: ClassVar = [("stop_learning", "Can say that nothing is to be learned from a subject")]
+
+    def __str__(self) -> str:
+        return f"nothing is learned from subject {self.subject_id}"
+
+
+class Signal(models.Model):
+    """Something from which one can learn: a correction, a wish, how a run ended, a rating, an operator's word."""
+
+    class Kind(models.TextChoices):
+        CORRECTION = "correction", "correction"
+        PREFERENCE = "preference", "preference"
+        OUTCOME = "outcome", "outcome"
+        RATING = "rating", "rating"
+        FEEDBACK = "feedback", "operator feedback"
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    subject = models.ForeignKey(
+        Subject, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="signals"
+    )
+    record_id = models.UUIDField(null=True)
+    session_id = models.CharField(db_default="", default="", blank=True)
+    item_id = models.CharField(max_length=200, db_default="", default="", blank=True)
+    kind = models.CharField(max_length=12, choices=Kind)
+    # -1 and 1 for thumbs and outcomes; 1 to 5 for ratings.
+    value = models.SmallIntegerField(null=True)
+    text = models.TextField(db_default="", default="", blank=True)
+    agent = models.CharField(max_length=200, db_default="", default="", blank=True)
+    # The memory that it is about, where a recalled one helped or was corrected.
+    memory = models.ForeignKey(Memory, null=True, on_delete=models.CASCADE, db_index=False, related_name="signals")
+    given_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    distilled_at = models.DateTimeField(null=True, editable=False)
+
+    objects = querysets.SignalQuerySet.as_manager()
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index("record_id", "item_id", name="signal_of_item"),
+            models.Index("subject", F("created_at").desc(), name="signal_of_subject"),
+            models.Index("memory", condition=Q(memory__isnull=False), name="signal_of_memory"),
+            models.Index("created_at", "id", condition=Q(distilled_at__isnull=True), name="signal_to_distil"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=LessThanOrEqual(Length("text"), 4000), name="signal_is_short"),
+        ]
+        triggers: ClassVar = [Calling("may_learn", "memadmin_may_learn()", before="INSERT", level=pgtrigger.Row)]
+
+    def __str__(self) -> str:
+        return f"signal {self.pk}"
+
+
+class Distillation(models.Model):
+    """One reading of one session by a distiller: what came of it, and what it cost."""
+
+    class Outcome(models.TextChoices):
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        NONSENSE = "nonsense", "answered what cannot be read"
+        TIMED_OUT = "timed_out", "took too long"
+        FAILED = "failed", "failed"
+        REFUSED = "refused", "nothing may be learned here"
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    record_id = models.UUIDField()
+    session_id = models.CharField()
+    distiller = models.CharField(max_length=80)
+    # The registry's count of writes up to which it has read; see SessionRecord.activity_count.
+    read_up_to = models.BigIntegerField(db_default=0, default=0)
+    began_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=12, choices=Outcome, db_default=Outcome.RUNNING, default=Outcome.RUNNING)
+    model_calls = models.PositiveIntegerField(db_default=0, default=0)
+    input_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
+    output_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
+    proposal_count = models.PositiveIntegerField(db_default=0, default=0)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index("record_id", F("began_at").desc(), name="distillation_of_session"),
+            models.Index(F("began_at").desc(), F("id").desc(), name="distillation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"distillation {self.pk}"

@@ -1,0 +1,289 @@
+"""A memory, its versions and what it came from.
+
+Agents insert proposals under a role of their own and see nothing that nobody approved: row policies and the trigger
+`gate` hold that (migrations), whatever Python does. So every column an agent does not write has a database default, and
+no key is a number from a sequence.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pgtrigger
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID, TransactionNow
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.db import models
+from django.db.models import F, Q, Value
+from django.db.models.functions import Length, Now
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.urls import reverse
+from pgvector.django import HnswIndex, VectorField
+
+from memadmin import audit
+from memadmin.audit.triggers import Calling
+from memories_app import querysets
+from sessions_app.models import Subject
+
+DIMENSIONS = 256
+"""Of every vector, whichever embedder made it."""
+
+LONGEST_STATEMENT = 2000
+"""In characters. A statement goes into prompts: what is longer is a document, and refused."""
+
+
+class Memory(models.Model):
+    """What agents may know, or want to: one statement about a subject, or about none and then shared by all."""
+
+    class Kind(models.TextChoices):
+        PREFERENCE = "preference", "preference"
+        FACT = "fact", "fact"
+        PROCEDURE = "procedure", "procedure"
+        NOTE = "note", "note"
+        SUMMARY = "summary", "summary"
+
+    class Status(models.TextChoices):
+        PROPOSED = "proposed", "proposed"
+        APPROVED = "approved", "approved"
+        NEEDS_REVALIDATION = "needs_revalidation", "needs re-validation"
+        REJECTED = "rejected", "rejected"
+        MERGED = "merged", "merged"
+        SUPERSEDED = "superseded", "superseded"
+        EXPIRED = "expired", "expired"
+        RETIRED = "retired", "retired"
+
+    class Provenance(models.TextChoices):
+        EXPLICIT = "explicit", "explicit"
+        INFERRED = "inferred", "inferred"
+
+    class Source(models.TextChoices):
+        USER = "user", "user source"
+        TOOL = "tool", "tool source"
+        WEB = "web", "web source"
+        OPERATOR = "operator", "operator source"
+        IMPORT = "import", "import"
+
+    AWAITING: ClassVar = (Status.PROPOSED, Status.NEEDS_REVALIDATION)
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    subject = models.ForeignKey(
+        Subject, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="memories"
+    )
+    kind = models.CharField(max_length=16, choices=Kind)
+    # Of what it speaks, such as `refund_method`: two memories of one subject, kind and key contradict each other.
+    key = models.CharField(max_length=80, db_default="", blank=True)
+    statement = models.TextField(help_text="What agents read, word for word.")
+    data = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
+    # Names of the agents that may recall it; empty: all of them.
+    agents = ArrayField(models.CharField(max_length=200), default=list, db_default=Value("{}"), blank=True)
+    status = models.CharField(max_length=20, choices=Status, db_default=Status.PROPOSED, default=Status.PROPOSED)
+    provenance = models.CharField(
+        max_length=8, choices=Provenance, db_default=Provenance.INFERRED, default=Provenance.INFERRED
+    )
+    source = models.CharField(max_length=8, choices=Source, db_default=Source.USER, default=Source.USER)
+    confidence = models.FloatField(db_default=0.5, default=0.5)
+    valid_from = models.DateTimeField(null=True, blank=True)
+    valid_until = models.DateTimeField(null=True, blank=True)
+    revalidate_on = models.DateField(null=True, blank=True)
+
+    # The trigger `gate` counts and computes these; what anybody else writes into them is lost.
+    version = models.PositiveIntegerField(db_default=1, default=1, editable=False)
+    content_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+
+    # A proposal to change an approved memory names it, and the version that it was written against.
+    replaces = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="proposals", editable=False
+    )
+    base_version = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    # Where its text went: the memory that it changed, or that it was merged into.
+    merged_into = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="merged", editable=False
+    )
+
+    # What looked for risks, and in which text: an edited one is looked at again before anybody approves it.
+    risk_flags = ArrayField(models.CharField(max_length=40), default=list, db_default=Value("{}"), editable=False)
+    screened_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+
+    # Who proposed it: a distiller and its version, an agent's own tool, an import; or a person.
+    extractor = models.CharField(max_length=80, db_default="", default="", blank=True)
+    proposed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
+    )
+    proposed_at = models.DateTimeField(db_default=TransactionNow(), editable=False)
+    # Since when it waits for a decision, this time; approvals from before do not count.
+    awaiting_since = models.DateTimeField(db_default=TransactionNow(), editable=False)
+    decided_at = models.DateTimeField(null=True, editable=False)
+
+    claimed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
+    )
+    claimed_until = models.DateTimeField(null=True, editable=False)
+    snoozed_until = models.DateTimeField(null=True, editable=False)
+
+    embedding = VectorField(dimensions=DIMENSIONS, null=True, editable=False)
+    embedder = models.CharField(max_length=80, db_default="", default="", editable=False)
+    embedded_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+    words = models.GeneratedField(
+        expression=SearchVector("statement", config="english"), output_field=SearchVectorField(), db_persist=True
+    )
+
+    objects = querysets.MemoryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "memories"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=GreaterThanOrEqual(Length("statement"), 1), name="statement_is_not_empty"),
+            models.CheckConstraint(
+                condition=LessThanOrEqual(Length("statement"), LONGEST_STATEMENT), name="statement_is_short"
+            ),
+            models.CheckConstraint(
+                condition=Q(confidence__gte=0.0, confidence__lte=1.0), name="confidence_is_between_0_and_1"
+            ),
+            models.CheckConstraint(
+                condition=Q(replaces__isnull=True, base_version__isnull=True)
+                | Q(replaces__isnull=False, base_version__isnull=False),
+                name="change_names_its_base",
+            ),
+        ]
+        indexes: ClassVar = [
+            # What a run recalls, what a subject's page lists, and where a contradiction is looked for.
+            models.Index("subject", "status", "kind", "key", name="memory_of_subject"),
+            models.Index(
+                "awaiting_since",
+                "id",
+                condition=Q(status__in=["proposed", "needs_revalidation"]),
+                name="memory_awaiting",
+            ),
+            models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
+            models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),
+            # A subject's own memories are compared one by one, which is exact; only what all share is many.
+            HnswIndex(
+                fields=["embedding"],
+                opclasses=["vector_cosine_ops"],
+                name="memory_shared_vectors",
+                condition=Q(subject__isnull=True, status="approved"),
+            ),
+            # fastupdate off: agents write proposals in their own transactions.
+            GinIndex(fields=["words"], fastupdate=False, name="memory_words"),
+        ]
+        triggers: ClassVar = [
+            Calling("gate", "memadmin_memory_gate()", before="INSERT", level=pgtrigger.Row),
+            Calling("gate_changes", "memadmin_memory_gate()", before="UPDATE", level=pgtrigger.Row),
+            Calling("keep_version", "memadmin_keep_version()", after="INSERT", level=pgtrigger.Row),
+            Calling("keep_changed_version", "memadmin_keep_version()", after="UPDATE", level=pgtrigger.Row),
+            *audit.govern(
+                "memory",
+                columns=[
+                    "subject",
+                    "kind",
+                    "key",
+                    "statement",
+                    "data",
+                    "agents",
+                    "status",
+                    "valid_from",
+                    "valid_until",
+                    "revalidate_on",
+                    "version",
+                    "risk_flags",
+                ],
+                subject="subject",
+                hidden=["key", "statement", "data"],
+            ),
+        ]
+        permissions: ClassVar = [
+            ("read_memory", "Can read what agents learned"),
+            ("review_memory", "Can decide which memories agents may use"),
+            ("retire_memory", "Can stop agents from recalling memories"),
+        ]
+
+    def __str__(self) -> str:
+        return f"memory {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("memories:memory", args=[self.pk])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether agents recall it for everybody."""
+        return self.subject_id is None
+
+    @property
+    def is_awaiting(self) -> bool:
+        return self.status in self.AWAITING
+
+    @property
+    def is_screened(self) -> bool:
+        """Whether risks were looked for in the text that it has now."""
+        return bool(self.content_hash) and self.screened_hash == self.content_hash
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether two people must approve it. The trigger `gate` holds the same rule."""
+        return self.is_shared or bool(self.risk_flags)
+
+
+class MemoryVersion(models.Model):
+    """One text that a memory had. Written by the trigger `keep_version` alone, so that no change is without one."""
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="versions")
+    number = models.PositiveIntegerField()
+    statement = models.TextField(blank=True)
+    data = models.JSONField(db_default=Value({}, models.JSONField()))
+    content_hash = models.CharField(max_length=64)
+    # As the audit log names people, agents and jobs; their names are there, where they can be erased.
+    author_kind = models.CharField(max_length=16, db_default="")
+    author_ref = models.UUIDField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+    erased_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["memory", "number"], name="version_of_memory"),
+            models.CheckConstraint(
+                condition=Q(erased_at__isnull=True) | Q(statement="", data={}), name="erased_version_has_no_text"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.number} of memory {self.memory_id}"
+
+
+class Evidence(models.Model):
+    """An item of a session that a memory came from, with the words that matter.
+
+    The quote is a copy, and goes when its item does; its hash stays, so that one can tell what it was not.
+    """
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="evidence")
+    version = models.PositiveIntegerField(db_default=1, default=1)
+    # Without foreign keys, as everything that goes by session; see sessions_app.models.
+    record_id = models.UUIDField(null=True)
+    session_id = models.CharField(db_default="", default="", blank=True)
+    item_id = models.CharField(max_length=200, db_default="", default="", blank=True)
+    speaker = models.CharField(max_length=40, db_default="", default="", blank=True)
+    quote = models.TextField(db_default="", default="", blank=True)
+    quote_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+    said_at = models.DateTimeField(null=True)
+    signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
+    # Since when its item is not in its store any more; the quote is empty then.
+    gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "evidence"
+        indexes: ClassVar = [
+            models.Index("memory", "version", name="evidence_of_memory"),
+            models.Index("record_id", "item_id", name="evidence_of_item"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
+            models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
+        ]
+        triggers: ClassVar = [Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row)]
+
+    def __str__(self) -> str:
+        return f"evidence {self.pk}"

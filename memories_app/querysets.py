@@ -1,0 +1,40 @@
+"""Which memories and signals: the ways of choosing them that the application knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from memories_app.models import Memory, Signal
+    from sessions_app.models import Subject
+
+
+class MemoryQuerySet(models.QuerySet["Memory"]):
+    def awaiting_review(self) -> MemoryQuerySet:
+        """What waits for a decision, longest first, so that nothing starves at the end of the queue."""
+        return self.filter(status__in=self.model.AWAITING).order_by("awaiting_since", "pk")
+
+    def about(self, subject: Subject) -> MemoryQuerySet:
+        """Of this subject and of all that were merged into it. As many queries as merges are deep."""
+        return self.filter(subject__in=list(subject.group_ids()))
+
+    def recallable(self) -> MemoryQuerySet:
+        """What agents may be told now; whose it is, and which agent asks, is narrowed by others."""
+        return self.filter(
+            Q(valid_from__isnull=True) | Q(valid_from__lte=Now()),
+            Q(valid_until__isnull=True) | Q(valid_until__gt=Now()),
+            status=self.model.Status.APPROVED,
+        )
+
+    def newest_first(self) -> MemoryQuerySet:
+        return self.order_by("-proposed_at", "-pk")
+
+
+class SignalQuerySet(models.QuerySet["Signal"]):
+    def to_distil(self) -> SignalQuerySet:
+        """What no distiller has read yet, oldest first."""
+        return self.filter(distilled_at__isnull=True).order_by("created_at", "pk")
