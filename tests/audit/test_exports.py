@@ -86,7 +86,7 @@ class TestEqual:
             {"type": "reads", "subject": subject.pk},
             {"subject": subject.pk, "type": "changes"},
             {"actor": actor},
-            {"type": "outside"},
+            {"type": "outside", "subject": subject.pk},
             {"until": "2025-01-01"},
         ):
             page = auditor.get(address(**query))
