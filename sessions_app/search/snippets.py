@@ -60,8 +60,10 @@ def readable_texts(raw: str) -> Iterator[str]:
 
     Text that is JSON once more (tool outputs) has its escapes undone, but stays in one piece.
     """
+    if "\\\\" in raw:  # most have no JSON within JSON
+        raw = _NESTED_BREAK.sub(" ", _NESTED_ESCAPE.sub(r"\\", raw))
     try:
-        value = parse_json(_NESTED_BREAK.sub(" ", _NESTED_ESCAPE.sub(r"\\", raw)), is_beginning=True)
+        value = parse_json(raw, is_beginning=True)
     except NotJson:
         yield printable(raw)
     else:
@@ -70,7 +72,7 @@ def readable_texts(raw: str) -> Iterator[str]:
 
 def _strings_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield _QUOTE.sub("", value)
+        yield _QUOTE.sub("", value) if "\\" in value else value
     elif isinstance(value, list):
         for member in value:
             yield from _strings_in(member)

@@ -151,19 +151,21 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
 
 def is_secret_member(name: str, value: str) -> bool:
     """Whether what a JSON object has under this name is a secret, whatever it looks like."""
-    if len(value) < SHORTEST_PIN or len(name) > LONGEST_NAME or any(map(str.isspace, value)):
-        return False
-    name = name.lower().replace("-", "_")
-    if name in OTHER_NAMES:
-        return True
-    # A short one is what a model reads and writes.
-    is_long_token = len(value) >= LONG and name.endswith("token")
-    return is_long_token or (len(value) >= SHORTEST_SECRET and _names_secret(name))
+    # The name first: nearly all have one that says nothing, and values may be long.
+    shortest = _shortest_secret(name) if len(name) <= LONGEST_NAME else None
+    return shortest is not None and len(value) >= shortest and not any(map(str.isspace, value))
 
 
 @lru_cache(4_000)
-def _names_secret(name: str) -> bool:
-    return NAME.search(name) is not None
+def _shortest_secret(name: str) -> int | None:
+    """From how many characters on what has this name is a secret; None for names that say nothing of that."""
+    name = name.lower().replace("-", "_")
+    if name in OTHER_NAMES:
+        return SHORTEST_PIN
+    if NAME.search(name):
+        return SHORTEST_SECRET
+    # A short one is what a model reads and writes.
+    return LONG if name.endswith("token") else None
 
 
 def whole_word(text: str, start: int, end: int) -> tuple[int, int]:

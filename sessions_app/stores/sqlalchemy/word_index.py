@@ -51,7 +51,9 @@ KEEP_STATISTICS = sql.SQL("ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS {ta
 ANALYZE = sql.SQL("ANALYZE {messages}")
 DROP = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 
-SESSIONS_THAT_SAY_SO = sql.SQL("SELECT session_id, max(id) FROM {messages} WHERE {index_says_so} GROUP BY session_id")
+SESSIONS_THAT_SAY_SO = sql.SQL(
+    "SELECT session_id, max(id)::text FROM {messages} WHERE {index_says_so} GROUP BY session_id"
+)
 # Apart from the LIMIT, for which the planner would rather read the session and the words of each item.
 ITEMS_THAT_SAY_SO = sql.SQL("""
 WITH named AS MATERIALIZED (
@@ -131,8 +133,7 @@ class SqlWordIndex:
 
     def sessions_that_say_so(self, wording: Wording, *, seconds: float) -> dict[str, str]:
         with cancelled_after(self.store, seconds):
-            rows = ask(self.store, SESSIONS_THAT_SAY_SO, wording)
-        return {session_id: str(number) for session_id, number in rows}
+            return dict(ask(self.store, SESSIONS_THAT_SAY_SO, wording))
 
     def next_that_says_so(
         self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float

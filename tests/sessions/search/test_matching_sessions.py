@@ -16,7 +16,7 @@ from memadmin.web.paging import BadCursor
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import sessions, within
-from sessions_app.search.sessions import MatchingSessions, is_rare
+from sessions_app.search.sessions import MatchingSessions, is_among, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
 from sessions_app.search.snippets import snippet
 from sessions_app.search.within import Find
@@ -364,6 +364,15 @@ class TestLargeItems:
         with transaction.atomic():
             assert found("needle") == ["s"]
             assert value_of("SHOW statement_timeout") == before
+
+
+def test_session_ids_are_handed_over_whatever_signs_are_in_them(reading_store: SessionStore) -> None:
+    wanted = ["plain", "\x01", "one\x01two", "one\x02two", 'a, "comma" {}', "línea\nnueva"]
+    for session_id in [*wanted, "one", "two", "onetwo"]:
+        add_items(session_id, "Hello")
+    among = SessionRecord.objects.filter(is_among("session_id", wanted))
+    assert set(among.values_list("session_id", flat=True)) == set(wanted)
+    assert not SessionRecord.objects.filter(is_among("session_id", [])).exists()
 
 
 def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) -> None:
