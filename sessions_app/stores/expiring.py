@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sessions_app.items import StoredItem
-from sessions_app.stores.base import Backend
+from sessions_app.stores.base import Backend, Capability, NotPossible
+from sessions_app.stores.kinds import backend_for, lack_of
 from sessions_app.timeline.decode import Entry, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
+if TYPE_CHECKING:
+    from sessions_app.models import SessionStore
 
-def expire_before(backend: Backend, session_id: str, instant: datetime) -> int:
+
+def expire_before(store: SessionStore, session_id: str, instant: datetime) -> int:
     """Takes the runs out of a session that ended before an instant, oldest first, up to the first that did not.
 
     Returns the number of items that went. An item without a time ends it, and so does a run of which an answer comes
     in a later one. In a session that nobody can read (encrypted) all is one run. Each run is a change of its own; reads
-    the session once and a half. Raises what `delete_items` raises.
+    the session once and a half. Raises NotPossible where the kind keeps no times or cannot take items out, so that
+    nobody takes that for "nothing is old", and what `delete_items` raises.
     """
+    backend = backend_for(store)
+    for capability in (Capability.ITEM_TIMES, Capability.ERASE_ITEMS):
+        if capability not in backend.capabilities:
+            raise NotPossible(lack_of(store, capability))
     expired = list(_runs_before(backend, session_id, instant))
     answered_later = _output_keys(backend, session_id, after=sum(len(run) for run in expired))
     count = 0

@@ -151,11 +151,15 @@ def can(store: SessionStore, capability: Capability) -> bool:
     return capability in backend_for(store).capabilities
 
 
+def lack_of(store: SessionStore, capability: Capability) -> str:
+    """What to say of a capability that a store does not have."""
+    return kind_of(store).lacks.get(capability, capability.lack)
+
+
 def limits_of(store: SessionStore) -> list[str]:
     """What a store cannot do, as sentences."""
-    kind = kind_of(store)
     missing = [each for each in Capability if each.lack and each not in backend_for(store).capabilities]
-    return [*kind.limits, *(kind.lacks.get(each, each.lack) for each in missing)]
+    return [*kind_of(store).limits, *(lack_of(store, each) for each in missing)]
 
 
 # --- fields for the forms of kinds ------------------------------------------------------------------------------------

@@ -16,13 +16,14 @@ import json
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import pytest
+from agents.extensions.memory import EncryptedSession
 
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
@@ -43,6 +44,7 @@ from sessions_app.stores.base import (
     Capability,
     ItemChanged,
     NotPossible,
+    SessionBusy,
     StoreUnavailable,
     UnknownItem,
 )
@@ -77,6 +79,18 @@ class Agent(ABC):
     id_stays_in: Sequence[str] = ()
     """Where the id of an erased session stays, because running agents need it there."""
 
+    brings_back = False
+    """Whether it writes all of a session anew each time: then it brings back what went after it had read."""
+
+    mixes_turns = False
+    """Whether a turn that it adds while the place is changed may come behind the next one."""
+
+    told_of_erasure: tuple[type[Exception], ...] = ()
+    """What it may get when it writes to a session that is erased; nothing where it just begins the session anew."""
+
+    out_of_reach: Sequence[str] = ()
+    """Where `leftovers` may find what it said at the very moment of an erasure, because nobody can reach it there."""
+
     @abstractmethod
     def add(self, session_id: str, *items: Item) -> None:
         """One call of `add_items` of the SDK's class."""
@@ -84,6 +98,10 @@ class Agent(ABC):
     @abstractmethod
     def read(self, session_id: str) -> list[Item]:
         """What `get_items` of the SDK's class gives."""
+
+    def go_on(self, session_id: str, *items: Item) -> None:
+        """`add`, of an agent that has added to the session before."""
+        self.add(session_id, *items)
 
     def as_read(self, raw: str) -> Item:
         """What `read` gives for an item that is stored so."""
@@ -129,11 +147,18 @@ class Agent(ABC):
 
 
 class SdkAgent(Agent):
-    """One whose store the SDK has a class for, called in an event loop of its own each time."""
+    """One whose store the SDK has a class for, or is like one, called in an event loop of its own each time."""
+
+    seal_key = ""
+    """With which it seals what it says; empty: not at all."""
 
     @abstractmethod
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
-        """What a method of the SDK's session gives."""
+        """What a method of the agent's session gives, which is `worn` around that of the place."""
+
+    def worn(self, session: Any) -> Any:
+        """The session as the agent has it: of one that seals in the SDK's wrapper."""
+        return EncryptedSession(session.session_id, session, encryption_key=self.seal_key) if self.seal_key else session
 
     def add(self, session_id: str, *items: Item) -> None:
         self.in_session(session_id, "add_items", list(items))
@@ -150,6 +175,65 @@ class SdkAgent(Agent):
 
 def said(number: int) -> Item:
     return user(f"item {number}")
+
+
+class Writer:
+    """An agent that goes on talking in one session, a turn after the other, while a block runs.
+
+    Each turn is what a user says, as `words` have it, a call, and its output.
+    """
+
+    def __init__(self, agent: Agent, session_id: str, words: str = "item") -> None:
+        self.agent, self.session_id, self.words = agent, session_id, words
+        self.begun, self.done = 0, 0
+        """The number of the turn that was begun last, and of the one that was stored last."""
+        self.problem: Exception | None = None
+        self._stop, self._news = threading.Event(), threading.Condition()
+        self._thread = threading.Thread(target=self._go_on)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def turn(self, number: int) -> list[Item]:
+        call_id = f"call_{number}"
+        return [user(f"{self.words} {number}"), {**CALL, "call_id": call_id}, {**OUTPUT, "call_id": call_id}]
+
+    def turns(self, numbers: Iterable[int]) -> list[Item]:
+        return [item for number in numbers for item in self.turn(number)]
+
+    def wait_for_turns(self, count: int) -> None:
+        """Until so many more are stored, or the agent cannot go on."""
+        with self._news:
+            enough = self.done + count
+            assert self._news.wait_for(lambda: self.problem or self.done >= enough, timeout=60)
+
+    def _go_on(self) -> None:
+        while not self._stop.is_set():
+            self.begun += 1
+            try:
+                add = self.agent.add if self.begun == 1 else self.agent.go_on
+                add(self.session_id, *self.turn(self.begun))
+            except Exception as problem:
+                self.problem = problem
+            with self._news:
+                self.done += self.problem is None
+                self._news.notify_all()
+            # As a model that answers at once: without a pause nobody else's change would ever be the last one.
+            if self.problem or self._stop.wait(0.01):
+                return
+
+
+def insist(change: Callable[[], T], times: int = 20) -> T:
+    """The same again where an agent was given way to, as people do."""
+    for _ in range(times - 1):
+        with suppress(SessionBusy, ItemChanged):
+            return change()
+    return change()
 
 
 def contents(items: Sequence[StoredItem]) -> list[Any]:
@@ -616,6 +700,80 @@ class StoreContract:
         assert agent.plain("kept") == [said(number) for number in range(written[0] + 1)]
         assert agent.leftovers(SECRET) == []
 
+    def test_what_an_agent_said_before_an_erasure_is_gone_and_what_it_says_after_it_is_whole(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        """Into the very session that is erased, all the time."""
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            return
+        with Writer(agent, "hot", SECRET) as writer:
+            for _ in range(4):
+                writer.wait_for_turns(2)
+                gone, count = writer.done, insist(lambda: backend.erase_session("hot"))
+                begun = min(writer.begun, writer.done + 1)
+                assert count > 0 or writer.problem
+            writer.wait_for_turns(2)
+        if registry.has_fence(agent.store):
+            assert writer.problem, "the agent wrote through the fence"
+        assert writer.problem is None or isinstance(writer.problem, agent.told_of_erasure)
+        left = agent.plain("hot")
+        expected = writer.turns(range(begun + 1, writer.done + 1))
+        assert left[len(left) - len(expected) :] == expected, "what was said after an erasure was taken with it"
+        if not agent.brings_back:
+            during = [writer.turns(range(first, begun + 1)) for first in range(gone + 1, begun + 2)]
+            assert left[: len(left) - len(expected)] in during, "what was said before the erasure is still there"
+        backend.erase_session("hot")
+        for words in (SECRET, "call_"):
+            assert set(agent.leftovers(words)) <= set(agent.out_of_reach)
+        assert backend.previews(["hot"])["hot"].item_count is None
+        assert SessionRecord.objects.get(store=agent.store, session_id="hot").erased_at
+
+    def test_a_session_is_redacted_while_its_agent_goes_on_in_it_and_nothing_is_lost(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        if not self.needs(backend, Capability.REPLACE_ITEMS):
+            return
+        leaked = [user(f"My key is {SECRET}, number {number}") for number in range(8)]
+        agent.add("hot", *leaked)
+        record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="hot")
+        record.refresh_from_db()
+
+        def redact() -> dict[str, Any]:
+            asked = redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=None)
+            carry_out_redactions()
+            asked.refresh_from_db()
+            return cast(dict[str, Any], asked.report)
+
+        with Writer(agent, "hot") as writer:
+            writer.wait_for_turns(2)
+            report = redact()
+            writer.wait_for_turns(2)
+        assert writer.problem is None
+        if agent.brings_back or any(why == "busy" for why, *_ in report["reasons"]):
+            report = redact()
+        assert report["reasons"] == []
+        assert agent.leftovers(SECRET) == []
+        redacted = [user(f"My key is [redacted], number {number}") for number in range(8)]
+        talk, expected = agent.plain("hot"), writer.turns(range(1, writer.done + 1))
+        assert talk[:8] == redacted
+        if agent.mixes_turns:
+            talk[8:], expected = sorted(talk[8:], key=str), sorted(expected, key=str)
+        assert talk[8:] == expected
+
+    def test_what_has_no_time_expires_not_and_that_is_said(self, agent: Agent, backend: Backend) -> None:
+        lacking = [
+            capability
+            for capability in (Capability.ITEM_TIMES, Capability.ERASE_ITEMS)
+            if capability not in backend.capabilities
+        ]
+        if not lacking:
+            return
+        agent.add("talk", said(0), user("two"))
+        with pytest.raises(NotPossible) as refused:
+            expire_before(agent.store, "talk", datetime.now(UTC) + timedelta(days=1))
+        assert str(refused.value) in limits_of(agent.store), "an operator is not told so"
+        assert agent.plain("talk") == [said(0), user("two")]
+
     def test_what_is_older_than_an_instant_expires_in_whole_runs(self, agent: Agent, backend: Backend) -> None:
         if not self.needs(backend, Capability.ITEM_TIMES, Capability.ERASE_ITEMS):
             return
@@ -628,8 +786,8 @@ class StoreContract:
         agent.add("talk", user("last"))
         now = datetime.now(UTC)
 
-        assert expire_before(backend, "talk", now - timedelta(days=100)) == 0
-        assert expire_before(backend, "talk", now - timedelta(days=1)) == 4
+        assert expire_before(agent.store, "talk", now - timedelta(days=100)) == 0
+        assert expire_before(agent.store, "talk", now - timedelta(days=1)) == 4
         assert agent.plain("talk") == [
             user("and now"),
             {**CALL, "call_id": "call_2"},

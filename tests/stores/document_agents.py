@@ -18,7 +18,7 @@ from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.stores.documents.database import own_address
 from sessions_app.stores.sqlite import file as sqlite_file
-from tests.stores.contract import Agent, Item, Trouble
+from tests.stores.contract import Agent, Item, StoreContract, Trouble
 
 VARIABLE = "DOCUMENTS_DB_URL"
 SCHEMA = "ai"
@@ -218,6 +218,27 @@ class DocumentAgent(Agent):
 
     def close(self) -> None:
         self.place.clean()
+
+
+class DocumentContract(StoreContract):
+    """The contract in each database that a library can keep its documents in."""
+
+    agent_class: type[DocumentAgent]
+
+    @pytest.fixture(params=["own PostgreSQL", "other PostgreSQL", "file"])
+    def agent(self, db: None, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentAgent]:
+        place: InPostgres | InFile
+        match request.param:
+            case "own PostgreSQL":
+                request.getfixturevalue("own_schema")
+                place = InOwnPostgres()
+            case "other PostgreSQL":
+                place = InPostgres(request.getfixturevalue("schema_elsewhere"))
+            case _:
+                place = InFile(tmp_path)
+        agent = self.agent_class(place)
+        yield agent
+        agent.close()
 
 
 def older(document: Any, by: timedelta) -> Any:

@@ -61,7 +61,7 @@ class RemoteAgent(SdkAgent):
                     sessions_table=self.sessions_table.rpartition(".")[2],
                     messages_table=self.messages_table.rpartition(".")[2],
                 )
-                return await getattr(session, name)(*arguments)
+                return await getattr(self.worn(session), name)(*arguments)
             finally:
                 await engine.dispose()
 

@@ -15,10 +15,10 @@ from agents import SQLiteSession
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.stores.sqlite import file as sqlite_file
-from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent
+from tests.stores.contract import SdkAgent, StoreContract, Trouble, in_agent
 
 
-class SqliteAgent(Agent):
+class SqliteAgent(SdkAgent):
     """Keeps the file open all the time, as an agent's process does."""
 
     kind = "sqlite"
@@ -38,17 +38,8 @@ class SqliteAgent(Agent):
             self.sessions[session_id] = self.session_class(session_id, self.path, **self.tables)
         return self.sessions[session_id]
 
-    def add(self, session_id: str, *items: Item) -> None:
-        in_agent(self.session(session_id).add_items(list(items)))
-
-    def read(self, session_id: str) -> list[Item]:
-        return cast(list[Item], in_agent(self.session(session_id).get_items()))
-
-    def pop(self, session_id: str) -> None:
-        in_agent(self.session(session_id).pop_item())
-
-    def forget(self, session_id: str) -> None:
-        in_agent(self.session(session_id).clear_session())
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        return in_agent(getattr(self.worn(self.session(session_id)), name)(*arguments))
 
     def table(self, name: str) -> str:
         return self.tables.get(name, {"messages_table": "agent_messages", "sessions_table": "agent_sessions"}[name])

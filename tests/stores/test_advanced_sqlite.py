@@ -18,6 +18,7 @@ from sessions_app.stores.kinds import branching
 from sessions_app.stores.sqlite import advanced as advanced_sqlite
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, in_agent
+from tests.stores.sealed_contract import SealedContract
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract
 
 
@@ -41,7 +42,7 @@ class AdvancedAgent(SqliteAgent):
         return {value for (value,) in self.ask(f"SELECT DISTINCT {column} FROM {table}")}
 
 
-class TestAdvancedSqlite(SqliteContract):
+class TestAdvancedSqlite(SqliteContract, SealedContract):
     agent_class = AdvancedAgent
 
 

@@ -9,27 +9,21 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from sqlalchemy.exc import DBAPIError
 
-from tests.agents import add_items, attach_main_store, in_sdk, run_sql
-from tests.stores.contract import Agent, Item, StoreContract, Trouble
+from tests.agents import attach_main_store, in_sdk, run_sql
+from tests.stores.contract import SdkAgent, StoreContract, Trouble
+from tests.stores.sealed_contract import SealedContract
 
 
-class MainAgent(Agent):
+class MainAgent(SdkAgent):
+    told_of_erasure = (DBAPIError,)
+
     def __init__(self) -> None:
         self.store = attach_main_store()
 
-    def add(self, session_id: str, *items: Item) -> None:
-        add_items(session_id, *items)
-
-    def read(self, session_id: str) -> list[Item]:
-        found: Any = in_sdk(lambda tables: tables.session(session_id).get_items())
-        return list(found)
-
-    def pop(self, session_id: str) -> None:
-        in_sdk(lambda tables: tables.session(session_id).pop_item())
-
-    def forget(self, session_id: str) -> None:
-        in_sdk(lambda tables: tables.session(session_id).clear_session())
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        return in_sdk(lambda tables: getattr(self.worn(tables.session(session_id)), name)(*arguments))
 
     def stored(self, session_id: str) -> list[str]:
         query = "SELECT message_data FROM agent_messages WHERE session_id = %s ORDER BY created_at, id"
@@ -67,7 +61,7 @@ class MainAgent(Agent):
         return {"tables renamed": self.renamed}
 
 
-class TestMainStore(StoreContract):
+class TestMainStore(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, agent_tables: None) -> MainAgent:
         return MainAgent()

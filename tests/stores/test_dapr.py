@@ -33,6 +33,7 @@ from sessions_app.stores.dapr import sidecar as asking
 from tests.agents import user
 from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, contents, said
 from tests.stores.dapr_sidecar import STATE_STORE, Sidecar
+from tests.stores.sealed_contract import SealedContract
 
 VARIABLE, TOKEN_VARIABLE = "SUPPORT_DAPR", "SUPPORT_DAPR_TOKEN"
 
@@ -71,7 +72,7 @@ class DaprAgent(SdkAgent):
 
     def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
         session = DaprSession(session_id, state_store_name=STATE_STORE, dapr_client=self.process.client, ttl=self.ttl)
-        return self.process.run(getattr(session, name)(*arguments))
+        return self.process.run(getattr(self.worn(session), name)(*arguments))
 
     def stored(self, session_id: str) -> list[str]:
         kept = self.sidecar.values.get(f"{session_id}:messages")
@@ -167,7 +168,7 @@ def backend(agent: DaprAgent) -> Backend:
     return backend_for(agent.store)
 
 
-class TestDapr(StoreContract):
+class ContractOfDapr(StoreContract):
     agent_class: type[DaprAgent] = DaprAgent
 
     @pytest.fixture
@@ -177,7 +178,11 @@ class TestDapr(StoreContract):
         return self.agent_class(sidecar, shared_sidecar[1], monkeypatch)
 
 
-class TestDaprWithTtl(TestDapr):
+class TestDapr(ContractOfDapr, SealedContract):
+    pass
+
+
+class TestDaprWithTtl(ContractOfDapr):
     agent_class = PassingAgent
 
 

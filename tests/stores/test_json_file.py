@@ -26,7 +26,8 @@ from sessions_app.stores.base import Backend, ItemChanged, SessionBusy, StoreUna
 from sessions_app.stores.json_file import folder as json_folder
 from sessions_app.stores.json_file.entries import BYTE_ORDER_MARK, Entries
 from tests.agents import user
-from tests.stores.contract import SECRET, Agent, Item, StoreContract, Trouble, enumerated, in_agent, said
+from tests.stores.contract import SECRET, Item, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
+from tests.stores.sealed_contract import SealedContract
 
 
 class ArraySession(SessionABC):
@@ -83,9 +84,10 @@ class LinesSession(ArraySession):
             file.writelines(json.dumps(item) + "\n" for item in items)
 
 
-class ArrayAgent(Agent):
+class ArrayAgent(SdkAgent):
     session_class: type[ArraySession] = ArraySession
     names = "plain"
+    brings_back = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -97,17 +99,8 @@ class ArrayAgent(Agent):
     def session(self, session_id: str) -> ArraySession:
         return self.session_class(session_id, self.folder)
 
-    def add(self, session_id: str, *items: Item) -> None:
-        in_agent(self.session(session_id).add_items(items))
-
-    def read(self, session_id: str) -> list[Item]:
-        return cast(list[Item], in_agent(self.session(session_id).get_items()))
-
-    def pop(self, session_id: str) -> None:
-        in_agent(self.session(session_id).pop_item())
-
-    def forget(self, session_id: str) -> None:
-        in_agent(self.session(session_id).clear_session())
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        return in_agent(getattr(self.worn(self.session(session_id)), name)(*arguments))
 
     def stored(self, session_id: str) -> list[str]:
         return list(raw_elements(self.session(session_id).file.read_text()))
@@ -144,6 +137,8 @@ class ArrayAgent(Agent):
 class LinesAgent(ArrayAgent):
     session_class = LinesSession
     names = "quoted"
+    brings_back = False
+    mixes_turns = True
 
     def stored(self, session_id: str) -> list[str]:
         return self.session(session_id).file.read_text().splitlines()
@@ -158,7 +153,7 @@ def raw_elements(text: str) -> Iterator[str]:
         place = end
 
 
-class TestJsonArrays(StoreContract):
+class TestJsonArrays(StoreContract, SealedContract):
     agent_class: type[ArrayAgent] = ArrayAgent
 
     @pytest.fixture

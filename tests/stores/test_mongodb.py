@@ -40,6 +40,7 @@ from tests.stores.contract import (
     said,
 )
 from tests.stores.mongo_stand_in import MongoStandIn
+from tests.stores.sealed_contract import SealedContract
 
 VARIABLE = "SUPPORT_MONGO_URL"
 
@@ -60,7 +61,7 @@ class MongoAgent(SdkAgent):
             client: AsyncMongoClient[Any] = AsyncMongoClient(self.server.address)
             async with client:
                 session = MongoDBSession(session_id, client=client, **cast(Any, self.names))
-                return await getattr(session, name)(*arguments)
+                return await getattr(self.worn(session), name)(*arguments)
 
         return in_agent(call())
 
@@ -164,7 +165,7 @@ def backend(agent: MongoAgent) -> Backend:
     return backend_for(agent.store)
 
 
-class TestMongoDB(StoreContract):
+class ContractOfMongoDB(StoreContract):
     agent_class: type[MongoAgent] = MongoAgent
 
     @pytest.fixture
@@ -172,7 +173,11 @@ class TestMongoDB(StoreContract):
         return self.agent_class(server, monkeypatch)
 
 
-class TestMongoDBElsewhere(TestMongoDB):
+class TestMongoDB(ContractOfMongoDB, SealedContract):
+    pass
+
+
+class TestMongoDBElsewhere(ContractOfMongoDB):
     agent_class = ElsewhereAgent
 
 

@@ -39,6 +39,9 @@ KEY_VARIABLE, ADDRESS_VARIABLE = "HELPDESK_OPENAI_KEY", "HELPDESK_OPENAI_URL"
 class ConversationsAgent(SdkAgent):
     """The SDK's class with a client of its own for each call, on conversations whose ids the test chooses."""
 
+    told_of_erasure = (openai.NotFoundError,)
+    out_of_reach = ("unreachable items",)
+
     def __init__(self, server: ConversationsServer, environment: pytest.MonkeyPatch) -> None:
         self.server = server
         environment.setenv(KEY_VARIABLE, KEY)
@@ -61,6 +64,10 @@ class ConversationsAgent(SdkAgent):
 
     def add(self, session_id: str, *items: Item) -> None:
         self.server.keep(session_id)
+        self.in_session(session_id, "add_items", list(items))
+
+    def go_on(self, session_id: str, *items: Item) -> None:
+        """A conversation that was deleted does not begin anew under its id."""
         self.in_session(session_id, "add_items", list(items))
 
     def begin(self, *items: Item) -> str:

@@ -37,6 +37,7 @@ from sessions_app.stores.redis import backend as kind
 from sessions_app.stores.redis import server as asking
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
+from tests.stores.sealed_contract import SealedContract
 from tests.stores.servers import RedisServer, own_redis
 
 VARIABLE = "SUPPORT_REDIS_URL"
@@ -62,7 +63,7 @@ class RedisAgent(SdkAgent):
             )
             async with client:
                 session = self.session_class(session_id, redis_client=client, key_prefix=self.prefix, ttl=self.ttl)
-                return await getattr(session, name)(*arguments)
+                return await getattr(self.worn(session), name)(*arguments)
 
         return in_agent(call())
 
@@ -120,7 +121,7 @@ class PassingAgent(RedisAgent):
         return {"not set": self.unset}
 
 
-class TestRedis(StoreContract):
+class ContractOfRedis(StoreContract):
     agent_class: type[RedisAgent] = RedisAgent
 
     @pytest.fixture
@@ -128,7 +129,11 @@ class TestRedis(StoreContract):
         return self.agent_class(redis_server, monkeypatch)
 
 
-class TestRedisWithTtlAndPrefix(TestRedis):
+class TestRedis(ContractOfRedis, SealedContract):
+    pass
+
+
+class TestRedisWithTtlAndPrefix(ContractOfRedis):
     agent_class = PassingAgent
 
 

@@ -11,9 +11,10 @@ from sqlalchemy import URL
 from tests.stores.contract import StoreContract
 from tests.stores.mariadb import MariaDb
 from tests.stores.remote_agents import MariaDbAgent, PostgresAgent, SqliteByUrlAgent
+from tests.stores.sealed_contract import SealedContract
 
 
-class TestOtherPostgres(StoreContract):
+class TestOtherPostgres(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, db: None, second_database: URL) -> Iterator[PostgresAgent]:
         agent = PostgresAgent(second_database)
@@ -21,7 +22,7 @@ class TestOtherPostgres(StoreContract):
         agent.close()
 
 
-class TestMariaDb(StoreContract):
+class TestMariaDb(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, db: None, mariadb: MariaDb) -> Iterator[MariaDbAgent]:
         agent = MariaDbAgent(mariadb)
@@ -29,7 +30,7 @@ class TestMariaDb(StoreContract):
         agent.close()
 
 
-class TestSqliteByUrl(StoreContract):
+class TestSqliteByUrl(StoreContract, SealedContract):
     @pytest.fixture
     def agent(self, db: None, tmp_path: Path) -> Iterator[SqliteByUrlAgent]:
         agent = SqliteByUrlAgent(tmp_path)

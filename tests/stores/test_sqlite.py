@@ -21,7 +21,8 @@ from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.sqlite import backend as sqlite
 from sessions_app.stores.sqlite import file as sqlite_file
 from tests.agents import user
-from tests.stores.contract import SECRET, said
+from tests.stores.contract import SECRET, in_agent, said
+from tests.stores.sealed_contract import SealedContract
 from tests.stores.sqlite_files import SqliteAgent, SqliteContract
 
 
@@ -32,26 +33,18 @@ class CustomTables(SqliteAgent):
 class AsyncAgent(SqliteAgent):
     """Each call on a connection of its own, because those of this class belong to the event loop they began in."""
 
-    def session(self, session_id: str) -> Any:
-        return Opened(self.path, session_id)
-
-
-class Opened:
-    def __init__(self, path: Path, session_id: str) -> None:
-        self.path, self.session_id = path, session_id
-
-    def __getattr__(self, name: str) -> Any:
-        async def call(*arguments: Any) -> Any:
-            session = AsyncSQLiteSession(self.session_id, self.path)
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        async def call() -> Any:
+            session = AsyncSQLiteSession(session_id, self.path)
             try:
-                return await getattr(session, name)(*arguments)
+                return await getattr(self.worn(session), name)(*arguments)
             finally:
                 await session.close()
 
-        return call
+        return in_agent(call())
 
 
-class TestSqlite(SqliteContract):
+class TestSqlite(SqliteContract, SealedContract):
     pass
 
 

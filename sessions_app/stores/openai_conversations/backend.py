@@ -362,6 +362,8 @@ KIND = Kind(
         "A conversation that the key may not see answers like one that is gone: give the key of the agents' project.",
         "Responses that a run stored have ids of their own, which no conversation names: they are out of reach, and"
         " OpenAI keeps them for as long as it does.",
+        "What an agent adds in the moment between the deletion of the last item and that of its conversation is out of"
+        " reach: erase while it rests.",
         "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
     ),
     lacks={
