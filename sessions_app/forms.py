@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from sessions_app.audited import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
+from sessions_app.services.redaction import RedactionRequest
 from sessions_app.stores.kinds import Kind
 
 
@@ -205,6 +207,6 @@ class RedactForm(forms.Form):
         except Unwanted as problem:
             raise forms.ValidationError(str(problem) if text else "Which text? The field was empty.") from problem
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        return {**self.cleaned_data, "reason": RedactReason(self.cleaned_data["reason"])}
+    def request_by(self, user: User) -> RedactionRequest:
+        given = {**self.cleaned_data, "reason": RedactReason(self.cleaned_data["reason"])}
+        return RedactionRequest(**given, by=user)

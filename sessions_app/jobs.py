@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.core.management import call_command
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
@@ -69,13 +68,6 @@ def forget_old_searches(timestamp: int) -> None:
     """Deletes what people searched for once its time is over."""
     if not is_stale(timestamp):
         TextSearch.objects.expired(now()).delete()
-
-
-@app.periodic(cron="23 3 * * *")
-@app.task(queueing_lock="forget_old_logins")
-def forget_old_logins(timestamp: int) -> None:
-    if not is_stale(timestamp):
-        call_command("clearsessions")
 
 
 @app.periodic(cron="* * * * *")

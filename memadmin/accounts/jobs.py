@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.core.management import call_command
 from procrastinate.contrib.django import app
 
 from memadmin.accounts.grants import notices
@@ -14,3 +15,11 @@ def send_grant_notices(timestamp: int) -> None:
     """Tells those who decide on grants, by e-mail."""
     if not is_stale(timestamp):
         notices.send_notices()
+
+
+@app.periodic(cron="23 3 * * *")
+@app.task(queueing_lock="forget_old_logins")
+def forget_old_logins(timestamp: int) -> None:
+    """Deletes what the database keeps of sign-ins that are over."""
+    if not is_stale(timestamp):
+        call_command("clearsessions")

@@ -88,13 +88,5 @@ class Replay:
         return not self.unfit and not self.uncalled
 
 
-def replayed(items: Iterable[StoredItem]) -> Replay:
-    """Reads a whole history, oldest first, in memory of its open calls."""
-    replay = Replay()
-    for item in items:
-        replay.see(item)
-    return replay
-
-
 def _entry(raw: str) -> Entry:
     return decode(StoredItem("", Position((0,)), raw, len(raw), None))

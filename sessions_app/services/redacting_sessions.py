@@ -120,14 +120,13 @@ class Chunk:
 
 @dataclass
 class Look:
-    """A whole session, read."""
+    """What was found in a session, or in one item of it."""
 
     places: int = 0
     items: int = 0
     kept: int = 0
     sealed: int = 0
     compactions: int = 0
-    replay: Replay = field(default_factory=Replay)
 
 
 def redact_session(
@@ -155,7 +154,7 @@ def redact_session(
 
 
 def look_through(record: SessionRecord, wanted: Wanted | None, seals: SessionSeals, *, item_id: str = "") -> Look:
-    """How often a text stands in a session, or in one item of it, and whether its history is fit for the SDK.
+    """How often a text stands in a session, or in one item of it.
 
     Without a text everything in the item counts. Raises StoreUnavailable and UnknownItem.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -38,100 +39,65 @@ SLICE_SECONDS = 20.0
 SESSIONS_A_PAGE = 100
 
 
-class RedactionRefused(Exception):
-    """Nothing is going to be changed; the message says why."""
+@dataclass(frozen=True, slots=True)
+class RedactionRequest:
+    """What somebody wants to go, and why."""
+
+    text: str = ""
+    """Empty for all text of one item."""
+    _: KW_ONLY
+    reason: RedactReason
+    explanation: str = ""
+    takes_compactions: bool = False
+    by: User | None
 
 
-def redact_item(
-    record: SessionRecord,
-    item_id: str,
-    *,
-    reason: RedactReason,
-    explanation: str = "",
-    text: str = "",
-    takes_compactions: bool = False,
-    by: User | None,
-) -> Redaction:
-    """Asks for all text of one item to go, or with `text` for that wherever it stands in it.
+def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) -> Redaction:
+    """Asks for all text of one item to go, or for the text of the request wherever it stands in it.
 
     Raises Unwanted, UnknownItem and StoreUnavailable.
     """
     stored = backend_for(record.store).item(record.session_id, item_id)
-    return ask(
+    return _ask(
+        request,
         record=record,
+        subject=record.subject,
         item_id=item_id,
         item_mark=mark_of(stored.raw),
-        subject=record.subject,
-        text=Wanted.parse(text).text if text else "",
-        takes_all=not text,
-        takes_compactions=takes_compactions,
-        reason=reason,
-        explanation=explanation,
-        by=by,
+        text=Wanted.parse(request.text).text if request.text else "",
+        takes_all=not request.text,
     )
 
 
-def redact_in_session(
-    record: SessionRecord,
-    text: str,
-    *,
-    reason: RedactReason,
-    explanation: str = "",
-    takes_compactions: bool = False,
-    by: User | None,
-) -> Redaction:
+def redact_in_session(record: SessionRecord, request: RedactionRequest) -> Redaction:
     """Asks for a text to go from all items of a session. Raises Unwanted."""
-    return ask(
-        record=record,
-        subject=record.subject,
-        text=Wanted.parse(text).text,
-        takes_compactions=takes_compactions,
-        reason=reason,
-        explanation=explanation,
-        by=by,
-    )
+    return _ask(request, record=record, subject=record.subject, text=Wanted.parse(request.text).text)
 
 
-def redact_about(
-    subject: Subject,
-    text: str,
-    *,
-    reason: RedactReason,
-    explanation: str = "",
-    takes_compactions: bool = False,
-    by: User | None,
-) -> Redaction:
+def redact_about(subject: Subject, request: RedactionRequest) -> Redaction:
     """Asks for a text to go from all sessions of a subject, in whatever store. Raises Unwanted."""
-    return ask(
-        subject=subject,
-        text=Wanted.parse(text).text,
-        takes_compactions=takes_compactions,
-        reason=reason,
-        explanation=explanation,
-        by=by,
-    )
+    return _ask(request, subject=subject, text=Wanted.parse(request.text).text)
 
 
 @transaction.atomic
-def ask(
-    *, reason: RedactReason, explanation: str, by: User | None, record: SessionRecord | None = None, **columns: Any
-) -> Redaction:
+def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **columns: Any) -> Redaction:
     redaction = Redaction(
         record_id=record.pk if record else None,
         session_id=record.session_id if record else "",
-        reason=reason.value,
-        requested_by=by,
+        takes_compactions=request.takes_compactions,
+        reason=request.reason.value,
+        requested_by=request.by,
         expires_at=now() + WAITS_FOR,
         **columns,
     )
     audit.record(
         audited.REDACTION_REQUESTED,
-        by=by,
+        by=request.by,
         target=redaction,
         subject=redaction.subject,
         shown=[record] if record else (),
-        reason_code=reason.value,
-        details={"reason": explanation} if explanation else None,
+        reason_code=request.reason.value,
+        details={"reason": request.explanation} if request.explanation else None,
     )
     redaction.save()
     return redaction

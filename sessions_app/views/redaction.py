@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +40,7 @@ class Target:
     """What the text is taken out of."""
 
     records: Iterable[SessionRecord]
-    ask: Callable[..., Redaction]
+    ask: Callable[[verbs.RedactionRequest], Redaction]
     record: SessionRecord | None = None
     subject: Subject | None = None
     item_id: str = ""
@@ -61,12 +62,12 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
     """Everything that one item says, or a text in it."""
     record = access.session_for(request.user, record_id)
 
-    def ask(text: str, **given: Any) -> Redaction:
-        return verbs.redact_item(record, item_id, text=text, **given)
-
     try:
         state = verbs.state_of_item(record, item_id)
-        return redact(request, Target([record], ask, record=record, item_id=item_id, state=state))
+        return redact(
+            request,
+            Target([record], partial(verbs.redact_item, record, item_id), record=record, item_id=item_id, state=state),
+        )
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
@@ -80,11 +81,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """A text, from all items of a session."""
     record = access.session_for(request.user, record_id)
-
-    def ask(text: str, **given: Any) -> Redaction:
-        return verbs.redact_in_session(record, text, **given)
-
-    return redact(request, Target([record], ask, record=record))
+    return redact(request, Target([record], partial(verbs.redact_in_session, record), record=record))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,11 +92,7 @@ def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """A text, from all sessions of a subject."""
     subject = access.subject_for(request.user, subject_id)
     records = SessionRecord.objects.on_record().about(subject).newest_first().with_names().iterator(chunk_size=100)
-
-    def ask(text: str, **given: Any) -> Redaction:
-        return verbs.redact_about(subject, text, **given)
-
-    return redact(request, Target(records, ask, subject=subject))
+    return redact(request, Target(records, partial(verbs.redact_about, subject), subject=subject))
 
 
 def redact(request: OperatorRequest, target: Target) -> HttpResponse:
@@ -112,7 +105,7 @@ def redact(request: OperatorRequest, target: Target) -> HttpResponse:
         return render(request, "sessions/redact.html", context, status=422)
     token = target.token(form)
     if "redact" in request.POST and constant_time_compare(token, request.POST.get("looked", "")):
-        return redirect(target.ask(**form.asked, by=request.user))
+        return redirect(target.ask(form.request_by(request.user)))
     context |= {
         "preview": preview_of(request, target, form.cleaned_data["text"]),
         "token": token,

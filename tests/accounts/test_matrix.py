@@ -26,7 +26,7 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
-from sessions_app.services.redaction import redact_in_session
+from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.search import remember_search
 from tests.accounts.factors import let_proof_age, with_app
 from tests.accounts.matrix import (
@@ -153,7 +153,9 @@ def make_world(user: User) -> World:
             "pattern_id": pattern.pk,
             "watched_id": WatchedPath.objects.create(name="bots", kind="sqlite", options={"path": "/none/*.db"}).pk,
             "search_id": remember_search(user, "tea").pk,
-            "redaction_id": redact_in_session(record, "tea leaves", reason=RedactReason.MISTAKE, by=user).pk,
+            "redaction_id": redact_in_session(
+                record, RedactionRequest("tea leaves", reason=RedactReason.MISTAKE, by=user)
+            ).pk,
             "grant_id": own.pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,

@@ -15,6 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 from sessions_app.audited import RedactReason
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.services import redaction
+from sessions_app.services.redaction import RedactionRequest
 from tests.agents import add_items, assistant, attach_main_store, user
 from tests.builders import make_subject
 
@@ -82,7 +83,7 @@ def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_i
     assert record.subject
     look(reverse("sessions:redact-subject", args=[record.subject.pk]))
     look(reverse("sessions:redact-session", args=[record.pk]))
-    asked = redaction.redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=officer)
+    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=officer))
     look(asked.get_absolute_url())
     redaction.carry_out_redactions()
     look(asked.get_absolute_url())

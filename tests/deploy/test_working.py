@@ -36,6 +36,7 @@ from sessions_app.services import patterns, redaction, sessions, subjects
 from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.services.raw_edits import state_of
+from sessions_app.services.redaction import RedactionRequest
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
@@ -262,10 +263,10 @@ def test_what_the_web_server_asks_to_be_redacted_the_worker_redacts(in_force: Ro
     officer, record = person("compliance"), SessionRecord.objects.with_names().get()
     bring_into_force(in_force)
     with logged_in_as(in_force["web"]):
-        given: Any = {"reason": RedactReason.LEAKED_SECRET, "by": officer}
-        by_itself = redaction.redact_in_session(record, "sk-live-4711", **given)
+        wanted = RedactionRequest("sk-live-4711", reason=RedactReason.LEAKED_SECRET, by=officer)
+        by_itself = redaction.redact_in_session(record, wanted)
         redaction.carry_out(by_itself)
-        asked = redaction.redact_in_session(record, "sk-live-4711", **given)
+        asked = redaction.redact_in_session(record, wanted)
     by_itself.refresh_from_db()
     assert by_itself.report["reasons"] == [["away", "main", 1]], "the web server may change what agents wrote"
     with logged_in_as(in_force["worker"]):

@@ -34,7 +34,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.wording import Wording
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovering import discover
-from sessions_app.services.redaction import carry_out_redactions, redact_in_session
+from sessions_app.services.redaction import RedactionRequest, carry_out_redactions, redact_in_session
 from sessions_app.services.registering import CannotRegister, register_sessions
 from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
@@ -600,7 +600,7 @@ class StoreContract:
         agent.add("other", user(SECRET))
         record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="leak")
         record.refresh_from_db()
-        asked = redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=None)
+        asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
         ids = [item.id for item in backend.first_page("leak", 10).items]
         carry_out_redactions()
 
@@ -739,7 +739,7 @@ class StoreContract:
         record.refresh_from_db()
 
         def redact() -> dict[str, Any]:
-            asked = redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=None)
+            asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
             carry_out_redactions()
             asked.refresh_from_db()
             return cast(dict[str, Any], asked.report)

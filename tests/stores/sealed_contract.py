@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.search.wording import Wording
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
-from sessions_app.services.redaction import carry_out_redactions, redact_in_session
+from sessions_app.services.redaction import RedactionRequest, carry_out_redactions, redact_in_session
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, ItemChanged
@@ -231,7 +231,7 @@ class SealedContract:
     def redact(self, agent: SdkAgent) -> dict[str, Any]:
         record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="talk")
         record.refresh_from_db()
-        asked = redact_in_session(record, SECRET, reason=RedactReason.LEAKED_SECRET, by=None)
+        asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
         carry_out_redactions()
         asked.refresh_from_db()
         report: dict[str, Any] = asked.report

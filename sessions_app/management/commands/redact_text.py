@@ -51,17 +51,18 @@ class Command(BaseCommand):
         if options["preview"]:
             self.tell_preview(self.preview(record, about, wanted), as_json=as_json)
             return
-        given = {
-            "reason": RedactReason(options["reason"]),
-            "explanation": options["because"],
-            "takes_compactions": options["take_out_compactions"],
-            "by": None,
-        }
+        request = redaction.RedactionRequest(
+            wanted.text,
+            reason=RedactReason(options["reason"]),
+            explanation=options["because"],
+            takes_compactions=options["take_out_compactions"],
+            by=None,
+        )
         if record:
-            asked = redaction.redact_in_session(record, wanted.text, **given)
+            asked = redaction.redact_in_session(record, request)
         else:
             assert about
-            asked = redaction.redact_about(about, wanted.text, **given)
+            asked = redaction.redact_about(about, request)
         redaction.carry_out(asked)
         asked.refresh_from_db()
         outcome = Outcome.read(asked.report)

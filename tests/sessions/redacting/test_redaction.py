@@ -19,6 +19,7 @@ from sessions_app.encryption.rewording import Opened
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.redacting import MARKER, Unwanted
 from sessions_app.services import redacting_sessions, redaction
+from sessions_app.services.redaction import RedactionRequest
 from sessions_app.services.redaction_previews import preview_redaction
 from sessions_app.services.search import remember_search
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, second_connection, user
@@ -75,7 +76,7 @@ def done(asked: Redaction) -> dict[str, Any]:
 
 def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> None:
     record = session_with("s", user(f"My key is {SECRET}"), CALL, OUTPUT, assistant(f"Thanks for {SECRET}."), "and now")
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [
         user(f"My key is {MARKER}"),
         {**CALL, "arguments": '{"key":"[redacted]"}'},
@@ -90,7 +91,7 @@ def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> Non
 def test_the_next_run_of_the_agent_works_and_sees_nothing_of_it(officer: User) -> None:
     """The proof in full: the SDK's runner reads the session and gives the model what is in it."""
     record = session_with("s", user(f"My key is {SECRET}"), CALL, OUTPUT, assistant(f"Thanks for {SECRET}."))
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["replayed"] == 1
     model = ScriptedModel([[assistant_message("Still here.")]])
 
@@ -113,7 +114,7 @@ def test_the_next_run_of_the_agent_works_and_sees_nothing_of_it(officer: User) -
 def test_one_item_loses_all_its_text_and_its_neighbours_none(officer: User) -> None:
     record = session_with("s", user("before"), CALL, OUTPUT, assistant("after"))
     items = stored_ids("s")
-    report = done(redaction.redact_item(record, items[2], reason=REASON, by=officer))
+    report = done(redaction.redact_item(record, items[2], RedactionRequest(reason=REASON, by=officer)))
     assert read("s") == [user("before"), CALL, {**OUTPUT, "output": MARKER}, assistant("after")]
     assert report["items"] == 1
     assert stored_ids("s") == items
@@ -122,13 +123,13 @@ def test_one_item_loses_all_its_text_and_its_neighbours_none(officer: User) -> N
 
 def test_a_text_goes_from_one_item_alone(officer: User) -> None:
     record = session_with("s", user(f"one {SECRET}"), user(f"two {SECRET}"))
-    done(redaction.redact_item(record, stored_ids("s")[0], text=SECRET, reason=REASON, by=officer))
+    done(redaction.redact_item(record, stored_ids("s")[0], RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(f"one {MARKER}"), user(f"two {SECRET}")]
 
 
 def test_an_item_that_changed_since_somebody_looked_stays(officer: User) -> None:
     record = session_with("s", user("what was meant"))
-    asked = redaction.redact_item(record, stored_ids("s")[0], reason=REASON, by=officer)
+    asked = redaction.redact_item(record, stored_ids("s")[0], RedactionRequest(reason=REASON, by=officer))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_messages SET message_data = %s", [json.dumps(user("something else"))])
     report = done(asked)
@@ -145,7 +146,9 @@ def test_a_text_goes_from_all_sessions_of_a_subject_and_from_nobody_elses(office
     session_with("merged", user(SECRET), subject=merged)
     session_with("clean", user("nothing"), subject=subject)
     session_with("other", user(SECRET))
-    report = done(redaction.redact_about(subject, SECRET, reason=REASON, explanation="ticket 7", by=officer))
+    report = done(
+        redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, explanation="ticket 7", by=officer))
+    )
     assert (report["sessions"], report["changed"], report["items"]) == (5, 4, 4)
     assert read("s1") == [user(f"{MARKER} 1")]
     assert read("merged") == [user(MARKER)]
@@ -157,7 +160,9 @@ def test_a_text_goes_from_all_sessions_of_a_subject_and_from_nobody_elses(office
 
 def test_the_text_is_in_no_event_no_detail_and_no_job(officer: User, subject: Subject) -> None:
     record = session_with("s", user(SECRET), subject=subject)
-    asked = redaction.redact_in_session(record, SECRET, reason=REASON, explanation="it leaked in chat", by=officer)
+    asked = redaction.redact_in_session(
+        record, RedactionRequest(SECRET, reason=REASON, explanation="it leaked in chat", by=officer)
+    )
     done(asked)
     detail = AuditDetail.objects.get(event__type="redaction.requested")
     assert "it leaked in chat" in detail.details
@@ -167,7 +172,7 @@ def test_the_text_is_in_no_event_no_detail_and_no_job(officer: User, subject: Su
 def test_a_place_that_keeps_the_text_would_be_found(officer: User) -> None:
     """What the search for leftovers is worth."""
     record = session_with("s", user(SECRET))
-    redaction.redact_in_session(record, SECRET, reason=REASON, by=officer)
+    redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     assert {"agent_messages", "sessions_app_redaction"} <= set(leftovers(SECRET))
 
 
@@ -175,7 +180,7 @@ def test_searches_for_the_text_go_with_it(officer: User) -> None:
     record = session_with("s", user(SECRET))
     remember_search(officer, f"where is {SECRET}")
     remember_search(officer, "something else")
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["searches"] == 1
     assert [search.text for search in TextSearch.objects.all()] == ["something else"]
 
@@ -183,7 +188,7 @@ def test_searches_for_the_text_go_with_it(officer: User) -> None:
 def test_a_label_with_the_text_is_said(officer: User) -> None:
     record = session_with("s", user(SECRET))
     SessionRecord.objects.filter(pk=record.pk).update(labels=[f"has {SECRET}"])
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert ["label", "main", 1] in report["reasons"]
 
 
@@ -194,7 +199,7 @@ def test_sealed_items_are_sealed_anew_with_their_key_and_time(officer: User, sto
     add_sealed("sealed", f"again {SECRET}", key=NEW_KEY)
     add_sealed("sealed", f"never {SECRET}", key=STRANGE_KEY)
     record = SessionRecord.objects.select_related("store", "subject").get(session_id="sealed")
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["items"] == 2
     assert report["reasons"] == [["sealed", "main", 1]]
     assert read_by_agent("sealed", key=OLD_KEY) == [user(f"say {MARKER}")]
@@ -210,7 +215,7 @@ def test_a_store_that_is_away_is_named_and_the_others_are_done(
     elsewhere = SessionStore.objects.create(name="bots", kind="sqlite", options={"path": "/nowhere/bots.db"})
     for number in range(3):
         SessionRecord.objects.create(store=elsewhere, session_id=f"there {number}", subject=subject)
-    report = done(redaction.redact_about(subject, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["away", "bots", 3]]
     assert read("s") == [user(MARKER)]
 
@@ -218,7 +223,7 @@ def test_a_store_that_is_away_is_named_and_the_others_are_done(
 def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
-    asked = redaction.redact_about(subject, SECRET, reason=REASON, by=officer)
+    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
     whole = redacting_sessions.redact_session
     calls: list[str] = []
 
@@ -241,7 +246,7 @@ def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, mon
 
 def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
     record = session_with("s", user(SECRET))
-    asked = redaction.redact_in_session(record, SECRET, reason=REASON, by=officer)
+    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     with second_connection() as other:
         other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [str(asked.pk)])
         assert redaction.carry_out_redactions() == 0
@@ -253,7 +258,7 @@ def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
 def test_each_gets_its_turn(officer: User, subject: Subject) -> None:
     for number in range(3):
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
-    asked = redaction.redact_about(subject, SECRET, reason=REASON, by=officer)
+    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
     rounds = 0
     while not redaction.carry_out(asked, seconds=0):
         rounds += 1
@@ -263,7 +268,7 @@ def test_each_gets_its_turn(officer: User, subject: Subject) -> None:
 
 def test_what_no_worker_began_with_is_given_up_and_its_text_forgotten(officer: User) -> None:
     record = session_with("s", user(SECRET))
-    asked = redaction.redact_in_session(record, SECRET, reason=REASON, by=officer)
+    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     Redaction.objects.filter(pk=asked.pk).update(expires_at=now())
     report = done(asked)
     assert report["reasons"] == [["too_late", "", 1]]
@@ -285,7 +290,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
         return look
 
     monkeypatch.setattr(redacting_sessions, "look_through", look_and_write)
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(MARKER), user(f"again {MARKER}")]
     assert report["reasons"] == []
 
@@ -293,7 +298,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
 def test_what_the_sdk_would_refuse_afterwards_is_not_written(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     record = session_with("s", user(SECRET), user("fine"))
     monkeypatch.setattr(redacting_sessions, "keeps_its_place", lambda before, after: False)
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(SECRET), user("fine")]
     assert report["reasons"] == [["unfit", "main", 1]]
 
@@ -302,7 +307,7 @@ def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypat
     """What the replay is worth: it finds what every check before the writing has missed."""
     record = session_with("s", user(SECRET), user("fine"))
     monkeypatch.setattr(Opened, "stored_with", lambda opened, text: '{"role":"user"}')
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["unreplayable", "main", 1]]
     assert report["replayed"] == 0
 
@@ -312,7 +317,7 @@ def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypat
 
 def test_a_block_behind_the_text_stays_unless_it_is_asked_for(officer: User) -> None:
     record = session_with("s", user(SECRET), COMPACTION, assistant("done"))
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, by=officer))
+    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["compacted", "main", 1]]
     assert COMPACTION in read("s")
 
@@ -320,7 +325,9 @@ def test_a_block_behind_the_text_stays_unless_it_is_asked_for(officer: User) -> 
 def test_a_block_goes_with_the_text_where_it_is_asked_for(officer: User) -> None:
     before, behind = {**COMPACTION, "id": "cmp_0"}, COMPACTION
     record = session_with("s", before, user(SECRET), behind, assistant("done"))
-    asked = redaction.redact_in_session(record, SECRET, reason=REASON, takes_compactions=True, by=officer)
+    asked = redaction.redact_in_session(
+        record, RedactionRequest(SECRET, reason=REASON, takes_compactions=True, by=officer)
+    )
     report = done(asked)
     assert read("s") == [before, user(MARKER), assistant("done")], "only what is behind the text can hold it"
     assert (report["taken_out"], report["replayed"], report["reasons"]) == (1, 1, [])
@@ -329,14 +336,16 @@ def test_a_block_goes_with_the_text_where_it_is_asked_for(officer: User) -> None
 def test_a_block_that_reasoning_belongs_to_stays(officer: User) -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     record = session_with("s", user(SECRET), thought, COMPACTION, assistant("done"))
-    report = done(redaction.redact_in_session(record, SECRET, reason=REASON, takes_compactions=True, by=officer))
+    report = done(
+        redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, takes_compactions=True, by=officer))
+    )
     assert COMPACTION in read("s")
     assert report["reasons"] == [["compacted", "main", 1]]
 
 
 def test_a_block_by_itself_is_taken_out(officer: User) -> None:
     record = session_with("s", user("one"), COMPACTION, assistant("done"))
-    report = done(redaction.redact_item(record, stored_ids("s")[1], reason=REASON, by=officer))
+    report = done(redaction.redact_item(record, stored_ids("s")[1], RedactionRequest(reason=REASON, by=officer)))
     assert read("s") == [user("one"), assistant("done")]
     assert report["taken_out"] == 1
 
@@ -367,7 +376,7 @@ def test_a_preview_counts_and_changes_nothing(officer: User, subject: Subject) -
 def test_texts_that_cannot_be_redacted(officer: User, text: str) -> None:
     record = session_with("s", user("x"))
     with pytest.raises(Unwanted):
-        redaction.redact_in_session(record, text, reason=REASON, by=officer)
+        redaction.redact_in_session(record, RedactionRequest(text, reason=REASON, by=officer))
     assert not Redaction.objects.exists()
 
 
