@@ -13,7 +13,7 @@ from pytest_django import DjangoDbBlocker
 from sessions_app.stores import patience
 from tests.agents import drop_agent_tables
 from tests.flushing import flush_as_owner, remember_first_rows
-from tests.people import person
+from tests.people import person, signed_in
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +27,6 @@ def _flush_as_owner() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(DatabaseOperations, "execute_sql_flush", flush_as_owner)
         yield
-
-
-def _sign_in(*roles: str) -> Client:
-    client = Client()
-    client.force_login(person(*roles))
-    return client
 
 
 @pytest.fixture(autouse=True)
@@ -52,25 +46,25 @@ def no_store_rests() -> Iterator[None]:
 @pytest.fixture
 def operator(db: None) -> Client:
     """Support staff: reads conversations."""
-    return _sign_in("support")
+    return signed_in(person("support"))
 
 
 @pytest.fixture
 def reviewer(db: None) -> Client:
     """Decides which learned memories agents may use."""
-    return _sign_in("reviewer")
+    return signed_in(person("reviewer"))
 
 
 @pytest.fixture
 def administrator(db: None) -> Client:
     """Users and stores; no conversation content."""
-    return _sign_in("administrator")
+    return signed_in(person("administrator"))
 
 
 @pytest.fixture
 def outsider(db: None) -> Client:
     """Signed in, without any right."""
-    return _sign_in()
+    return signed_in(person())
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from sessions_app.services.search import remember_search
 from sessions_app.views.sessions import SALT
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 FEW, MANY = 10, 1_000
 
@@ -109,9 +109,7 @@ def reader() -> Client:
     """Somebody whom every page shows all it has."""
     reader = person("support", "compliance", "administrator")
     User.objects.update(is_superuser=True, is_staff=True)
-    client = Client()
-    client.force_login(reader)
-    return client
+    return signed_in(reader)
 
 
 def addresses() -> Mapping[str, str]:

@@ -27,7 +27,7 @@ from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord
 from tests.accounts.test_confirming import kept
 from tests.agents import add_items, attach_main_store
-from tests.people import person
+from tests.people import person, signed_in
 
 STATED = {"purpose-code": "customer_case", "purpose-ticket": "T-1 <b>"}
 PURPOSE = "/accounts/purpose/"
@@ -258,8 +258,7 @@ class TestAmount:
         several = records(8)
 
         def read(record: SessionRecord) -> int:
-            client = Client()
-            client.force_login(User.objects.get(username="support"))
+            client = signed_in(User.objects.get(username="support"))
             try:
                 return client.get(record.get_absolute_url()).status_code
             finally:

@@ -20,7 +20,7 @@ from memadmin.audit.models import AuditDetail, AuditEvent
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session
-from tests.people import person
+from tests.people import person, signed_in
 
 State = ContentGrant.State
 
@@ -230,9 +230,7 @@ def locked(agent_tables: None) -> SessionRecord:
 
 
 def browser_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return signed_in(user)
 
 
 CONTENT_PAGES = ["timeline", "live", "export-jsonl", "export-markdown"]

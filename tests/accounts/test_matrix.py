@@ -48,7 +48,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 from tests.web.test_headers import POLICY
 
 LOGIN = re.compile(r"/(accounts|admin)/login/\?next=")
@@ -109,9 +109,9 @@ def somebody(role: str) -> User:
     return person(*([] if role == OUTSIDER else [role]))
 
 
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
+def browser_of(user: User) -> Client:
+    """Signed in, and in the list of where they are."""
+    client = signed_in(user)
     UserSession.objects.create(user=user, ip="127.0.0.1", session_key=client.session.session_key, user_agent="")
     return client
 
@@ -257,7 +257,7 @@ class Tries:
 def test_role_at_every_address(tables: None, role: str) -> None:
     user = somebody(OUTSIDER if role == STRANGER else role)
     world = make_world(user)
-    tries = Tries(Client() if role == STRANGER else signed_in(user), role)
+    tries = Tries(Client() if role == STRANGER else browser_of(user), role)
     for name, rule in MATRIX.items():
         for method, allowed in (("GET", rule.reads), ("POST", rule.sends)):
             try_at(tries, world, name, rule, method, allowed)
@@ -299,7 +299,7 @@ def try_at(tries: Tries, world: World, name: str, rule: Rule, method: str, allow
 def test_what_asks_for_a_fresh_proof_and_what_does_not(tables: None) -> None:
     user = somebody(SUPERUSER)
     world = make_world(user)
-    client = signed_in(user)
+    client = browser_of(user)
     asks: dict[str, set[str]] = {"GET": set(), "POST": set()}
     for name, rule in MATRIX.items():
         for method, takes in (("GET", rule.reads), ("POST", rule.sends)):
@@ -334,7 +334,7 @@ def may_be_missing(name: str) -> bool:
 def test_a_rule_that_is_too_wide_or_too_narrow_is_found(tables: None) -> None:
     """The test of the test."""
     user = somebody(SUPPORT)
-    world, tries = make_world(user), Tries(signed_in(user), SUPPORT)
+    world, tries = make_world(user), Tries(browser_of(user), SUPPORT)
     try_at(tries, world, "audit:list", Rule(reads=EVERYBODY), "GET", EVERYBODY)
     try_at(tries, world, "sessions:list", Rule(reads=frozenset()), "GET", frozenset())
     try_at(tries, world, "sessions:label", Rule(), "POST", None)
@@ -346,7 +346,7 @@ def test_a_rule_that_is_too_wide_or_too_narrow_is_found(tables: None) -> None:
 def test_crawling_the_admin_shows_what_the_role_may_see_and_no_words(tables: None, role: str) -> None:
     user = somebody(role)
     make_world(user)
-    client = signed_in(user)
+    client = browser_of(user)
     seen, waiting = set(), ["/admin/"]
     while waiting:
         address = waiting.pop()

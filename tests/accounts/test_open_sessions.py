@@ -20,7 +20,7 @@ from pytest_django.fixtures import Settings
 
 from memadmin.accounts.proofs import SEEN_AT, SIGNED_IN_AT
 from memadmin.audit.models import AuditEvent
-from tests.people import person
+from tests.people import person, signed_in_by_password
 from tests.raw_edits import WHY
 
 LOGIN = "/accounts/login/"
@@ -34,12 +34,6 @@ def clerk() -> User:
     return person("support")
 
 
-def signed_in(clerk: User, **headers: str) -> Client:
-    client = Client(headers=headers)
-    assert client.post(LOGIN, {"username": clerk.username, "password": clerk.username}).status_code == 302
-    return client
-
-
 def let_pass(client: Client, *, seconds: int, since: str) -> None:
     session = client.session
     session[since] -= seconds
@@ -48,7 +42,7 @@ def let_pass(client: Client, *, seconds: int, since: str) -> None:
 
 class TestLimits:
     def test_fifteen_minutes_without_use_end_it(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         let_pass(client, seconds=15 * 60, since=SEEN_AT)
         answer = client.get(ACCOUNT, follow=True)
         assert answer.redirect_chain == [(f"{LOGIN}?next=/accounts/", 302)]
@@ -56,13 +50,13 @@ class TestLimits:
         assert "Nobody used this session" not in client.get(LOGIN).text
 
     def test_use_keeps_it_open(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         for _ in range(3):
             let_pass(client, seconds=10 * 60, since=SEEN_AT)
             assert client.get(ACCOUNT).status_code == 200
 
     def test_a_page_that_refreshes_itself_does_not(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         background = {"HX-Request": "true", "X-Background": "yes"}
         let_pass(client, seconds=10 * 60, since=SEEN_AT)
         assert client.get(ACCOUNT, headers=background).status_code == 200
@@ -71,26 +65,26 @@ class TestLimits:
         assert answer["HX-Refresh"] == "true"
 
     def test_eight_hours_end_it_however_much_it_is_used(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         let_pass(client, seconds=8 * 3600, since=SIGNED_IN_AT)
         answer = client.get(ACCOUNT, follow=True)
         assert "open for as long as one may be" in answer.text
 
     def test_both_are_settings(self, clerk: User, settings: Settings) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         settings.IDLE_LIMIT = timedelta(minutes=1)
         let_pass(client, seconds=60, since=SEEN_AT)
         assert client.get(ACCOUNT).status_code == 302
 
     def test_what_ended_is_gone(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         key = client.session.session_key
         let_pass(client, seconds=15 * 60, since=SEEN_AT)
         client.get(ACCOUNT)
         assert not Session.objects.filter(session_key=key).exists()
 
     def test_use_is_written_once_a_minute_at_most(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         assert self.writes_of(client) == []
         let_pass(client, seconds=60, since=SEEN_AT)
         assert len(self.writes_of(client)) == 2
@@ -102,7 +96,7 @@ class TestLimits:
         return [query["sql"] for query in queries if query["sql"].startswith(("UPDATE", "INSERT", "DELETE"))]
 
     def test_a_session_without_its_instants_is_over(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         session = client.session
         del session[SIGNED_IN_AT], session[SEEN_AT]
         session.save()
@@ -111,20 +105,20 @@ class TestLimits:
 
 class TestChangesTakeEffectAtOnce:
     def test_a_role_that_was_taken_away(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         assert client.get("/sessions/").status_code == 200
         clerk.groups.clear()
         assert client.get("/sessions/").status_code == 403
         assert client.get("/sessions/newer/", headers={"HX-Request": "true"}).status_code == 403
 
     def test_a_role_that_was_given(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         assert client.get("/admin/").status_code == 403
         clerk.groups.add(Group.objects.get(name="administrator"))
         assert client.get("/admin/").status_code == 200
 
     def test_switching_off_an_account_ends_its_sessions(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         clerk.is_active = False
         clerk.save()
         assert client.get(ACCOUNT).status_code == 302
@@ -136,14 +130,14 @@ class TestChangesTakeEffectAtOnce:
         assert AuditEvent.objects.filter(type="person.sessions_ended").exists()
 
     def test_switching_off_by_sql_ends_them_with_the_next_request(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         User.objects.filter(pk=clerk.pk).update(is_active=False)
         assert client.get(ACCOUNT).status_code == 302
         User.objects.filter(pk=clerk.pk).update(is_active=True)
         assert client.get(ACCOUNT).status_code == 302, "it stays over"
 
     def test_an_administrator_switches_somebody_off(self, clerk: User, administrator: Client) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         form = {"username": "support", "groups": [group.pk for group in clerk.groups.all()]} | WHY
         assert administrator.post(reverse("admin:auth_user_change", args=[clerk.pk]), form).status_code == 302
         assert not UserSession.objects.filter(user=clerk).exists()
@@ -152,30 +146,30 @@ class TestChangesTakeEffectAtOnce:
 
 class TestOwnList:
     def test_shows_where_one_is_signed_in(self, clerk: User) -> None:
-        here = signed_in(clerk, user_agent="Here <1>")
-        signed_in(clerk, user_agent="There 2")
+        here = signed_in_by_password(clerk, user_agent="Here <1>")
+        signed_in_by_password(clerk, user_agent="There 2")
         page = here.get(ACCOUNT)
         assert "Here &lt;1&gt;" in page.text
         assert "There 2" in page.text
         assert page.text.count("this one") == 1
 
     def test_signs_out_one(self, clerk: User) -> None:
-        here, there = signed_in(clerk), signed_in(clerk)
+        here, there = signed_in_by_password(clerk), signed_in_by_password(clerk)
         key = there.session.session_key
         here.post(reverse("accounts:session-end", args=[UserSession.objects.get(session_key=key).pk]))
         assert there.get(ACCOUNT).status_code == 302
         assert here.get(ACCOUNT).status_code == 200
 
     def test_signs_out_all_others(self, clerk: User) -> None:
-        here, there, elsewhere = (signed_in(clerk) for _ in range(3))
+        here, there, elsewhere = (signed_in_by_password(clerk) for _ in range(3))
         here.post(reverse("accounts:sessions-end-others"))
         assert there.get(ACCOUNT).status_code == elsewhere.get(ACCOUNT).status_code == 302
         assert here.get(ACCOUNT).status_code == 200
         assert AuditEvent.objects.get(type="person.sessions_ended").counters == {"sessions": 2}
 
     def test_nobody_elses(self, clerk: User) -> None:
-        there = signed_in(person("reviewer"))
-        here = signed_in(clerk)
+        there = signed_in_by_password(person("reviewer"))
+        here = signed_in_by_password(clerk)
         theirs = UserSession.objects.get(user__username="reviewer")
         assert here.post(reverse("accounts:session-end", args=[theirs.pk])).status_code == 404
         assert there.get(ACCOUNT).status_code == 200
@@ -189,7 +183,7 @@ class TestPassword:
         return client.post(reverse("account_change_password"), form).status_code
 
     def test_is_changed_and_signs_out_everywhere_else(self, clerk: User) -> None:
-        here, there = signed_in(clerk), signed_in(clerk)
+        here, there = signed_in_by_password(clerk), signed_in_by_password(clerk)
         assert self.change(here) == 302
         assert here.get(ACCOUNT).status_code == 200
         assert there.get(ACCOUNT).status_code == 302
@@ -199,12 +193,12 @@ class TestPassword:
         "wrong", [{"old": "wrong"}, {"again": "something-else-1"}, {"new": "support", "again": "support"}]
     )
     def test_is_not_changed_by_halves(self, clerk: User, wrong: dict[str, str]) -> None:
-        assert self.change(signed_in(clerk), **wrong) == 422
+        assert self.change(signed_in_by_password(clerk), **wrong) == 422
         clerk.refresh_from_db()
         assert clerk.check_password("support")
 
     def test_is_not_guessed_in_an_open_session(self, clerk: User) -> None:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         assert [self.change(client, old=f"guess {number}") for number in range(6)] == [422] * 5 + [429]
 
 

@@ -18,7 +18,7 @@ from memadmin.audit.models import AuditEvent
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectAlias, SubjectKind
 from tests.accounts.test_confirming import kept
 from tests.builders import make_session, make_store, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.browser.trial_admin")]
 
@@ -101,8 +101,7 @@ class TestForms:
         role = Group.objects.create(name="new")
         owner.post(address("auth_group", "change", role, site="admin"), {"name": "newer", **WHY})
         event = told()
-        reader = Client()
-        reader.force_login(person("compliance"))
+        reader = signed_in(person("compliance"))
         page = reader.get(reverse("audit:event", args=[event.id]))
         assert "incident" in page.text
         assert "Ticket T-9: the &lt;b&gt;wrong&lt;/b&gt; person" in page.text

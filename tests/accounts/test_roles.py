@@ -6,17 +6,10 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.test import Client
 
 from memadmin.accounts import roles
 from tests.accounts.matrix import ADMINISTRATOR, AUDITOR, ROLES, SUPPORT
-from tests.people import person
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+from tests.people import person, signed_in
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from pytest_django.fixtures import Settings
 from memadmin.accounts import people
 from memadmin.audit.models import AuditEvent
 from tests.accounts.factors import code_of, code_shown_for, note_factor, recovery_codes_of, with_app
-from tests.people import person
+from tests.people import person, signed_in, signed_in_by_password
 from tests.raw_edits import WHY
 
 LOGIN = "/accounts/login/"
@@ -35,57 +35,50 @@ def clerk() -> User:
     return person("support")
 
 
-def signed_in(clerk: User) -> Client:
-    """By password alone."""
-    client = Client()
-    assert client.post(LOGIN, {"username": clerk.username, "password": clerk.username}).status_code == 302
-    return client
-
-
 class TestWhoHasNone:
     @pytest.mark.parametrize(
         "address", ["/", "/sessions/", "/stores/", "/accounts/", "/admin/", "/accounts/recovery-codes/"]
     )
     def test_is_led_to_set_one_up(self, clerk: User, address: str) -> None:
-        assert signed_in(clerk).get(address)["Location"] == SECOND_FACTOR
+        assert signed_in_by_password(clerk).get(address)["Location"] == SECOND_FACTOR
 
     def test_sends_nothing(self, clerk: User) -> None:
-        answer = signed_in(clerk).post("/search/", {"q": "tea"})
+        answer = signed_in_by_password(clerk).post("/search/", {"q": "tea"})
         assert answer.status_code == 403
         assert "A password alone opens nothing here" in answer.text
 
     def test_refreshes_no_part_of_a_page(self, clerk: User) -> None:
-        answer = signed_in(clerk).get("/sessions/newer/", headers={"HX-Request": "true"})
+        answer = signed_in_by_password(clerk).get("/sessions/newer/", headers={"HX-Request": "true"})
         assert answer["HX-Redirect"] == SECOND_FACTOR
         assert answer.content == b""
 
     def test_gets_no_data(self, clerk: User) -> None:
-        answer = signed_in(clerk).get("/sessions/", headers={"Accept": "application/json"})
+        answer = signed_in_by_password(clerk).get("/sessions/", headers={"Accept": "application/json"})
         assert answer.status_code == 403
         assert answer.json() == {"error": "Set up a second factor first."}
 
     def test_may_leave(self, clerk: User) -> None:
-        assert signed_in(clerk).post("/accounts/logout/").status_code == 302
+        assert signed_in_by_password(clerk).post("/accounts/logout/").status_code == 302
 
     def test_chooses_one(self, clerk: User) -> None:
-        page = signed_in(clerk).get(SECOND_FACTOR)
+        page = signed_in_by_password(clerk).get(SECOND_FACTOR)
         assert reverse("mfa_activate_totp") in page.text
         assert reverse("mfa_add_webauthn") in page.text
 
     def test_would_go_everywhere_without_the_middleware(self, clerk: User, settings: Settings) -> None:
         settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.endswith(".SecondFactor")]
-        assert signed_in(clerk).get("/accounts/").status_code == 200
+        assert signed_in_by_password(clerk).get("/accounts/").status_code == 200
 
     def test_goes_everywhere_where_it_is_optional(self, clerk: User, settings: Settings) -> None:
         settings.SECOND_FACTOR_REQUIRED = False
-        page = signed_in(clerk).get("/accounts/")
+        page = signed_in_by_password(clerk).get("/accounts/")
         assert page.status_code == 200
         assert "second factors are off" in page.text
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_app_is_set_up_and_asked_for_from_then_on(clerk: User) -> None:
-    client = signed_in(clerk)
+    client = signed_in_by_password(clerk)
     page = client.get(reverse("mfa_activate_totp"))
     secret = re.search(r'id="totp-key">(\w+)<', page.text)
     assert secret
@@ -100,7 +93,7 @@ def test_an_app_is_set_up_and_asked_for_from_then_on(clerk: User) -> None:
     assert "10 of 10 codes are unused" in again.text
     assert not any(code in again.text for code in recovery_codes_of(clerk))
 
-    second = signed_in(clerk)
+    second = signed_in_by_password(clerk)
     assert second.get("/accounts/")["Location"] == f"{LOGIN}?next=/accounts/"
     assert second.get(LOGIN)["Location"] == reverse("mfa_authenticate")
     assert second.post(reverse("mfa_authenticate"), {"code": "000000"}).status_code == 422
@@ -125,20 +118,20 @@ def test_the_way_back_survives_the_second_factor(clerk: User) -> None:
 
 def test_a_code_works_once(clerk: User) -> None:
     code = code_of(with_app(clerk))
-    assert signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 302
-    assert signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 422
+    assert signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 302
+    assert signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 422
 
 
 def test_a_recovery_code_works_once(clerk: User) -> None:
     with_app(clerk)
     code = recovery_codes_of(clerk)[0]
-    assert signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 302
-    assert signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 422
+    assert signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 302
+    assert signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code}).status_code == 422
 
 
 def test_codes_are_not_guessed(clerk: User) -> None:
     secret = with_app(clerk)
-    client = signed_in(clerk)
+    client = signed_in_by_password(clerk)
     for number in range(5):
         assert client.post(reverse("mfa_authenticate"), {"code": f"00000{number}"}).status_code == 422
     refused = client.post(reverse("mfa_authenticate"), {"code": code_shown_for(secret)})
@@ -147,7 +140,7 @@ def test_codes_are_not_guessed(clerk: User) -> None:
 
 
 def test_a_session_older_than_the_factor_has_to_show_it(clerk: User) -> None:
-    client = signed_in(clerk)
+    client = signed_in_by_password(clerk)
     secret = with_app(clerk)
     assert client.get("/accounts/")["Location"] == SECOND_FACTOR
     page = client.get(SECOND_FACTOR)
@@ -160,7 +153,7 @@ def test_a_session_older_than_the_factor_has_to_show_it(clerk: User) -> None:
 
 
 def test_what_somebody_else_showed_in_this_browser_counts_for_nobody_else(clerk: User) -> None:
-    client = signed_in(clerk)
+    client = signed_in_by_password(clerk)
     note_factor(client, person("reviewer"))
     assert client.get("/accounts/")["Location"] == SECOND_FACTOR
 
@@ -178,19 +171,21 @@ class TestSecrets:
         secret = with_app(clerk)
         settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
         settings.SECRET_KEY = "another"
-        assert signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code_of(secret)}).status_code == 302
+        assert (
+            signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code_of(secret)}).status_code == 302
+        )
 
     def test_under_a_key_that_is_gone_say_so(self, clerk: User, settings: Settings) -> None:
         secret = with_app(clerk)
         settings.SECRET_KEY = "another"
-        refused = signed_in(clerk).post(reverse("mfa_authenticate"), {"code": code_of(secret)})
+        refused = signed_in_by_password(clerk).post(reverse("mfa_authenticate"), {"code": code_of(secret)})
         assert refused.status_code == 422
         assert "An administrator can reset it." in refused.text
 
 
 class TestRemoving:
     def remove(self, clerk: User, factor: Authenticator) -> Client:
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         client.force_login(clerk)
         note_factor(client, clerk)
         self.answer = client.post(reverse("accounts:second-factor-remove", args=[factor.pk]))
@@ -233,13 +228,13 @@ class TestReset:
 
     def test_takes_factors_away_and_ends_sessions(self, administrator: Client, clerk: User) -> None:
         secret = with_app(clerk)
-        client = signed_in(clerk)
+        client = signed_in_by_password(clerk)
         client.post(reverse("mfa_authenticate"), {"code": code_of(secret)})
         assert client.get("/accounts/").status_code == 200
         assert "Reset. Their sessions ended" in self.reset(administrator, clerk)
         assert not Authenticator.objects.exists()
         assert client.get("/accounts/")["Location"] == f"{LOGIN}?next=/accounts/"
-        assert signed_in(clerk).get("/")["Location"] == SECOND_FACTOR
+        assert signed_in_by_password(clerk).get("/")["Location"] == SECOND_FACTOR
         event = AuditEvent.objects.get(type="second_factor.reset")
         assert event.counters == {"factors": 1}
 
@@ -257,8 +252,7 @@ class TestReset:
 
     def test_is_nobody_elses(self, clerk: User) -> None:
         with_app(person("reviewer"))
-        client = Client()
-        client.force_login(clerk)
+        client = signed_in(clerk)
         note_factor(client, clerk)
         address = reverse("admin:auth_user_reset_second_factor", args=[User.objects.get(username="reviewer").pk])
         assert client.post(address).status_code == 403

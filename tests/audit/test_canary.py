@@ -20,7 +20,7 @@ from memadmin import audit
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.views import sessions as session_views
 from tests.accounts.matrix import MATRIX, SUPERUSER
-from tests.accounts.test_matrix import WORDS, World, address_of, make_world, signed_in, somebody, tables
+from tests.accounts.test_matrix import WORDS, World, address_of, browser_of, make_world, somebody, tables
 from tests.audit.log_pages import NOTED
 
 __all__ = ["tables"]
@@ -85,7 +85,7 @@ def every_request(world: World) -> Iterator[tuple[str, str]]:
 def test_no_canary_gets_into_events_jobs_or_log_lines(
     owner: User, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = signed_in(owner)
+    client = browser_of(owner)
     chosen = {"session": [str(record.pk) for record in SessionRecord.objects.all()]}
     found: list[str] = []
     recorded = 0
@@ -113,7 +113,7 @@ def test_a_canary_in_a_log_line_is_noticed(
 
     monkeypatch.setattr(session_views, "LabelForm", tells)
     with pytest.raises(ZeroDivisionError):
-        kept_for_good(signed_in(owner), "POST", address_of("sessions:label", world), **FIELDS)
+        kept_for_good(browser_of(owner), "POST", address_of("sessions:label", world), **FIELDS)
     assert canaries_in(caplog.text)
 
 

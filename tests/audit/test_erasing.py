@@ -24,7 +24,7 @@ from sessions_app.models import SubjectAlias
 from tests.audit.events import as_owner, write_events
 from tests.audit.log_pages import NOTED, event, note, words_of
 from tests.builders import make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 WORDS = "Customer 70933 called about a refund"
 
@@ -36,9 +36,7 @@ def officer(db: None) -> User:
 
 @pytest.fixture
 def compliance(officer: User) -> Client:
-    client = Client()
-    client.force_login(officer)
-    return client
+    return signed_in(officer)
 
 
 def with_rows() -> AuditEvent:
@@ -228,8 +226,7 @@ class TestTheVerifier:
 class TestThePage:
     def test_offers_it_to_compliance_alone(self, compliance: Client) -> None:
         verb = note(details={"reason": WORDS})
-        auditor = Client()
-        auditor.force_login(person("auditor"))
+        auditor = signed_in(person("auditor"))
         assert "Erase details" in page_of(compliance, verb)
         assert "Erase details" not in page_of(auditor, verb)
         assert erase(auditor, "details", verb).status_code == 403

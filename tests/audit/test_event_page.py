@@ -34,25 +34,19 @@ from tests.audit.log_pages import (
     words_of,
 )
 from tests.builders import make_session, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
 
-def signed_in(*roles: str) -> Client:
-    client = Client()
-    client.force_login(person(*roles))
-    return client
-
-
 @pytest.fixture
 def auditor(db: None) -> Client:
-    return signed_in("auditor")
+    return signed_in(person("auditor"))
 
 
 @pytest.fixture
 def compliance(db: None) -> Client:
-    return signed_in("compliance")
+    return signed_in(person("compliance"))
 
 
 def opened(client: Client, which: AuditEvent) -> Any:
@@ -250,7 +244,7 @@ class TestProof:
 
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     def test_other_roles_get_no_file(self, role: str, sealed: AuditEvent) -> None:
-        assert signed_in(role).get(reverse("audit:proof", args=[sealed.id])).status_code == 403
+        assert signed_in(person(role)).get(reverse("audit:proof", args=[sealed.id])).status_code == 403
 
     def test_there_is_no_file_of_an_unknown_event(self, auditor: Client) -> None:
         assert auditor.get(reverse("audit:proof", args=[uuid4()])).status_code == 404
@@ -289,7 +283,7 @@ class TestDetails:
     def test_values_of_a_subject_are_for_those_who_may_see_subjects(self, role: str, sees: bool) -> None:
         details = {"rows": [{"key": "1", "before": {"key": "cust_48213"}, "after": {"key": "cust_7"}}]}
         changed = event(audit.record_alone(SUBJECT_CHANGED, target=make_subject(), details=details))
-        page = opened(signed_in(role), changed)
+        page = opened(signed_in(person(role)), changed)
         assert ("cust_48213" in page.text) is sees
         assert ("compliance staff can see them" in page.text) is not sees
 
@@ -297,7 +291,7 @@ class TestDetails:
 class TestAccess:
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     def test_other_roles_may_not_open_it(self, role: str) -> None:
-        assert signed_in(role).get(note().get_absolute_url()).status_code == 403
+        assert signed_in(person(role)).get(note().get_absolute_url()).status_code == 403
 
     def test_an_unknown_event_is_not_found(self, auditor: Client) -> None:
         assert auditor.get(reverse("audit:event", args=[uuid4()])).status_code == 404

@@ -35,25 +35,19 @@ from tests.audit.log_pages import (
     seen,
 )
 from tests.builders import make_session, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
 
-def signed_in(*roles: str) -> Client:
-    client = Client()
-    client.force_login(person(*roles))
-    return client
-
-
 @pytest.fixture
 def auditor(db: None) -> Client:
-    return signed_in("auditor")
+    return signed_in(person("auditor"))
 
 
 @pytest.fixture
 def compliance(db: None) -> Client:
-    return signed_in("compliance")
+    return signed_in(person("compliance"))
 
 
 def download(client: Client, name: str, **query: Any) -> str:
@@ -220,7 +214,7 @@ class TestRecorded:
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     @pytest.mark.parametrize("name", ["export-jsonl", "export-csv"])
     def test_other_roles_may_not(self, role: str, name: str) -> None:
-        assert signed_in(role).get(reverse(f"audit:{name}")).status_code == 403
+        assert signed_in(person(role)).get(reverse(f"audit:{name}")).status_code == 403
 
 
 def test_an_unknown_subject_gives_an_empty_table_with_a_head(auditor: Client) -> None:

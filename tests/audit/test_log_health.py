@@ -17,7 +17,7 @@ from memadmin.audit import anchors, sequencer
 from memadmin.audit.jobs import verify_log
 from memadmin.audit.models import AuditActor, AuditAnchor, AuditCheckpoint, AuditEvent, AuditVerdict
 from tests.audit.log_pages import address, insert_notes, note, seal, words_of
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -26,9 +26,7 @@ NOT_ANCHORED = "Not anchored: the database owner could rewrite this log."
 
 @pytest.fixture
 def auditor(db: None) -> Client:
-    client = Client()
-    client.force_login(person("auditor"))
-    return client
+    return signed_in(person("auditor"))
 
 
 def head(client: Client) -> str:
@@ -137,8 +135,7 @@ class TestVerifyNow:
 
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     def test_other_roles_may_not(self, role: str) -> None:
-        client = Client()
-        client.force_login(person(role))
+        client = signed_in(person(role))
         assert client.post(reverse("audit:verify")).status_code == 403
 
     def test_looking_is_not_asking(self, auditor: Client) -> None:
@@ -150,6 +147,5 @@ def test_the_job_leaves_its_verdict_on_the_page() -> None:
     insert_notes(5)
     seal()
     verify_log()
-    client = Client()
-    client.force_login(person("auditor"))
+    client = signed_in(person("auditor"))
     assert "The log is whole." in head(client)

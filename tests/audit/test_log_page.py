@@ -36,28 +36,22 @@ from tests.audit.log_pages import (
     texts,
 )
 from tests.builders import make_session, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
 SHOWN = "shown &&"
 
 
-def signed_in(*roles: str) -> Client:
-    client = Client()
-    client.force_login(person(*roles))
-    return client
-
-
 @pytest.fixture
 def auditor(db: None) -> Client:
     """Reads the log, and nothing of what it is about."""
-    return signed_in("auditor")
+    return signed_in(person("auditor"))
 
 
 @pytest.fixture
 def compliance(db: None) -> Client:
-    return signed_in("compliance")
+    return signed_in(person("compliance"))
 
 
 # The same in every process: it stands in the names of tests.
@@ -296,7 +290,7 @@ class TestFilters:
         page = compliance.get(self.subject.get_absolute_url())
         assert seen(compliance.get(link(page, "Who looked at this subject"))) == ["test.session_viewed"]
         assert len(seen(compliance.get(link(page, "All events")))) == 4
-        administrator = signed_in("administrator")
+        administrator = signed_in(person("administrator"))
         assert "Who looked at this subject" not in administrator.get(self.subject.get_absolute_url()).text
 
     @pytest.mark.parametrize(
@@ -488,7 +482,7 @@ class TestAccess:
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     @pytest.mark.parametrize("name", ["audit:list", "audit:newer"])
     def test_other_roles_may_not_read_it(self, role: str, name: str) -> None:
-        page = signed_in(role).get(reverse(name))
+        page = signed_in(person(role)).get(reverse(name))
         assert page.status_code == 403
         assert "compliance and auditor" in page.text or name != "audit:list"
 
@@ -498,7 +492,7 @@ class TestAccess:
     def test_the_sidebar_offers_it_to_who_may_read_it(self, auditor: Client) -> None:
         assert link(auditor.get("/"), "Audit log") == reverse("audit:list")
         assert 'data-key="g a"' in auditor.get("/").text
-        assert reverse("audit:list") not in signed_in("support").get("/").text
+        assert reverse("audit:list") not in signed_in(person("support")).get("/").text
 
     @pytest.mark.parametrize(
         ("name", "method"),

@@ -14,7 +14,7 @@ from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app.models import AgentMessage, SessionRecord, TextSearch
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("agent_tables")]
 
@@ -33,9 +33,7 @@ def session() -> SessionRecord:
 
 @pytest.fixture
 def reader(session: SessionRecord) -> Client:
-    client = Client()
-    client.force_login(person("support"))
-    return client
+    return signed_in(person("support"))
 
 
 def item_url(session: SessionRecord, **query: str) -> str:

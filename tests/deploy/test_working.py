@@ -38,11 +38,11 @@ from sessions_app.services.declaring import declare_store
 from sessions_app.services.raw_edits import state_of
 from sessions_app.services.redaction import RedactionRequest
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
-from tests.accounts.test_matrix import World, address_of, make_world, signed_in, somebody
+from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
-from tests.people import person
+from tests.people import person, signed_in
 from tests.sessions.admin.test_raw_edits import fields_of
 
 transactional = pytest.mark.django_db(transaction=True)
@@ -88,7 +88,7 @@ def answers(client: Client, world: World, *names: str) -> dict[tuple[str, str], 
 @pytest.mark.django_db
 def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(ours: Roles) -> None:
     by = somebody(SUPERUSER)
-    world, client = make_world(by), signed_in(by)
+    world, client = make_world(by), browser_of(by)
     expected = answers(client, world)
     with connected_as(ours["web"]):
         found = answers(client, world)
@@ -99,7 +99,7 @@ def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(ours
 @pytest.mark.django_db
 def test_broken_variant_a_right_too_few_is_seen_on_a_page(ours: Roles) -> None:
     by = somebody("compliance")
-    world, client = make_world(by), signed_in(by)
+    world, client = make_world(by), browser_of(by)
     assert answers(client, world, "sessions:subject") == {("sessions:subject", "GET"): 200}
     run_sql(f'REVOKE SELECT ON sessions_app_subjectalias FROM "{ours["web"]}"')
     with connected_as(ours["web"]):
@@ -138,8 +138,7 @@ def test_people_work(in_force: Roles) -> None:
         assert "And mine?" in client.get(reverse("sessions:timeline", args=[locked.pk])).text
         client.post(reverse("accounts:grant-end", args=[grant.pk]))
         assert client.get(reverse("sessions:timeline", args=[locked.pk])).status_code == 403
-        log = Client()
-        log.force_login(deciding)
+        log = signed_in(deciding)
         assert log.get(reverse("audit:list")).status_code == 200
         for name in ("export-jsonl", "export-csv"):
             assert b"session.viewed" in log.get(reverse(f"audit:{name}")).getvalue()
@@ -189,7 +188,7 @@ def test_whoever_takes_the_web_server_over_still_shows_with_its_role(ours: Roles
 def test_no_event_no_content(ours: Roles, monkeypatch: pytest.MonkeyPatch) -> None:
     """As an operator would find out who took a right too many away."""
     by = somebody("support")
-    world, client = make_world(by), signed_in(by)
+    world, client = make_world(by), browser_of(by)
     run_sql(f'REVOKE INSERT ON audit_event FROM "{ours["web"]}"')
     point = transaction.savepoint()
     with connected_as(ours["web"]):
@@ -208,7 +207,7 @@ def test_raw_edits_are_refused_in_a_sentence_unless_they_were_asked_for(in_force
     for raw_edits, status in ((False, 503), (True, 302)):
         bring_into_force(in_force, raw_edits=raw_edits)
         with logged_in_as(in_force["web"]):
-            client = signed_in(editor)
+            client = browser_of(editor)
             fields = fields_of(client.get(address)) if raw_edits else {"opened_as": state_of(item)}
             answer = client.post(address, fields | {"message_data": '{"role": "user", "content": "hello"}'})
         assert answer.status_code == status, answer.text
@@ -251,8 +250,7 @@ def give_the_worker_something_to_do() -> None:
     SessionRecord.objects.filter(session_id="customer_2:ticket_2").update(erased_at="2026-01-01T00:00Z")
     run_sql("DELETE FROM agent_sessions WHERE session_id = 'customer_2:ticket_2'")
     add_items("customer_2:ticket_2", "Are you there?")
-    client = Client()
-    client.force_login(person("support"))
+    signed_in(person("support"))
     run_sql("UPDATE django_session SET expire_date = now() - interval '1 day'")
 
 

@@ -25,7 +25,7 @@ from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.inspection import inspect_session
 from sessions_app.stores.base import Backend
 from tests.agents import add_items, attach_main_store, run_sql
-from tests.people import person
+from tests.people import person, signed_in
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, secrets
 from tests.sealed import keys as keys
 
@@ -46,9 +46,7 @@ def support(store: SessionStore) -> User:
 
 @pytest.fixture
 def reader(support: User) -> Client:
-    client = Client()
-    client.force_login(support)
-    return client
+    return signed_in(support)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_subject
-from tests.people import person
+from tests.people import person, signed_in
 from tests.sessions.stores import link, shown, stores
 
 __all__ = ["stores"]
@@ -64,8 +64,7 @@ def test_an_administrator_sees_the_stores_and_no_session(administrator: Client) 
 
 @pytest.mark.parametrize("role", ["auditor", ""])
 def test_who_can_do_nothing_yet_is_told_who_could(db: Any, role: str) -> None:
-    client = Client()
-    client.force_login(person(*[role] if role else []))
+    client = signed_in(person(*[role] if role else []))
     page = client.get(ADDRESS)
     assert page.status_code == 200
     assert "administrator gives roles" in " ".join(page.text.split())

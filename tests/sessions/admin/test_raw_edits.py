@@ -25,7 +25,7 @@ from sessions_app.models import AgentMessage, AgentSession, SessionRecord, Sessi
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
 from tests.builders import make_session, make_store
 from tests.meanwhile import somebody_else, wait_until_blocked
-from tests.people import person
+from tests.people import person, signed_in
 from tests.raw_edits import WHY
 
 CALL = {"type": "function_call", "call_id": "call_1", "name": "refund", "arguments": "{}"}
@@ -43,9 +43,7 @@ def editor(db: None) -> Client:
     """Somebody who was given raw_edit, for as long as they need it."""
     user = User.objects.create_user("editor")
     user.user_permissions.add(Permission.objects.get(codename="raw_edit"))
-    client = Client()
-    client.force_login(user)
-    return client
+    return signed_in(user)
 
 
 def address(verb: str, item: AgentMessage) -> str:
@@ -447,17 +445,14 @@ class TestLists:
 
 
 def signed_in_superuser() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser(f"root{User.objects.count()}"))
-    return client
+    return signed_in(User.objects.create_superuser(f"root{User.objects.count()}"))
 
 
 class TestAccess:
     @pytest.mark.parametrize("role", ["administrator", "support", "compliance"])
     def test_no_role_sees_the_agents_rows(self, store: SessionStore, role: str) -> None:
         add_items("s", SECRET)
-        client = Client()
-        client.force_login(person(role))
+        client = signed_in(person(role))
         record, item = SessionRecord.objects.get(), AgentMessage.objects.get()
         for place in (
             reverse("admin:sessions_app_agentmessage_changelist"),

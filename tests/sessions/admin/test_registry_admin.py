@@ -17,6 +17,7 @@ from sessions_app.services.declaring import StoreStillNeeded, delete_store
 from sessions_app.services.patterns import add_pattern
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_session, make_store, make_subject
+from tests.people import signed_in
 from tests.raw_edits import WHY
 
 pytestmark = pytest.mark.django_db
@@ -71,8 +72,7 @@ def test_taking_the_subject_away_is_a_decision(administrator: Client) -> None:
 
 @pytest.mark.parametrize("verb", ["add", "delete"])
 def test_nobody_adds_or_deletes_a_registry_row(verb: str) -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     place = address("sessionrecord", verb, *([make_session("s")] if verb == "delete" else []))
     assert root.get(place).status_code == 403
 
@@ -134,8 +134,7 @@ def test_a_subject_is_shown_with_a_way_to_its_own_page(administrator: Client) ->
 
 
 def test_the_only_id_of_a_subject_is_not_deleted_past_its_verb() -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     subject = make_subject("cust_1")
     alias = subject.aliases.get()
     row = {"id": str(alias.pk), "subject": str(subject.pk), "kind": "user", "key": "cust_1", "DELETE": "on"}
@@ -148,15 +147,13 @@ def test_the_only_id_of_a_subject_is_not_deleted_past_its_verb() -> None:
 
 
 def test_a_subject_is_not_deleted_here() -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     assert root.get(address("subject", "delete", make_subject())).status_code == 403
     assert Subject.objects.exists()
 
 
 def test_a_store_and_its_patterns_are_not_changed_past_their_verbs(agent_tables: None) -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     store = attach_main_store()
     pattern = add_pattern(
         store, name="tickets", text="customer_{subject}", subject_kind=SubjectKind.USER, by=User.objects.get()
@@ -189,8 +186,7 @@ def test_a_store_and_its_patterns_are_not_changed_past_their_verbs(agent_tables:
 
 
 def test_an_attached_store_is_not_deleted(agent_tables: None) -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     store = attach_main_store()
     page = root.post(address("sessionstore", "delete", store), {"post": "yes"}, follow=True)
     assert "Run attach_store main --remove first." in page.text
@@ -198,8 +194,7 @@ def test_an_attached_store_is_not_deleted(agent_tables: None) -> None:
 
 
 def test_a_store_with_sessions_is_not_deleted() -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     store = make_store()
     place = address("sessionstore", "delete", store)
     make_session("s", store=store, erased_at="2026-11-21T00:00Z")
@@ -232,6 +227,5 @@ def test_support_staff_do_not_see_raw_edits(operator: Client, outsider: Client, 
 
 
 def test_searches_of_people_are_not_on_show() -> None:
-    root = Client()
-    root.force_login(User.objects.create_superuser("root"))
+    root = signed_in(User.objects.create_superuser("root"))
     assert "search" not in root.get(reverse("admin:index")).text.lower()

@@ -15,7 +15,7 @@ from sessions_app.models import Redaction, SessionRecord
 from sessions_app.services import redaction
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
-from tests.people import person
+from tests.people import person, signed_in
 
 SECRET = "sk-live-4711"
 GIVEN = {"text": SECRET, "reason": "leaked_secret", "explanation": "it was in the chat"}
@@ -32,9 +32,7 @@ def record(agent_tables: None) -> SessionRecord:
 
 @pytest.fixture
 def officer(record: SessionRecord) -> Client:
-    client = Client()
-    client.force_login(person("compliance"))
-    return client
+    return signed_in(person("compliance"))
 
 
 def read() -> list[Any]:
