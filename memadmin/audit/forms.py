@@ -14,7 +14,7 @@ from memadmin.audit import naming, types, wording
 from memadmin.audit.models import AuditActor, AuditEvent, Outcome
 from memadmin.audit.naming import SUBJECT
 from memadmin.audit.querysets import AuditEventQuerySet
-from memadmin.web.filters import FilterForm
+from memadmin.web.filters import Chip, FilterForm
 from memadmin.web.hostile import write_out_invisible
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ MOST_BRANCHES = 150
 
 READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
 GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: "changed outside the console"}
+WITH_JOBS, WITHOUT_JOBS = "with", "without"
+JOBS = {WITH_JOBS: "with background jobs", WITHOUT_JOBS: "without background jobs"}
 EVERY = ".*"
 """After a noun: all event types with that noun."""
 
@@ -65,6 +67,14 @@ class AuditFilter(FilterForm):
     until = a_date("Until")
     subject = an_id("a subject")
     object = an_id("a record")
+    # Set by chips alone. Unless it says so, jobs are left out only where nothing else tells what is looked for: they
+    # do thousands of things after an import, and people are looked for among them.
+    jobs = forms.ChoiceField(
+        choices=[("", ""), *JOBS.items()],
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "“%(value)s” is not a way to show background jobs."},
+    )
 
     def __init__(self, query: QueryDict, viewer: User) -> None:
         super().__init__(query)
@@ -142,12 +152,40 @@ class AuditFilter(FilterForm):
             return [name for name in names if wording.noun_of(name) == chosen.removesuffix(EVERY)]
         return [name for name in names if name == chosen]
 
+    @property
+    def leaves_out_jobs(self) -> bool:
+        return not self.errors and self.active.get("jobs", self.jobs_unasked) == WITHOUT_JOBS
+
+    @property
+    def jobs_unasked(self) -> str:
+        return WITH_JOBS if set(self.active) - {"since", "until", "jobs"} else WITHOUT_JOBS
+
+    def chips(self) -> list[Chip]:
+        chips = [
+            Chip(self.spelled_out(name, value), self.query_string(without=name))
+            for name, value in self.active.items()
+            if name != "jobs"
+        ]
+        if self.leaves_out_jobs:
+            chips.append(Chip(JOBS[WITHOUT_JOBS], self.query_string_with("jobs", WITH_JOBS)))
+        elif self.jobs_unasked == WITHOUT_JOBS:
+            chips.append(Chip(JOBS[WITH_JOBS], self.query_string(without="jobs")))
+        return chips
+
+    def in_full(self) -> str:
+        """The filters as the event of a look or an export keeps them: what is on unasked, too."""
+        if self.leaves_out_jobs:
+            return self.query_string_with("jobs", WITHOUT_JOBS)
+        return self.query_string()
+
     def branches(self) -> list[AuditEventQuerySet]:
         """The events, newest first, as a union: each part of it walks along an index of its own."""
         events = AuditEvent.objects.newest_first()
         if self.errors:
             return [events.none()]
         active = self.active
+        if self.leaves_out_jobs:
+            events = events.but_of_jobs()
         for name in ("actor", "outcome"):
             if name in active:
                 events = events.filter(**{"actor_ref" if name == "actor" else name: active[name]})
@@ -191,10 +229,10 @@ class AuditFilter(FilterForm):
             return [events.filter(type=name) for name in names]
         return [events.filter(type__in=names) if len(names) > 1 else events.filter(type=names[0])]
 
-    def query_about(self, name: str, ref: uuid.UUID) -> str:
-        """The filters that are on, and one by a subject or a record, as they stand in an address."""
+    def query_string_with(self, name: str, value: uuid.UUID | str) -> str:
+        """The filters that are on, and one more or another one, as they stand in an address."""
         query = QueryDict(self.query_string(), mutable=True)
-        query[name] = str(ref)
+        query[name] = str(value)
         return query.urlencode()
 
     def spelled_out(self, name: str, value: Any) -> str:

@@ -39,6 +39,10 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
             return self
         return self.filter(at__lt=datetime.combine(day + timedelta(days=1), time.min, UTC))
 
+    def but_of_jobs(self) -> AuditEventQuerySet:
+        """What people, agents, commands and database roles did."""
+        return self.exclude(actor_kind="job")
+
     def concerning(self, refs: Iterable[UUID]) -> AuditEventQuerySet:
         """Events in which any of these was shown or changed among others. Looks at all that there are of them."""
         # The second condition is what the index is limited to.

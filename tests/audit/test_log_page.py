@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import UUID, uuid4
@@ -34,6 +36,7 @@ from tests.audit.log_pages import (
     seen,
     shown,
     texts,
+    words_of,
 )
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in
@@ -191,8 +194,9 @@ class TestCost:
     @pytest.mark.parametrize(
         ("query", "indexes"),
         [
-            ({}, {"audit_event_newest"}),
-            ({"since": "2026-01-01", "until": "2026-02-01"}, {"audit_event_newest"}),
+            ({}, {"audit_event_no_job_newest"}),
+            ({"jobs": "with"}, {"audit_event_newest"}),
+            ({"jobs": "with", "since": "2026-01-01", "until": "2026-02-01"}, {"audit_event_newest"}),
             ({"actor": SOMETHING}, {"audit_event_actor_newest"}),
             ({"actor": SOMETHING, "since": "2026-01-01"}, {"audit_event_actor_newest"}),
             ({"type": "note.taken"}, {"audit_event_type_newest"}),
@@ -306,6 +310,7 @@ class TestFilters:
             ({"since": "yesterday"}, "“Since” is not a date"),
             ({"since": "2026-02-30"}, "“Since” is not a date"),
             ({"since": "2026-03-02", "until": "2026-03-01"}, "“Until” is a day before “Since”."),
+            ({"jobs": "maybe"}, "“maybe” is not a way to show background jobs."),
             ({"subject": "cust_1"}, "That is not the address of a subject."),
             ({"object": "7"}, "That is not the address of a record."),
         ],
@@ -399,6 +404,73 @@ class TestPages:
         # The CSRF token is masked anew each time.
         plain = [re.sub(r'value="[^"]{64}"', "", text) for text in (part.text, page.text)]
         assert plain[0].strip() in plain[1]
+
+
+INSERT_OF_JOB = """
+INSERT INTO audit_event (type, actor_kind, actor_ref) SELECT 'note.taken', 'job', %s FROM generate_series(1, %s)
+"""
+
+
+class TestJobs:
+    """What jobs did is left out of the plain list, which says so; whoever looks for something finds it of jobs, too."""
+
+    @pytest.fixture(autouse=True)
+    def a_person_and_many_jobs(self) -> None:
+        self.subject = make_subject()
+        self.note = note(by=person("support"))
+        self.raw = insert_row("test.row_updated", self.subject.pk)
+        with audit.acting(audit.Actor("job", "inspect_sessions")):
+            for _ in range(60):
+                self.of_job = note(subject=self.subject)
+
+    def test_the_first_page_shows_what_people_did_however_much_jobs_did_since(self, auditor: Client) -> None:
+        page = auditor.get(address())
+        assert seen(page) == ["test.row_updated", "note.taken"]
+        assert "without background jobs" in words_of(page)
+
+    def test_they_are_one_step_away_and_back(self, auditor: Client) -> None:
+        page = auditor.get(chip(auditor.get(address()), "without background jobs"))
+        assert len(seen(page)) > 40
+        assert "with background jobs" in words_of(page)
+        assert str(self.note.id) in auditor.get(link(page, "Older")).text
+        assert chip(page, "with background jobs") == address() + "?"
+
+    def test_none_of_them_is_walked_over(self) -> None:
+        insert_notes(200)
+        with connection.cursor() as cursor:
+            cursor.execute(INSERT_OF_JOB, [self.of_job.actor_ref, 3_000])
+            cursor.execute("ANALYZE audit_event")
+        for query in ({}, {"since": "2026-01-01"}, {"since": "2026-01-01", "until": "2126-01-01"}):
+            (branch,) = AuditFilter(QueryDict(urlencode(query)), User()).branches()
+            plan = branch[:51].explain()
+            assert "using audit_event_no_job_newest" in plan
+            assert "Filter" not in plan
+
+    def test_a_day_is_no_other_list(self, auditor: Client) -> None:
+        page = auditor.get(address(since="2026-01-01"))
+        assert seen(page) == ["test.row_updated", "note.taken"]
+        assert chip(page, "without background jobs") == address(since="2026-01-01", jobs="with")
+
+    def test_who_looks_for_something_finds_it_of_jobs_too(self, auditor: Client) -> None:
+        for query in ({"subject": self.subject.pk}, {"type": "note.taken"}, {"actor": self.of_job.actor_ref}):
+            page = auditor.get(address(**query))
+            assert str(self.of_job.id) in page.text
+            assert "background jobs" not in words_of(page).partition("Filtered by")[2].partition("Index")[0]
+            assert str(self.of_job.id) not in auditor.get(address(**query, jobs="without")).text
+
+    def test_its_event_says_what_was_left_out(self, auditor: Client) -> None:
+        for query in ({}, {"jobs": "with"}, {"type": "note.taken"}):
+            auditor.get(address(**query))
+        views = AuditEvent.objects.filter(type="log.viewed").order_by("number")
+        kept = [json.loads(view.detail.details)["filter"] for view in views]
+        assert kept == ["jobs=without", "jobs=with", "type=note.taken"]
+
+
+def chip(page: Any, text: str) -> str:
+    """Where the cross of a filter that is on leads."""
+    match = re.search(rf'<a href="([^"]*)"\s+aria-label="Remove filter {text}"', page.text)
+    assert match, f"no filter says {text}"
+    return unescape(match[1])
 
 
 class TestRecorded:

@@ -51,7 +51,7 @@ def export(
         by=request.user,
         subject=filters.active.get("subject"),
         reason_code=extension,
-        details={"filter": filters.query_string()},
+        details={"filter": filters.in_full()},
     )
     return as_download(lines_of(filters), f"audit-log-{now():%Y-%m-%d}.{extension}", content_type)
 

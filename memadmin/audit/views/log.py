@@ -43,7 +43,7 @@ def log(request: OperatorRequest) -> HttpResponse:
     """The events under the filters. That somebody looks is itself an event, and committed first."""
     filters = AuditFilter(request.GET, request.user)
     before_showing(
-        LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.query_string()}
+        LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.in_full()}
     )
     context = base_context(filters)
     try:
@@ -122,7 +122,7 @@ def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
         filters.names.want(kind, ref)
     matches = []
     for kind, ref in found:
-        query = filters.query_about("subject" if kind == SUBJECT else "object", ref)
+        query = filters.query_string_with("subject" if kind == SUBJECT else "object", ref)
         name = filters.names.of(kind, ref).text if kind else naming.short(ref)
         matches.append(Match(ref, name, f"{reverse('audit:list')}?{query}"))
     return matches
