@@ -34,6 +34,7 @@ from sessions_app.services.discovering import discover_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES, Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.redis import backend as kind
+from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as asking
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enumerated, in_agent, said
@@ -345,7 +346,7 @@ class TestAtTheSameTime:
                     if not erased:
                         with ThreadPoolExecutor(1) as thread:
                             key = f"{agent.prefix}:talk"
-                            script = (kind.ERASE, agent.server.client, [key, f"{key}:messages", f"{key}:counter"])
+                            script = (scripts.ERASE, agent.server.client, [key, f"{key}:messages", f"{key}:counter"])
                             erased.append(thread.submit(asking.run, *script, ["talk"]).result())
                     multi()
 
@@ -374,7 +375,7 @@ class TestAtTheSameTime:
     def test_without_the_comparison_the_wrong_item_would_go(
         self, agent: RedisAgent, script: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(kind, script, re.sub(r"\n.*~= ARGV.*\n", "\n", getattr(kind, script)))
+        monkeypatch.setattr(scripts, script, re.sub(r"\n.*~= ARGV.*\n", "\n", getattr(scripts, script)))
         agent.add("talk", *(said(number) for number in range(3)))
         backend = backend_for(agent.store)
         items = list(backend.every_item("talk"))

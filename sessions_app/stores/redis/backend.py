@@ -40,109 +40,13 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as redis_server
 
 WALK_SECONDS = 2.0
 """After so long a page of `enumerate_sessions` ends, however few of the keys that were passed are sessions."""
 
 LIST, COUNTER = b":messages", b":counter"
-
-# --- scripts ----------------------------------------------------------------------------------------------------------
-#
-# KEYS are the session's hash, list and counter, as far as a script needs them.
-
-WINDOW = """
-local count = redis.call('LLEN', KEYS[1])
-local earlier, later, whole = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local place = tonumber(ARGV[1]) or (earlier > 0 and count or 0)
-place = math.max(0, math.min(place, count))
-local first, beyond = math.max(place - earlier, 0), math.min(place + later, count)
-local items = {}
-if beyond > first then
-    for number, text in ipairs(redis.call('LRANGE', KEYS[1], first, beyond - 1)) do
-        if #text <= whole then
-            items[number] = {#text, text, ''}
-        else
-            items[number] = {#text, string.sub(text, 1, ARGV[5]), string.sub(text, -ARGV[6])}
-        end
-    end
-end
-return {count, first, items}
-"""
-
-# How many items, for how long the session stays, and the beginnings of the first items; nothing where it is not there.
-PREVIEW = """
-local is_hash = redis.call('TYPE', KEYS[1]).ok == 'hash'
-local is_list = redis.call('TYPE', KEYS[2]).ok == 'list'
-if not is_hash and not is_list then return {} end
-local heads, count = {}, 0
-if is_list then
-    count = redis.call('LLEN', KEYS[2])
-    for number, text in ipairs(redis.call('LRANGE', KEYS[2], 0, ARGV[1] - 1)) do
-        heads[number] = string.sub(text, 1, ARGV[2])
-    end
-end
-return {count, redis.call('PTTL', is_hash and KEYS[1] or KEYS[2]), heads}
-"""
-
-# What a key that was come upon is: a session, a list that lost its hash, or neither. KEYS: the key, its list if it is a
-# hash, and its hash if it is a list.
-FOUND = """
-local kind = redis.call('TYPE', KEYS[1]).ok
-local about, list = {}, KEYS[2]
-if kind == 'hash' then
-    about = redis.call('HMGET', KEYS[1], 'session_id', 'created_at', 'updated_at')
-elseif kind == 'list' and KEYS[3] ~= KEYS[1] and redis.call('EXISTS', KEYS[3]) == 0 then
-    list = KEYS[1]
-else
-    return {kind}
-end
-local count, last = 0, ''
-if redis.call('TYPE', list).ok == 'list' then
-    count = redis.call('LLEN', list)
-    last = redis.call('LINDEX', list, -1) or ''
-end
-local mark = string.sub(redis.sha1hex(string.sub(last, -4096)), 1, 16)
-return {kind, about[1] or '', about[2] or '', about[3] or '', count, redis.call('PTTL', KEYS[1]), mark}
-"""
-
-# All three keys are looked at before the first goes, as the SDK does.
-ERASE = """
-local wanted = {'hash', 'list', 'string'}
-for number, key in ipairs(KEYS) do
-    local kind = redis.call('TYPE', key).ok
-    if kind ~= 'none' and kind ~= wanted[number] then
-        return redis.error_reply('WRONGTYPE key of a session')
-    end
-end
-local owner = redis.call('HGET', KEYS[1], 'session_id')
-if owner and owner ~= ARGV[1] then return redis.error_reply('WRONGTYPE hash of another session') end
-local count = redis.call('LLEN', KEYS[2])
-redis.call('DEL', unpack(KEYS))
-return count
-"""
-
-REPLACE = """
-local stored = redis.call('LINDEX', KEYS[1], ARGV[1])
-if not stored then return 'unknown' end
-if stored ~= ARGV[2] then return 'changed' end
-redis.call('LSET', KEYS[1], ARGV[1], ARGV[3])
-return 'done'
-"""
-
-# ARGV: what no item is, and then place and text of each item. Marked first and taken out at once, because places move
-# up with each that goes.
-DELETE = """
-local gone = {}
-for number = 2, #ARGV, 2 do
-    local stored = redis.call('LINDEX', KEYS[1], ARGV[number])
-    if stored and stored ~= ARGV[number + 1] then return -1 end
-    if stored then gone[#gone + 1] = ARGV[number] end
-end
-for _, place in ipairs(gone) do redis.call('LSET', KEYS[1], place, ARGV[1]) end
-if #gone > 0 then redis.call('LREM', KEYS[1], 0, ARGV[1]) end
-return #gone
-"""
 
 
 class RedisForm(forms.Form):
@@ -233,7 +137,7 @@ class RedisBackend(PagedBackend):
         prefix = as_bytes(f"{self.prefix}:")
         pattern = re.sub(rb"([\\*?\[\]])", rb"\\\1", prefix) + b"*"
         cursor, keys = self._ask("SCAN", cursor, "MATCH", pattern, "COUNT", count)
-        answers = self._ask_all(FOUND, [(key, key + LIST, key.removesuffix(LIST)) for key in keys])
+        answers = self._ask_all(scripts.FOUND, [(key, key + LIST, key.removesuffix(LIST)) for key in keys])
         return int(cursor), [found_key(key, prefix, *answer) for key, answer in zip(keys, answers, strict=True)]
 
     # --- one session, read --------------------------------------------------------------------------------------------
@@ -242,14 +146,16 @@ class RedisBackend(PagedBackend):
         ids = list(dict.fromkeys(session_ids))
         # Four bytes are the longest letter there is.
         answers = self._ask_all(
-            PREVIEW, [self._keys(session_id)[:2] for session_id in ids], [PREVIEW_ITEMS, 4 * PREVIEW_HEAD_CHARACTERS]
+            scripts.PREVIEW,
+            [self._keys(session_id)[:2] for session_id in ids],
+            [PREVIEW_ITEMS, 4 * PREVIEW_HEAD_CHARACTERS],
         )
         return {session_id: preview_of(answer) for session_id, answer in zip(ids, answers, strict=True)}
 
     def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
         place = "" if pivot is None else int(pivot.key[-1])
         wanted = [place, earlier, later, WHOLE_ITEM_BYTES, ITEM_HEAD_BYTES, ITEM_TAIL_BYTES]
-        count, first, stored = self._run(WINDOW, self._keys(session_id)[1:2], wanted)
+        count, first, stored = self._run(scripts.WINDOW, self._keys(session_id)[1:2], wanted)
         items = [item_at(first + number, *each) for number, each in enumerate(stored)]
         return ItemPage(items, has_earlier=first > 0, has_later=first + len(items) < count)
 
@@ -271,14 +177,14 @@ class RedisBackend(PagedBackend):
 
     def erase_session(self, session_id: str) -> int:
         with erasing(self.store, session_id):
-            return int(self._change(ERASE, self._keys(session_id), [as_bytes(session_id)]))
+            return int(self._change(scripts.ERASE, self._keys(session_id), [as_bytes(session_id)]))
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         place = whole_number(item_id)
         if place < 0:
             raise UnknownItem(item_id)
         texts = [as_bytes(expected), as_bytes(text)]
-        outcome = self._change(REPLACE, self._keys(session_id)[1:2], [place, *texts])
+        outcome = self._change(scripts.REPLACE, self._keys(session_id)[1:2], [place, *texts])
         if outcome == b"unknown":
             raise UnknownItem(item_id)
         if outcome == b"changed":
@@ -287,7 +193,7 @@ class RedisBackend(PagedBackend):
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
         wanted = {int(item.id): as_bytes(item.raw) for item in items}
         pairs = [part for pair in wanted.items() for part in pair]
-        gone = int(self._change(DELETE, self._keys(session_id)[1:2], [uuid4().hex, *pairs]))
+        gone = int(self._change(scripts.DELETE, self._keys(session_id)[1:2], [uuid4().hex, *pairs]))
         if gone < 0:
             raise ItemChanged(session_id)
         return gone

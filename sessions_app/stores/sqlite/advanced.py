@@ -16,7 +16,8 @@ from sessions_app.items import StoredItem
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import Branch, Capability, NotPossible, Problem, Readable, StoreUnavailable, TurnUsage
 from sessions_app.stores.kinds import Kind
-from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, as_bytes, as_text, has_branches
+from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
+from sessions_app.stores.sqlite.rows import as_bytes, as_text
 
 BRANCHES_LISTED = 100
 TURNS_LISTED = 30

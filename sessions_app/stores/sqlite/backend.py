@@ -24,7 +24,6 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
-    FoundSession,
     Health,
     ItemChanged,
     Preview,
@@ -37,85 +36,14 @@ from sessions_app.stores.kinds import Kind, PathField
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.sqlite import file as sqlite_file
+from sessions_app.stores.sqlite import statements
+from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, as_text, found_session, stored_item
 
 ASKED_AT_ONCE = 500
 """How many sessions one statement is about; SQLite limits its parameters."""
 
 ROWS_A_TRANSACTION = 5_000
 """How many items an erasure takes away before it lets agents write again."""
-
-COLUMNS = """
-id, created_at, length(CAST(message_data AS BLOB)),
-CASE WHEN length(CAST(message_data AS BLOB)) <= :whole THEN message_data ELSE substr(message_data, 1, :head) END,
-CASE WHEN length(CAST(message_data AS BLOB)) <= :whole THEN '' ELSE substr(message_data, -:tail) END
-"""
-
-WINDOW = """
-SELECT {columns} FROM (
-    SELECT * FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) {shown} {condition}
-    ORDER BY id {direction} LIMIT :limit
-)
-"""
-
-ITEM = """
-SELECT id, created_at, length(CAST(message_data AS BLOB)), message_data, ''
-FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id {shown}
-"""
-
-COUNT = """
-SELECT count(*) FROM (SELECT 1 FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) {shown} LIMIT :cap)
-"""
-FROM_INSTANT = """
-SELECT min(id) FROM {messages}
-WHERE session_id = CAST(:session_id AS TEXT) {shown} AND datetime(created_at) >= CAST(:instant AS TEXT)
-"""
-
-SESSIONS = "SELECT session_id FROM {sessions} {beyond} ORDER BY session_id LIMIT :limit"
-# From session to session along the index, however many items each has: some may have no row of their session.
-SESSIONS_WITH_ITEMS = """
-WITH RECURSIVE stepped(session_id) AS (
-    SELECT min(session_id) FROM {messages} {beyond}
-    UNION ALL
-    SELECT (SELECT min(session_id) FROM {messages} WHERE session_id > stepped.session_id)
-    FROM stepped WHERE session_id IS NOT NULL
-)
-SELECT session_id FROM stepped WHERE session_id IS NOT NULL LIMIT :limit
-"""
-FOUND = """
-WITH wanted(session_id) AS (VALUES {wanted})
-SELECT wanted.session_id, s.created_at, s.updated_at, last.id, last.created_at
-FROM wanted
-LEFT JOIN {sessions} AS s ON s.session_id = wanted.session_id
-LEFT JOIN {messages} AS last
-  ON last.id = (SELECT id FROM {messages} WHERE session_id = wanted.session_id ORDER BY id DESC LIMIT 1)
-"""
-
-COUNTS = """
-WITH wanted(session_id) AS (VALUES {wanted})
-SELECT wanted.session_id, EXISTS (SELECT 1 FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
-       (SELECT count(*) FROM (SELECT 1 FROM {messages} AS m WHERE m.session_id = wanted.session_id LIMIT {cap}))
-FROM wanted
-"""
-HEADS = """
-WITH wanted(session_id) AS (VALUES {wanted})
-SELECT m.session_id, substr(m.message_data, 1, {head})
-FROM wanted
-JOIN {messages} AS m
-  ON m.id IN (SELECT id FROM {messages} WHERE session_id = wanted.session_id ORDER BY id LIMIT {items})
-ORDER BY m.id
-"""
-
-DELETE_SOME = """
-DELETE FROM {messages}
-WHERE id IN (SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id LIMIT :limit)
-"""
-DELETE_SESSION = "DELETE FROM {sessions} WHERE session_id = CAST(:session_id AS TEXT)"
-STORED = "SELECT message_data FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
-REPLACE = (
-    "UPDATE {messages} SET message_data = CAST(:text AS TEXT) WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
-)
-DELETE_ITEM = "DELETE FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
-
 
 OF_ADVANCED = "belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite."
 
@@ -191,11 +119,11 @@ class SqliteBackend(PagedBackend):
         wanted = {"after": json.loads(cursor) if cursor else None, "limit": limit}
         beyond = "WHERE session_id > CAST(:after AS TEXT)" if cursor else ""
         with self.reading() as connection:
-            queries = (SESSIONS, SESSIONS_WITH_ITEMS)
+            queries = (statements.SESSIONS, statements.SESSIONS_WITH_ITEMS)
             named = [row for query in queries for row in self._rows(connection, query, wanted, beyond=beyond)]
             # In SQLite's own order, which is that of the bytes.
             ids = sorted({row[0] for row in named}, key=as_bytes)[:limit]
-            rows = self._rows_about(connection, FOUND, ids)
+            rows = self._rows_about(connection, statements.FOUND, ids)
         return SessionPage([found_session(*row) for row in rows], json.dumps(ids[-1]) if len(ids) == limit else "")
 
     # --- one session, read --------------------------------------------------------------------------------------------
@@ -209,9 +137,9 @@ class SqliteBackend(PagedBackend):
             for start in range(0, len(ids), ASKED_AT_ONCE):
                 some = ids[start : start + ASKED_AT_ONCE]
                 heads: dict[str, list[str]] = {}
-                for session_id, head in self._rows_about(connection, HEADS, some):
+                for session_id, head in self._rows_about(connection, statements.HEADS, some):
                     heads.setdefault(session_id, []).append(as_text(head))
-                for session_id, is_there, count in self._rows_about(connection, COUNTS, some):
+                for session_id, is_there, count in self._rows_about(connection, statements.COUNTS, some):
                     previews[session_id] = preview_from(heads.get(session_id, []), count if is_there or count else None)
         return previews
 
@@ -229,7 +157,7 @@ class SqliteBackend(PagedBackend):
         condition = "" if pivot is None else "AND id >= :place" if direction == "ASC" else "AND id < :place"
         rows = self._rows(
             connection,
-            WINDOW,
+            statements.WINDOW,
             {
                 "session_id": session_id,
                 "place": pivot.key[0] if pivot else None,
@@ -251,20 +179,20 @@ class SqliteBackend(PagedBackend):
             instant += timedelta(microseconds=-instant.microsecond % 1_000_000)
         wanted = {"session_id": session_id, "instant": instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")}
         with self.reading() as connection:
-            ((number,),) = self._rows(connection, FROM_INSTANT, wanted)
+            ((number,),) = self._rows(connection, statements.FROM_INSTANT, wanted)
         return None if number is None else Position((number,))
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         wanted = {"session_id": session_id, "id": whole_number(item_id)}
         with self.reading() as connection:
-            rows = self._rows(connection, ITEM, wanted)
+            rows = self._rows(connection, statements.ITEM, wanted)
         if not rows:
             raise UnknownItem(item_id)
         return stored_item(*rows[0])
 
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         with self.reading() as connection:
-            return int(self._rows(connection, COUNT, {"session_id": session_id, "cap": cap + 1})[0][0])
+            return int(self._rows(connection, statements.COUNT, {"session_id": session_id, "cap": cap + 1})[0][0])
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
@@ -288,17 +216,17 @@ class SqliteBackend(PagedBackend):
                 raise StoreUnavailable(f"{self.path} {OF_ADVANCED}")
 
     def _erase_some(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
-        return self._change(connection, DELETE_SOME, wanted)
+        return self._change(connection, statements.DELETE_SOME, wanted)
 
     def _erase_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
         """The SDK never switches foreign keys on, so the session's row goes by itself."""
-        self._change(connection, DELETE_SESSION, wanted)
+        self._change(connection, statements.DELETE_SESSION, wanted)
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         wanted = {"session_id": session_id, "id": whole_number(item_id)}
         with self.writing() as connection:
             self._expect(connection, wanted, expected)
-            self._change(connection, REPLACE, {**wanted, "text": text})
+            self._change(connection, statements.REPLACE, {**wanted, "text": text})
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
         count = 0
@@ -312,11 +240,11 @@ class SqliteBackend(PagedBackend):
         return count
 
     def _delete_item(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        self._change(connection, DELETE_ITEM, wanted)
+        self._change(connection, statements.DELETE_ITEM, wanted)
 
     def _expect(self, connection: sqlite3.Connection, wanted: dict[str, Any], expected: str) -> None:
         """Raises UnknownItem and ItemChanged."""
-        rows = self._rows(connection, STORED, wanted)
+        rows = self._rows(connection, statements.STORED, wanted)
         if not rows:
             raise UnknownItem(str(wanted["id"]))
         if as_text(rows[0][0]) != expected:
@@ -356,7 +284,7 @@ class SqliteBackend(PagedBackend):
         return query.format(
             sessions=identifier(self.store.sessions_table),
             messages=identifier(self.store.messages_table),
-            columns=COLUMNS,
+            columns=statements.COLUMNS,
             shown=self.shown,
             **parts,
         )
@@ -369,57 +297,6 @@ def identifier(name: str) -> str:
 
 def has_branches(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'").fetchone() is not None
-
-
-def as_bytes(text: str) -> bytes:
-    """SQLite's own, also of what is no UTF-8 in the file; statements cast it back."""
-    return text.encode(errors="surrogateescape" if is_escaped(text) else "surrogatepass")
-
-
-def is_escaped(text: str) -> bool:
-    return any("\udc80" <= letter <= "\udcff" for letter in text)
-
-
-def as_text(stored: object) -> str:
-    """A stored text, which somebody may have written as a blob or a number."""
-    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
-
-
-def as_parameters(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: as_bytes(value) if isinstance(value, str) else value for name, value in wanted.items()}
-
-
-def stored_item(number: int, created_at: object, byte_count: int, raw: object, raw_tail: object) -> StoredItem:
-    return StoredItem(
-        id=str(number),
-        position=Position((number,)),
-        raw=as_text(raw),
-        byte_count=byte_count,
-        written_at=instant(created_at),
-        raw_tail=as_text(raw_tail),
-    )
-
-
-def found_session(
-    session_id: str, created_at: object, updated_at: object, last_id: int | None, last_written_at: object
-) -> FoundSession:
-    times = [time for time in (instant(created_at), instant(updated_at), instant(last_written_at)) if time]
-    return FoundSession(
-        session_id,
-        created_at=min(times, default=None),
-        last_activity_at=max(times, default=None),
-        # Without the id an item that was written within the same second would not be noticed.
-        mark=f"{updated_at}/{last_id}"[:64],
-    )
-
-
-def instant(stored: object) -> datetime | None:
-    """SQLite's CURRENT_TIMESTAMP is UTC, in whole seconds; None for what is no time."""
-    try:
-        time = datetime.fromisoformat(str(stored))
-    except ValueError:
-        return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 KIND = Kind(

@@ -1,0 +1,134 @@
+"""What the documents of MongoDBSession say: of a session, and of a batch with its items. Asks nobody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from sessions_app.items import Position, StoredItem
+from sessions_app.stores.base import (
+    FoundSession,
+    ItemChanged,
+    UnknownItem,
+)
+from sessions_app.stores.paged import both_ends
+
+Document = Mapping[str, Any]
+
+# What is in a batch; one item, where an older SDK wrote it.
+BATCH_SIZE = {"$cond": [{"$isArray": "$message_data"}, {"$size": "$message_data"}, 1]}
+
+
+class Known:
+    """A session as a stretch of the collections tells it."""
+
+    def __init__(self, session_id: str, row: Document | None) -> None:
+        self.session_id, self.row = session_id, row
+        self.items: dict[int, int] = {}
+        """How many items there are of each generation."""
+
+    @property
+    def generation(self) -> int:
+        return generation_in(self.row) if self.row is not None else max(self.items, default=0)
+
+    @property
+    def item_count(self) -> int:
+        return self.items.get(self.generation, 0)
+
+    @property
+    def unseen_count(self) -> int:
+        return sum(self.items.values()) - self.item_count
+
+    @property
+    def is_there(self) -> bool:
+        """A document without items is what clear_session leaves of a session."""
+        return any(self.items.values()) or (self.row is not None and not self.generation)
+
+    def found(self) -> FoundSession:
+        row = self.row or {}
+        told = (row.get("_seq"), self.generation, row.get("updated_at"), sorted(self.items.items()))
+        return FoundSession(
+            self.session_id,
+            created_at=instant_in(row, "created_at"),
+            last_activity_at=instant_in(row, "updated_at"),
+            mark=sha256(repr(told).encode()).hexdigest()[:16],
+        )
+
+
+def generation_in(row: Document) -> int:
+    """As the SDK reads it."""
+    generation = row.get("_generation", 0)
+    return generation if isinstance(generation, int) else 0
+
+
+def instant_in(row: Document, name: str) -> datetime | None:
+    value = row.get(name)
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else None
+
+
+def entries_of(batch: Document) -> list[Any]:
+    """What is in a batch; an older SDK wrote each item by itself."""
+    stored = batch.get("message_data")
+    return stored if isinstance(stored, list) else [stored]
+
+
+def text_of(entry: Any) -> str:
+    """An item as it is stored; what is no text, as MongoDB writes it down in JSON."""
+    if isinstance(entry, str):
+        return entry
+    from bson import json_util
+
+    return json_util.dumps(entry)
+
+
+def texts_of(batch: Document) -> list[str]:
+    return [text_of(entry) for entry in entries_of(batch)]
+
+
+def items_of(batches: Iterable[Document]) -> Iterator[StoredItem]:
+    """As a page shows them."""
+    for batch in batches:
+        for index, text in enumerate(texts_of(batch)):
+            whole = whole_item(batch, index, text)
+            raw, tail = both_ends(text)
+            yield StoredItem(whole.id, whole.position, raw, whole.byte_count, whole.written_at, raw_tail=tail)
+
+
+def whole_item(batch: Document, index: int, text: str) -> StoredItem:
+    written_at = getattr(batch["_id"], "generation_time", None)
+    size = len(text.encode(errors="surrogatepass"))
+    return StoredItem(f"{batch['_id']}-{index}", Position((sequence_of(batch), index)), text, size, written_at)
+
+
+def sequence_of(batch: Document) -> int:
+    sequence = batch.get("seq", 0)
+    return int(sequence) if isinstance(sequence, int | float) else 0
+
+
+def parts_of(item_id: str) -> tuple[Any, int]:
+    """The id of a batch and the place in it. Raises UnknownItem."""
+    from bson import ObjectId
+
+    batch_id, _, place = item_id.rpartition("-")
+    if not batch_id or not re.fullmatch(r"0|[1-9][0-9]{0,8}", place) or "\0" in batch_id:
+        raise UnknownItem(item_id)
+    return ObjectId(batch_id) if re.fullmatch(r"[0-9a-f]{24}", batch_id) else batch_id, int(place)
+
+
+def places_of(entries: Sequence[Any], wanted: Iterable[tuple[int, str]]) -> set[int]:
+    """Where in a batch the wanted items are now: where they were, or as far up as others before them went.
+
+    Those that are gone have no place. Raises ItemChanged when something else is where one was.
+    """
+    places: set[int] = set()
+    for index, text in sorted(wanted):
+        before = range(min(index, len(entries) - 1), -1, -1)
+        place = next((each for each in before if each not in places and text_of(entries[each]) == text), None)
+        if place is not None:
+            places.add(place)
+        elif index < len(entries):
+            raise ItemChanged(index)
+    return places

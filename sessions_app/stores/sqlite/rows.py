@@ -1,0 +1,63 @@
+"""What the rows of a file say, and texts as SQLite takes and gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sessions_app.items import Position, StoredItem
+from sessions_app.stores.base import (
+    FoundSession,
+)
+
+
+def as_bytes(text: str) -> bytes:
+    """SQLite's own, also of what is no UTF-8 in the file; statements cast it back."""
+    return text.encode(errors="surrogateescape" if is_escaped(text) else "surrogatepass")
+
+
+def is_escaped(text: str) -> bool:
+    return any("\udc80" <= letter <= "\udcff" for letter in text)
+
+
+def as_text(stored: object) -> str:
+    """A stored text, which somebody may have written as a blob or a number."""
+    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
+
+
+def as_parameters(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: as_bytes(value) if isinstance(value, str) else value for name, value in wanted.items()}
+
+
+def stored_item(number: int, created_at: object, byte_count: int, raw: object, raw_tail: object) -> StoredItem:
+    return StoredItem(
+        id=str(number),
+        position=Position((number,)),
+        raw=as_text(raw),
+        byte_count=byte_count,
+        written_at=instant(created_at),
+        raw_tail=as_text(raw_tail),
+    )
+
+
+def found_session(
+    session_id: str, created_at: object, updated_at: object, last_id: int | None, last_written_at: object
+) -> FoundSession:
+    times = [time for time in (instant(created_at), instant(updated_at), instant(last_written_at)) if time]
+    return FoundSession(
+        session_id,
+        created_at=min(times, default=None),
+        last_activity_at=max(times, default=None),
+        # Without the id an item that was written within the same second would not be noticed.
+        mark=f"{updated_at}/{last_id}"[:64],
+    )
+
+
+def instant(stored: object) -> datetime | None:
+    """SQLite's CURRENT_TIMESTAMP is UTC, in whole seconds; None for what is no time."""
+    try:
+        time = datetime.fromisoformat(str(stored))
+    except ValueError:
+        return None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
