@@ -97,6 +97,14 @@ def phone_regions(name: str) -> list[str]:
     return regions
 
 
+def embedder(name: str) -> str:
+    """What `memadmin.client.embedding.load` knows by this name; not loaded here, for not every process needs it."""
+    value = text(name) or "wordllama"
+    if value not in ("wordllama", "none") and not re.fullmatch(r"openai:[\w.:/-]{1,60}", value):
+        raise ImproperlyConfigured(f"{name} must be wordllama, openai:MODEL or none; it is {value!r}.")
+    return value
+
+
 def https_address(name: str) -> str:
     """Empty when it is not set. Without HTTPS only this machine itself."""
     value = text(name)

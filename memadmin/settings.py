@@ -130,6 +130,9 @@ PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS", 24))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS", 3)
 
+# What makes the vectors of memories. Agents name the same one, or find by words alone.
+EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
+
 INSTALLED_APPS = [
     "pgtrigger",
     "memadmin.web",

@@ -76,6 +76,7 @@ RECALL_COLUMNS = (
     "valid_from",
     "valid_until",
     "version",
+    "is_verified",
     "decided_at",
     "embedding",
     "embedder",

@@ -57,6 +57,7 @@ BEGIN
 
     IF TG_OP = 'INSERT' THEN
         NEW.version := 1;
+        NEW.is_verified := false;
         IF NEW.status <> 'proposed' THEN
             RAISE EXCEPTION 'A memory begins as a proposal.' USING ERRCODE = 'P0M02';
         END IF;
@@ -69,15 +70,21 @@ BEGIN
     END IF;
 
     NEW.version := OLD.version + (NEW.content_hash <> OLD.content_hash)::int;
+    NEW.is_verified := OLD.is_verified AND NEW.content_hash = OLD.content_hash;
+    IF NEW.content_hash <> OLD.content_hash AND NEW.embedded_hash <> NEW.content_hash THEN
+        NEW.embedding := NULL;
+        NEW.embedder := '';
+    END IF;
     IF NEW.status = 'approved' AND (OLD.status <> 'approved' OR NEW.content_hash <> OLD.content_hash) THEN
         -- Approvals of this very text, of the memory itself or of a proposal to change it, since it last waited.
-        SELECT count(DISTINCT r.reviewer_id), coalesce(bool_or(r.rule_id IS NOT NULL), false),
+        SELECT count(DISTINCT r.reviewer_id), coalesce(bool_or(r.rule_id IS NOT NULL AND m.source NOT IN ('tool', 'web')), false),
                coalesce(bool_or(m.risk_flags <> '{}'), false)
         INTO people, by_rule, is_risky
         FROM memories_app_review AS r JOIN memories_app_memory AS m ON m.id = r.memory_id
         WHERE (m.id = NEW.id OR m.replaces_id = NEW.id)
           AND r.decision = 'approve' AND r.undone_at IS NULL AND r.content_hash = NEW.content_hash
-          AND r.decided_at >= m.awaiting_since AND r.reviewer_id IS DISTINCT FROM m.proposed_by_id;
+          AND r.decided_at >= m.awaiting_since
+          AND (r.reviewer_id IS NULL OR r.reviewer_id IS DISTINCT FROM m.proposed_by_id);
         is_risky := is_risky OR NEW.risk_flags <> '{}' OR NEW.subject_id IS NULL;
         IF NOT (people >= 2 OR (NOT is_risky AND (people = 1 OR by_rule))) THEN
             RAISE EXCEPTION 'Nobody who may has approved this text, or one person alone has where two must.'
@@ -86,6 +93,7 @@ BEGIN
         IF NEW.screened_hash <> NEW.content_hash THEN
             RAISE EXCEPTION 'Nothing has looked for risks in this text yet.' USING ERRCODE = 'P0M04';
         END IF;
+        NEW.is_verified := people > 0;
     END IF;
     RETURN NEW;
 END $$

@@ -17,11 +17,9 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Memories, who decided about them, what they came from, and who was told."""
 
-    initial = True
-
     dependencies = [
         ("memories_app", "0001_functions"),
-        ("sessions_app", "0013_watched_paths"),
+        ("sessions_app", "0014_register_sessions"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -158,6 +156,7 @@ class Migration(migrations.Migration):
                 ("revalidate_on", models.DateField(blank=True, null=True)),
                 ("version", models.PositiveIntegerField(db_default=1, default=1, editable=False)),
                 ("content_hash", models.CharField(db_default="", default="", editable=False, max_length=64)),
+                ("is_verified", models.BooleanField(db_default=False, default=False, editable=False)),
                 ("base_version", models.PositiveIntegerField(blank=True, editable=False, null=True)),
                 (
                     "risk_flags",
@@ -842,6 +841,27 @@ class Migration(migrations.Migration):
                 models.F("id"),
                 condition=models.Q(("status__in", ["proposed", "needs_revalidation"])),
                 name="memory_awaiting",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="memory",
+            index=models.Index(
+                models.F("awaiting_since"),
+                models.F("id"),
+                condition=models.Q(
+                    ("status__in", ["proposed", "needs_revalidation"]),
+                    models.Q(("screened_hash", models.F("content_hash")), _negated=True),
+                ),
+                name="memory_to_screen",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="memory",
+            index=models.Index(
+                models.F("embedder"),
+                models.F("id"),
+                condition=models.Q(("status__in", ["proposed", "needs_revalidation", "approved"])),
+                name="memory_by_embedder",
             ),
         ),
         migrations.AddIndex(

@@ -88,9 +88,12 @@ class Memory(models.Model):
     valid_until = models.DateTimeField(null=True, blank=True)
     revalidate_on = models.DateField(null=True, blank=True)
 
-    # The trigger `gate` counts and computes these; what anybody else writes into them is lost.
+    # The trigger `gate` counts and computes these three; what anybody else writes into them is lost.
     version = models.PositiveIntegerField(db_default=1, default=1, editable=False)
     content_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+
+    # Whether a person approved this text, and not a rule alone.
+    is_verified = models.BooleanField(db_default=False, default=False, editable=False)
 
     # A proposal to change an approved memory names it, and the version that it was written against.
     replaces = models.ForeignKey(
@@ -122,6 +125,7 @@ class Memory(models.Model):
     claimed_until = models.DateTimeField(null=True, editable=False)
     snoozed_until = models.DateTimeField(null=True, editable=False)
 
+    # The gate forgets a vector whose text has changed.
     embedding = VectorField(dimensions=DIMENSIONS, null=True, editable=False)
     embedder = models.CharField(max_length=80, db_default="", default="", editable=False)
     embedded_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
@@ -155,6 +159,18 @@ class Memory(models.Model):
                 "id",
                 condition=Q(status__in=["proposed", "needs_revalidation"]),
                 name="memory_awaiting",
+            ),
+            models.Index(
+                "awaiting_since",
+                "id",
+                condition=Q(status__in=["proposed", "needs_revalidation"]) & ~Q(screened_hash=F("content_hash")),
+                name="memory_to_screen",
+            ),
+            models.Index(
+                "embedder",
+                "id",
+                condition=Q(status__in=["proposed", "needs_revalidation", "approved"]),
+                name="memory_by_embedder",
             ),
             models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
             models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),

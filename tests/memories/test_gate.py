@@ -15,7 +15,7 @@ from django.db.utils import DatabaseError
 from django.utils.timezone import now
 
 from memadmin.deploy.roles import Roles
-from memories_app.models import LearningStop, Memory, MemoryVersion, Review, Signal
+from memories_app.models import ApprovalRule, LearningStop, Memory, MemoryVersion, Review, Signal
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import run_sql
@@ -217,6 +217,8 @@ def test_what_all_agents_would_read_takes_two_people(reviewer: User, second: Use
     assert "one person alone" in refused(lambda: approve(memory, reviewer))
     assert "one person alone" in refused(lambda: approve(memory, reviewer, reviewer))
     approve(memory, reviewer, second)
+    memory.refresh_from_db()
+    assert memory.is_verified
 
 
 def test_what_is_risky_takes_two_people(ada: Subject, reviewer: User, second: User) -> None:
@@ -237,6 +239,25 @@ def test_an_approval_is_of_one_text(ada: Subject, reviewer: User) -> None:
     stored = Memory.objects.filter(pk=memory.pk)
     for change in ({"statement": "y"}, {"data": {"a": 1}}, {"agents": ["billing"]}, {"key": "k"}, {"subject": None}):
         assert "Nobody who may has approved" in refused(partial(stored.update, **change)), change
+
+
+def test_what_a_rule_approved_nobody_verified(ada: Subject) -> None:
+    memory = Memory.objects.create(kind="fact", statement="x", subject=ada, is_verified=True)
+    memory.refresh_from_db()
+    rule = ApprovalRule.objects.create(name="clear wishes")
+    Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
+    approve(memory, is_verified=True)
+    memory.refresh_from_db()
+    assert (memory.status, memory.is_verified) == ("approved", False)
+
+
+def test_a_rule_never_approves_what_is_shared_or_risky(ada: Subject) -> None:
+    rule = ApprovalRule.objects.create(name="clear wishes")
+    for values in ({}, {"subject": ada, "risk_flags": ["link"]}):
+        memory = Memory.objects.create(kind="fact", statement="x", **values)
+        memory.refresh_from_db()
+        Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
+        assert "one person alone" in refused(partial(approve, memory))
 
 
 def test_an_undone_approval_does_not_count(ada: Subject, reviewer: User) -> None:

@@ -1,0 +1,26 @@
+"""Background work on memories. A job is only a wake-up: each looks for what is to do, so a lost one loses nothing."""
+
+from __future__ import annotations
+
+from procrastinate.contrib.django import app
+
+from memadmin.web.ticks import is_stale
+from memories_app.services import screening
+
+
+@app.periodic(cron="* * * * * */2")
+@app.task(queueing_lock="screen_memories", lock="screen_memories")
+def screen_memories(timestamp: int) -> None:
+    """Looks for risks in new texts; nobody can approve them before."""
+    if not is_stale(timestamp):
+        while screening.screen_memories() == screening.BATCH:
+            pass
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(queueing_lock="embed_memories", lock="embed_memories")
+def embed_memories(timestamp: int) -> None:
+    """Makes the vectors that recall and the look for likenesses go by."""
+    if not is_stale(timestamp):
+        while screening.embed_memories() == screening.BATCH:
+            pass

@@ -1,0 +1,105 @@
+"""What a reviewer should know of a text before agents read it. Pure: strings in, risks out.
+
+Words of a list are no judgement: a risk asks two people to look, and says why. What is not on a list is not found, and
+nobody is told that there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memadmin.web.hostile import INVISIBLE
+from memadmin.web.masking import Kind, find_values
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A flag as it is stored, what it says to a reviewer, and where in the statement: first and last character."""
+
+    flag: str
+    sentence: str
+    start: int = 0
+    end: int = 0
+
+
+VALUES = {
+    Kind.KEY: ("secret", "A password, key or token"),
+    Kind.CARD: ("card_number", "A card number"),
+    Kind.ACCOUNT: ("account_number", "An account number"),
+    Kind.EMAIL: ("contact", "An e-mail address"),
+    Kind.PHONE: ("contact", "A phone number"),
+}
+
+# What the GDPR, article 9, calls special categories, by words that often go with them.
+SENSITIVE: Mapping[str, tuple[str, Collection[str]]] = {
+    "health": (
+        "May show something about health",
+        (
+            *("health", "ill", "illness", "disease", "diagnosis", "diagnosed", "surgery", "hospital", "medication"),
+            *("pregnant", "pregnancy", "disabled", "disability", "wheelchair", "allergy", "allergic", "allergies"),
+            *("diabetes", "diabetic", "cancer", "depression", "anxiety", "therapy", "therapist", "insulin", "hiv"),
+        ),
+    ),
+    "belief": (
+        "May show a belief",
+        (
+            *("religion", "religious", "muslim", "islam", "christian", "catholic", "jewish", "hindu", "buddhist"),
+            *("halal", "kosher", "church", "mosque", "synagogue", "atheist", "vegetarian", "vegan", "ramadan"),
+        ),
+    ),
+    "politics": (
+        "May show a political opinion or a union",
+        ("votes", "voted", "voter", "republican", "democrat", "conservative", "socialist", "union", "strike"),
+    ),
+    "origin": ("May show an origin", ("ethnic", "ethnicity", "race", "nationality", "immigrant", "refugee", "asylum")),
+    "sexuality": (
+        "May show sex life or orientation",
+        ("gay", "lesbian", "bisexual", "transgender", "sexual", "orientation", "queer"),
+    ),
+    "offence": ("May show an offence", ("convicted", "conviction", "prison", "arrested", "criminal", "probation")),
+}
+
+INSTRUCTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|rules?|instructions?|polic(?:y|ies)"
+    r"|prompt|guidelines?|restrictions?|everything)\b"
+    r"|\b(?:system|developer)\s+(?:prompt|message)\b"
+    r"|\byou\s+(?:are\s+now|must|should|shall|will\s+now|have\s+to)\b"
+    r"|\b(?:do\s+not|don.?t|never)\s+(?:tell|ask|verify|check|mention|reveal|refuse|log|follow)\b"
+    r"|\b(?:always|never)\s+(?:approve|grant|allow|give|offer|send|pay|refund|call|use|answer|reply|respond)\b"
+    r"|</?\s*(?:system|assistant|user|memories|instructions?)\b|\bjailbreak\b",
+    re.IGNORECASE | re.DOTALL,
+)
+LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript)\s*:\s*\S|\bwww\.\w|\]\(", re.IGNORECASE)
+WORDS = re.compile(r"[^\W\d_]+")
+
+CATEGORY_OF = {word: flag for flag, (_, words) in SENSITIVE.items() for word in words}
+
+
+def risks_of(statement: str, data: Mapping[str, Any] | None = None, *, regions: Sequence[str] = ()) -> list[Risk]:
+    """What stands out in a memory, each kind once, in the order of the statement. `data` is looked at as well."""
+    beside = json.dumps(data, ensure_ascii=False, default=str) if data else ""
+    found = sorted(_in_text(statement, regions), key=lambda risk: risk.start)
+    found += [Risk(risk.flag, f"{risk.sentence}, in its data") for risk in _in_text(beside, regions)]
+    first: dict[str, Risk] = {}
+    for risk in found:
+        first.setdefault(risk.flag, risk)
+    return list(first.values())
+
+
+def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
+    for value in find_values(text, regions=regions):
+        flag, sentence = VALUES[value.kind]
+        yield Risk(flag, sentence, value.start, value.end)
+    for word in WORDS.finditer(text):
+        if flag := CATEGORY_OF.get(word[0].lower(), ""):
+            yield Risk(flag, SENSITIVE[flag][0], *word.span())
+    if match := INSTRUCTION.search(text):
+        yield Risk("instruction", "Reads like an instruction to the agent", *match.span())
+    if match := LINK.search(text):
+        yield Risk("link", "Has a link", *match.span())
+    if match := INVISIBLE.search(text):
+        yield Risk("invisible", "Has characters that nobody sees", *match.span())

@@ -1,0 +1,76 @@
+"""What one statement finds for a run, under the agents' role and as the console's preview: the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils.timezone import now
+
+from memadmin.client import candidates, embedding
+from memadmin.client.recalling import choose
+from memadmin.deploy.roles import Roles
+from sessions_app.models import Subject
+from tests.builders import make_subject
+from tests.deploy.connecting import connected_as
+from tests.memories.builders import approved, proposed
+from tests.memories.conftest import agents_role  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+
+MONEY = "Prefers refunds to the original card."
+
+
+def found(query: str, subject: Subject | None, *, agent: str = "", by_meaning: bool = True) -> list[str]:
+    embedder = embedding.load("wordllama")
+    assert embedder is not None
+    vector = embedder.embed([query])[0] if by_meaning else None
+    with connection.cursor() as cursor:
+        cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk if subject else None, agent))
+        cursor.execute(candidates.FIND, candidates.parameters(query, vector, embedder=embedder.name, agent=agent))
+        return [chosen.memory.statement for chosen in choose(candidates.read(cursor.fetchall())).chosen]
+
+
+@pytest.fixture
+def told(agents_role: Roles) -> tuple[Roles, Subject]:  # noqa: F811
+    subject, other = make_subject(), make_subject()
+    approved(MONEY, subject=subject, is_embedded=True)
+    approved("Drinks green tea in the morning.", subject=subject, is_embedded=True)
+    approved("Prefers refunds as vouchers.", subject=other, is_embedded=True)
+    approved("Offer the original payment first when a flight is refunded.", is_embedded=True)
+    approved("The kiosk in hall B prints tags.", is_embedded=True)
+    approved("Travels on a student fare.", subject=subject, valid_until=now() - timedelta(days=1), is_embedded=True)
+    approved("Has an open refund with billing.", subject=subject, agents=["billing"], is_embedded=True)
+    proposed("Wants refunds in cash.", subject=subject)
+    return agents_role, subject
+
+
+@pytest.mark.parametrize("by_meaning", [True, False])
+@pytest.mark.parametrize("agent", ["", "billing"])
+@pytest.mark.parametrize("query", ["Can I get a refund for my flight?", "", "no such thing", "NUL \x00 ' & | !"])
+def test_an_agent_finds_what_the_preview_shows(
+    told: tuple[Roles, Subject], query: str, agent: str, by_meaning: bool
+) -> None:
+    names, subject = told
+    preview = found(query, subject, agent=agent, by_meaning=by_meaning)
+    with connected_as(names["agents"]):
+        assert found(query, subject, agent=agent, by_meaning=by_meaning) == preview
+    assert MONEY in preview
+    assert not {"Prefers refunds as vouchers.", "Wants refunds in cash.", "Travels on a student fare."} & set(preview)
+    assert ("Has an open refund with billing." in preview) == (agent == "billing")
+
+
+def test_what_was_asked_comes_first_and_what_all_share_only_where_it_fits(told: tuple[Roles, Subject]) -> None:
+    _, subject = told
+    first, *rest = found("I want my money back to the card, please", subject)
+    assert first == MONEY
+    assert "The kiosk in hall B prints tags." not in rest
+    assert found("How are the kiosks doing?", None) == ["The kiosk in hall B prints tags."]
+
+
+def test_vectors_of_another_embedder_are_not_compared(told: tuple[Roles, Subject]) -> None:
+    _, subject = told
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE memories_app_memory SET embedder = 'another'")
+    assert MONEY in found("refunds", subject)

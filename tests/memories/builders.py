@@ -1,0 +1,44 @@
+"""Memories for tests, as verbs and the gate leave them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from memadmin.client import embedding
+from memories_app.models import Memory, Review
+from sessions_app.models import Subject
+
+
+def proposed(statement: str = "Drinks tea.", *, subject: Subject | None = None, **columns: Any) -> Memory:
+    """A proposal that was screened, and found without risks where `risk_flags` names none."""
+    memory = Memory.objects.create(statement=statement, subject=subject, **{"kind": Memory.Kind.FACT} | columns)
+    memory.refresh_from_db()
+    Memory.objects.filter(pk=memory.pk).update(screened_hash=memory.content_hash)
+    memory.refresh_from_db()
+    return memory
+
+
+def approved(
+    statement: str = "Drinks tea.", *by: User, subject: Subject | None = None, is_embedded: bool = False, **columns: Any
+) -> Memory:
+    """A memory that these people approved; by default as many new ones as must."""
+    memory = proposed(statement, subject=subject, **columns)
+    people = by or [reviewer_number(number) for number in range(1 + memory.needs_two)]
+    for person in people:
+        Review.objects.create(memory=memory, reviewer=person, decision="approve", content_hash=memory.content_hash)
+    if is_embedded:
+        embedder = embedding.load(settings.EMBEDDER)
+        assert embedder is not None
+        memory.embedding, memory.embedder = embedder.embed([statement])[0], embedder.name
+        memory.embedded_hash = memory.content_hash
+    memory.status = Memory.Status.APPROVED
+    memory.save(update_fields=["status", "embedding", "embedder", "embedded_hash"])
+    memory.refresh_from_db()
+    return memory
+
+
+def reviewer_number(number: int) -> User:
+    return User.objects.get_or_create(username=f"reviewer_{number}")[0]
