@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memadmin.accounts.models import ContentGrant, GrantNotice
+from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.accounts.purposes import Purpose
 from memadmin.audit.reasons import EditReason
 from memadmin.audit.types import declare
@@ -38,7 +38,7 @@ NOTICE_SENT = declare(
     "Those who decide on grants were told of one by e-mail; the reason says what of it.",
     object=GRANT,
     counters=("addresses",),
-    reasons=GrantNotice.Kind.values,
+    reasons=[kind for kind in Notice.Kind.values if kind != Notice.Kind.READING],
 )
 
 FACTORS = ("totp", "webauthn", "recovery_codes")
@@ -97,6 +97,12 @@ READING_NOTICED = declare(
     "Somebody opened more sessions within an hour than is usual; they go on.",
     object="auth.user",
     counters=("sessions",),
+)
+READING_TOLD = declare(
+    "reading.notice_sent",
+    "Those who decide on grants were told by e-mail that somebody opened more sessions within an hour than is usual.",
+    object="audit.auditevent",
+    counters=("addresses",),
 )
 READING_STOPPED = declare(
     "reading.stopped",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from django.core.management import call_command
 from procrastinate.contrib.django import app
 
-from memadmin.accounts.grants import notices
+from memadmin.accounts import notices
 from memadmin.web.ticks import is_stale
 
 
 @app.periodic(cron="* * * * * */15")
-@app.task(queueing_lock="send_grant_notices", lock="send_grant_notices")
-def send_grant_notices(timestamp: int) -> None:
-    """Tells those who decide on grants, by e-mail."""
+@app.task(queueing_lock="send_notices", lock="send_notices")
+def send_notices(timestamp: int) -> None:
+    """Tells those who decide on grants of what happened, by e-mail."""
     if not is_stale(timestamp):
         notices.send_notices()
 

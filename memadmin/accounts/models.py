@@ -20,8 +20,8 @@ __all__ = [
     "ContentGrant",
     "GovernedGroup",
     "GovernedUser",
-    "GrantNotice",
     "GrantedSession",
+    "Notice",
     "RolePermission",
     "UserPermission",
     "UserRole",
@@ -159,22 +159,32 @@ class GrantedSession(models.Model):
         return f"session {self.record_id} of grant {self.grant_id}"
 
 
-class GrantNotice(models.Model):
-    """That those who decide were told of something about a grant, or how often it was tried."""
+class Notice(models.Model):
+    """That those who decide on grants were told of something by e-mail, or how often it was tried."""
 
     class Kind(models.TextChoices):
-        REQUESTED = "requested", "waits for a second person"
-        OPENED_ALONE = "opened_alone", "opened without a second person"
-        REVIEW = "review", "waits for review"
+        REQUESTED = "requested", "a grant waits for a second person"
+        OPENED_ALONE = "opened_alone", "a grant opened without a second person"
+        REVIEW = "review", "a grant waits for review"
+        READING = "reading", "somebody opened unusually many sessions"
 
-    grant = models.ForeignKey(ContentGrant, on_delete=models.CASCADE, related_name="notices")
     kind = models.CharField(max_length=16, choices=Kind)
+    # What it is about: a grant, or an event of the log.
+    grant = models.ForeignKey(ContentGrant, null=True, on_delete=models.CASCADE, related_name="notices")
+    event_id = models.UUIDField(null=True)
     tries = models.PositiveIntegerField(default=0)
     try_at = models.DateTimeField(db_default=Now())
     sent_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["grant", "kind"], name="notice_once_of_a_kind")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["grant", "kind"], name="notice_once_of_a_kind"),
+            models.UniqueConstraint(fields=["event_id"], name="notice_once_of_an_event"),
+            models.CheckConstraint(
+                condition=Q(grant__isnull=False, event_id__isnull=True) | Q(grant__isnull=True, event_id__isnull=False),
+                name="notice_about_one_thing",
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"notice of {self.grant_id}: {self.kind}"
+        return f"notice of {self.grant_id or self.event_id}: {self.kind}"

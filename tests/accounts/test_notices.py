@@ -9,20 +9,26 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Permission, User
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
+from django.db import IntegrityError, transaction
 from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import notices, verbs
-from memadmin.accounts.jobs import send_grant_notices
-from memadmin.accounts.models import ContentGrant, GrantNotice
+from memadmin import audit
+from memadmin.accounts import notices
+from memadmin.accounts.content_access import rules
+from memadmin.accounts.grants import verbs
+from memadmin.accounts.jobs import send_notices
+from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditEvent
+from sessions_app.audited import SESSION_VIEWED
 from sessions_app.models import SessionRecord
 from tests.accounts.company import come_in, company, somebody
 from tests.builders import make_session
@@ -63,6 +69,10 @@ def asked(by: User) -> ContentGrant:
     )
 
 
+def told_of(grant: ContentGrant) -> list[str]:
+    return notices.recipients_of(notices.Due(notices.Kind.REQUESTED, grant))
+
+
 def over(grant: ContentGrant) -> None:
     """Moves a grant into the past until it is over."""
     earlier = timedelta(minutes=90)
@@ -71,7 +81,7 @@ def over(grant: ContentGrant) -> None:
 
 
 def wait_for_next_try() -> None:
-    GrantNotice.objects.update(try_at=now() - timedelta(seconds=1))
+    Notice.objects.update(try_at=now() - timedelta(seconds=1))
 
 
 def subjects() -> list[str]:
@@ -147,11 +157,11 @@ def test_who_is_told(support: User, compliance: User) -> None:
     given = with_address(User.objects.create_user("given"), "given@example.org")
     given.user_permissions.add(Permission.objects.get(codename="decide_grant"))
     with_address(support, "support@example.org")
-    assert notices.recipients_of(asked(support)) == ["given@example.org", "officer@example.org"]
+    assert told_of(asked(support)) == ["given@example.org", "officer@example.org"]
 
 
 def test_who_asks_is_not_told_of_their_own_request(compliance: User) -> None:
-    assert notices.recipients_of(asked(compliance)) == []
+    assert told_of(asked(compliance)) == []
 
 
 @override_settings(NOTICES_TO=["privacy@example.org"])
@@ -167,13 +177,13 @@ def test_an_address_counts_once_the_company_vouches_for_it(support: User, db: No
     officer.email = "officer@tea.example"
     officer.save()
     grant = asked(support)
-    assert notices.recipients_of(grant) == []
+    assert told_of(grant) == []
     with company(somebody("o1", "officer@tea.example")):
         come_in(Client(), "o1")
-    assert notices.recipients_of(grant) == ["officer@tea.example"]
+    assert told_of(grant) == ["officer@tea.example"]
     with company(somebody("o1", "married@tea.example")):
         come_in(Client(), "o1")
-    assert notices.recipients_of(grant) == ["married@tea.example"]
+    assert told_of(grant) == ["married@tea.example"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -223,7 +233,7 @@ def test_tries_move_apart_and_never_end(nobody_listens: None, support: User, com
         wait_for_next_try()
         before = now()
         notices.send_notices()
-        waits.append(round((GrantNotice.objects.get().try_at - before) / timedelta(minutes=1)))
+        waits.append(round((Notice.objects.get().try_at - before) / timedelta(minutes=1)))
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
@@ -268,9 +278,9 @@ def test_noting_it_before_it_is_sent_would_lose_it(
     """The broken variant: a notice counts as sent when somebody takes it up."""
     careful = notices.claimed
 
-    def too_early(*about: Any) -> GrantNotice | None:
+    def too_early(*about: Any) -> Notice | None:
         notice = careful(*about)
-        GrantNotice.objects.update(sent_at=now())
+        Notice.objects.update(sent_at=now())
         return notice
 
     in_memory, settings.EMAIL_BACKEND = settings.EMAIL_BACKEND, f"{__name__}.Killing"
@@ -286,8 +296,9 @@ def test_noting_it_before_it_is_sent_would_lose_it(
 
 def test_two_workers_send_one_mail(support: User, compliance: User) -> None:
     grant = asked(support)
-    assert notices.claimed(grant, notices.Kind.REQUESTED)
-    assert not notices.claimed(grant, notices.Kind.REQUESTED)
+    due = notices.Due(notices.Kind.REQUESTED, grant)
+    assert notices.claimed(due)
+    assert not notices.claimed(due)
 
 
 def test_mail_may_go_to_files(support: User, compliance: User, settings: Any, tmp_path: Path) -> None:
@@ -301,7 +312,7 @@ def test_mail_may_go_to_files(support: User, compliance: User, settings: Any, tm
 
 def test_a_job_sends_them_every_few_seconds(support: User, compliance: User) -> None:
     asked(support)
-    send_grant_notices(timestamp=int(now().timestamp()))
+    send_notices(timestamp=int(now().timestamp()))
     assert len(mail.outbox) == 1
 
 
@@ -309,7 +320,7 @@ def test_without_a_mail_server_nothing_is_tried(support: User, compliance: User,
     settings.MAIL_SERVER = {}
     asked(support)
     assert notices.send_notices() == 0
-    assert not GrantNotice.objects.exists()
+    assert not Notice.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -337,8 +348,73 @@ def test_the_page_says_that_nobody_has_a_verified_address(client: Client, db: No
 
 
 def test_the_page_says_that_mail_does_not_go_out(support: User, compliance: User, client: Client) -> None:
-    GrantNotice.objects.create(grant=asked(support), kind="requested", tries=2)
+    Notice.objects.create(grant=asked(support), kind="requested", tries=2)
     client.force_login(compliance)
     assert "The mail server did not take 1 notice" in client.get(reverse("accounts:grants")).text
     client.force_login(support)
     assert "mail server" not in client.get(reverse("accounts:grants")).text
+
+
+class TestReadings:
+    """That somebody opened more sessions within an hour than is usual goes the same way."""
+
+    @pytest.fixture(autouse=True)
+    def unusual(self, settings: Any) -> None:
+        settings.READ_NOTICE = 2
+
+    def read(self, reader: User, count: int) -> None:
+        for number in range(count):
+            record = make_session(f"customer_70933:{reader.pk}-{number}")
+            with audit.acting(audit.person(reader)):
+                rules.look_at_amount(reader, record.pk)
+                audit.record_alone(SESSION_VIEWED, target=record, counters={"items": 1})
+
+    def test_those_who_decide_are_told_once_an_hour_and_person(self, support: User, compliance: User) -> None:
+        self.read(support, 4)
+        assert [notices.send_notices(), notices.send_notices()] == [1, 0]
+        [message] = mail.outbox
+        assert message.to == ["officer@example.org"]
+        assert message.subject == "memadmin: Somebody opened unusually many sessions"
+        assert "Somebody opened 2 sessions within an hour" in message.body
+        noticed = AuditEvent.objects.get(type="reading.noticed")
+        assert f"https://console.example.org{noticed.get_absolute_url()}" in message.body
+        told = AuditEvent.objects.get(type="reading.notice_sent")
+        assert (told.object_ref, told.counters) == (noticed.id, {"addresses": 1})
+        for word in ("70933", support.username):
+            assert word not in message.message().as_string()
+
+    def test_the_address_in_it_leads_those_who_are_told_to_who_it_was(self, support: User, compliance: User) -> None:
+        self.read(support, 2)
+        notices.send_notices()
+        browser = Client()
+        browser.force_login(compliance)
+        page = browser.get(mail.outbox[0].body.split("example.org")[1].strip())
+        assert page.status_code == 200
+        assert "support" in page.text
+
+    def test_who_reads_is_not_told_of_it(self, compliance: User) -> None:
+        with_address(person("compliance", "reviewer"), "other@example.org")
+        self.read(compliance, 2)
+        notices.send_notices()
+        assert [message.to for message in mail.outbox] == [["other@example.org"]]
+
+    def test_a_mail_server_that_is_away_loses_none(
+        self, nobody_listens: None, support: User, compliance: User, settings: Any
+    ) -> None:
+        self.read(support, 2)
+        assert notices.send_notices() == 0
+        settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+        assert notices.send_notices() == 0, "not before its next try"
+        wait_for_next_try()
+        assert notices.send_notices() == 1
+
+    def test_what_is_a_week_old_is_left_to_the_log(self, support: User, compliance: User) -> None:
+        self.read(support, 2)
+        assert [due.kind for due in notices.due_at(now())] == [notices.Kind.READING]
+        assert not list(notices.due_at(now() + timedelta(days=8)))
+
+    def test_a_notice_is_about_one_thing(self, support: User, compliance: User) -> None:
+        grant = asked(support)
+        for columns in ({}, {"grant": grant, "event_id": uuid4()}):
+            with pytest.raises(IntegrityError, match="notice_about_one_thing"), transaction.atomic():
+                Notice.objects.create(kind="reading", **columns)

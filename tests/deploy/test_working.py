@@ -23,7 +23,8 @@ from procrastinate.contrib.django import app
 from procrastinate.contrib.django.utils import connector_params
 
 from memadmin import audit
-from memadmin.accounts.grants import notices
+from memadmin.accounts import notices
+from memadmin.accounts.audited import READING_NOTICED
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit import erasing, verification, verifier
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
@@ -300,14 +301,16 @@ def test_every_job_is_done(in_force: Roles) -> None:
 
 
 @transactional
-def test_the_worker_tells_those_who_decide_on_grants(in_force: Roles, settings: Any) -> None:
+def test_the_worker_tells_those_who_decide_of_grants_and_readings(in_force: Roles, settings: Any) -> None:
     settings.MAIL_SERVER, settings.CONSOLE_URL = {"EMAIL_HOST": "mail.example.org"}, "https://console.example.org"
     EmailAddress.objects.create(user=person("compliance"), email="officer@example.org", verified=True, primary=True)
-    grants.request_grant(by=person("support"), record_ids=[uuid.uuid4()], reason="incident", ticket="T-1")
+    reader = person("support")
+    grants.request_grant(by=reader, record_ids=[uuid.uuid4()], reason="incident", ticket="T-1")
+    audit.record_alone(READING_NOTICED, by=reader, target=reader, counters={"sessions": 100})
     bring_into_force(in_force)
     with logged_in_as(in_force["worker"]):
-        assert notices.send_notices() == 1
-    assert [message.to for message in mail.outbox] == [["officer@example.org"]]
+        assert notices.send_notices() == 2
+    assert [message.to for message in mail.outbox] == [["officer@example.org"]] * 2
     sent = AuditEvent.objects.get(type="grant.notice_sent")
     assert label_of(sent.role_ref) == in_force["worker"]
 

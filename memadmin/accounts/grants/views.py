@@ -14,7 +14,8 @@ from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memadmin.accounts.grants import access, notices
+from memadmin.accounts import notices
+from memadmin.accounts.grants import access
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant

@@ -1,0 +1,180 @@
+"""E-mail to those who decide on grants: one waits, one opened without a second person, one is to be reviewed; and that
+somebody opened more sessions within an hour than is usual.
+
+Which notices are due follows from the grants and the log, and `Notice` remembers those that were sent. So a worker that
+dies and a mail server that is away lose nothing, and nobody who asks, decides or reads waits for either. A notice says
+of how many sessions and where to look; never who, whom or why, since mail lies around.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.accounts import audited
+from memadmin.accounts.grants.verbs import DECIDE
+from memadmin.accounts.models import ContentGrant, Notice
+from memadmin.audit.models import AuditActor, AuditEvent
+
+logger = logging.getLogger("memadmin.notices")
+
+A_ROUND = 100
+"""How many notices of a kind are looked at in one go."""
+
+LONGEST_WAIT_MINUTES = 60
+"""How far the tries move apart while mail does not go out; those about a grant never end."""
+
+READING_IS_NEWS = timedelta(days=7)
+"""What somebody read longer ago is left to the log."""
+
+Kind = Notice.Kind
+
+SUBJECTS = {
+    Kind.REQUESTED: "A grant waits for a second person",
+    Kind.OPENED_ALONE: "A grant opened without a second person",
+    Kind.REVIEW: "A grant is over and waits for review",
+    Kind.READING: "Somebody opened unusually many sessions",
+}
+TEXTS = {
+    Kind.REQUESTED: "Somebody asks for leave to read {count} locked {sessions}. Decide here:",
+    Kind.OPENED_ALONE: (
+        "Somebody may read {count} locked {sessions}; no second person decided on it. Take it back, if need be, here:"
+    ),
+    Kind.REVIEW: (
+        "A grant to read {count} locked {sessions} is over. Look at what was read, and say what you found, here:"
+    ),
+    Kind.READING: "Somebody opened {count} {sessions} within an hour, and goes on. The audit log says who it is:",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Something to tell of: a grant, or an event of the log."""
+
+    kind: Notice.Kind
+    about: ContentGrant | AuditEvent
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Which notice it is."""
+        if isinstance(self.about, ContentGrant):
+            return {"kind": self.kind, "grant": self.about}
+        return {"kind": self.kind, "event_id": self.about.id}
+
+    @property
+    def session_count(self) -> int:
+        if isinstance(self.about, ContentGrant):
+            return len(self.about.sessions.all())
+        return int(self.about.counters["sessions"])
+
+    @property
+    def whose(self) -> int | None:
+        """The account of who asks or reads, and is not told. A query for an event."""
+        if isinstance(self.about, ContentGrant):
+            return self.about.requested_by_id
+        return AuditActor.objects.filter(ref=self.about.actor_ref).values_list("user_id", flat=True).first()
+
+
+def send_notices() -> int:
+    """Sends what is due, and returns how many. A mail server that fails ends the round: the next would wait as long."""
+    sent = 0
+    for due in due_at(now()) if settings.MAIL_SERVER else ():
+        people = recipients_of(due)
+        if not people or not (notice := claimed(due)):
+            continue
+        try:
+            mail_about(due, people).send()
+        except OSError as problem:  # all that smtplib raises is one of these, too
+            # Its words may hold addresses.
+            logger.warning("A notice about %s was not sent: %s", due.about, type(problem).__name__)
+            break
+        note_sent(notice, due, people)
+        sent += 1
+    return sent
+
+
+def due_at(at: datetime) -> Iterator[Due]:
+    # A filter by each for itself, as what it is about is another column.
+    known = Notice.objects.filter(Q(sent_at__isnull=False) | Q(try_at__gt=at))
+    grants = ContentGrant.objects.with_people()
+    for kind, those in (
+        (Kind.REQUESTED, grants.awaiting_decision(at)),
+        (Kind.OPENED_ALONE, grants.opened_alone()),
+        (Kind.REVIEW, grants.awaiting_review(at)),
+    ):
+        for grant in those.exclude(Exists(known.filter(grant=OuterRef("pk"), kind=kind)))[:A_ROUND]:
+            yield Due(kind, grant)
+    readings = AuditEvent.objects.filter(type=audited.READING_NOTICED.name, at__gt=at - READING_IS_NEWS)
+    for event in readings.exclude(Exists(known.filter(event_id=OuterRef("id")))).newest_first()[:A_ROUND]:
+        yield Due(Kind.READING, event)
+
+
+def claimed(due: Due) -> Notice | None:
+    """This notice for us alone, until its next try; none where another worker has it or was faster."""
+    notice, _ = Notice.objects.get_or_create(**due.key)
+    wait = timedelta(minutes=min(2**notice.tries, LONGEST_WAIT_MINUTES))
+    at = now()
+    ours = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at__isnull=True, try_at__lte=at)
+    return notice if ours.update(tries=F("tries") + 1, try_at=at + wait) else None
+
+
+def mail_about(due: Due, people: list[str]) -> EmailMessage:
+    count = due.session_count
+    told = TEXTS[due.kind].format(count=count, sessions="session" if count == 1 else "sessions")
+    return EmailMessage(
+        subject=f"memadmin: {SUBJECTS[due.kind]}",
+        body=f"{told}\n\n{settings.CONSOLE_URL}{due.about.get_absolute_url()}\n",
+        to=people,
+        headers={"Auto-Submitted": "auto-generated"},
+    )
+
+
+@transaction.atomic
+def note_sent(notice: Notice, due: Due, people: list[str]) -> None:
+    counters = {"addresses": len(people)}
+    if due.kind == Kind.READING:
+        audit.record(audited.READING_TOLD, target=due.about, counters=counters)
+    else:
+        audit.record(audited.NOTICE_SENT, target=due.about, reason_code=due.kind, counters=counters)
+    Notice.objects.filter(pk=notice.pk).update(sent_at=now())
+
+
+def recipients_of(due: Due) -> list[str]:
+    """Who is told: whom MEMADMIN_NOTICES_TO names, else everybody who may decide on grants but whom it is about."""
+    return settings.NOTICES_TO or sorted(
+        set(addresses_of_deciders().exclude(user=due.whose).values_list("email", flat=True))
+    )
+
+
+def addresses_of_deciders() -> QuerySet[EmailAddress]:
+    found: QuerySet[EmailAddress] = EmailAddress.objects.filter(
+        user__in=User.objects.with_perm(DECIDE), verified=True, primary=True
+    )
+    return found
+
+
+def why_nobody_is_told() -> str:
+    """A sentence for those who decide; empty when notices go out."""
+    if not settings.MAIL_SERVER:
+        return "Nobody is told of requests by e-mail: MEMADMIN_MAIL_URL is not set."
+    if not settings.NOTICES_TO and not addresses_of_deciders().exists():
+        return (
+            "Nobody is told of requests by e-mail: no address of somebody who may decide is verified by the company's"
+            " sign-in, and MEMADMIN_NOTICES_TO is not set."
+        )
+    failed = Notice.objects.filter(sent_at__isnull=True, tries__gt=1).count()
+    if failed:
+        return f"The mail server did not take {failed} {'notice' if failed == 1 else 'notices'}; it is tried again."
+    return ""
