@@ -5,8 +5,8 @@ number that is spelled out, split between two messages, encoded or drawn in a pi
 a key of a kind that nobody has described. The list is in `docs/masking.md`.
 """
 
+from memadmin.values.keys import is_secret_member
 from memadmin.web.masking.finding import Found, Kind, TookTooLong, find_values
-from memadmin.web.masking.keys import is_secret_member
 from memadmin.web.masking.masks import DOTS, MASK, MASKED_SECRET, mask_found, mask_text
 
 __all__ = [

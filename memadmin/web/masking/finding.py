@@ -11,13 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memadmin.web.masking import emails, keys, numbers
-
-WINDOW = 4_000
-"""A text is looked through in pieces of so many characters: no expression gets the chance to take long."""
-
-OVERLAP = 1_000
-"""What neighbouring pieces have in common: more than any value has that is not one long word."""
+from memadmin.values import keys, numbers, windows
+from memadmin.web.masking import emails
 
 
 class Kind(StrEnum):
@@ -51,10 +46,9 @@ def find_values(
     TookTooLong when time.monotonic() has passed the `deadline` before the end.
     """
     found: list[Found] = []
-    for start in range(0, max(len(text) - OVERLAP, 1), WINDOW - OVERLAP):
+    for start, window in windows(text):
         if deadline is not None and time.monotonic() > deadline:
             raise TookTooLong
-        window = text if len(text) <= WINDOW else text[start : start + WINDOW]
         for kind, first, end in _proposed(window, regions, is_prose):
             first, end = start + first, start + end
             if kind is Kind.KEY:

@@ -1,0 +1,219 @@
+"""A session of the SDK, whichever it is, that the console knows of from its first moment."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from agents import RunContextWrapper, TResponseInputItem
+from agents.memory import OpenAIConversationsSession, Session, SessionSettings
+from agents.memory.session import SessionABC
+
+from memadmin.client import runs
+from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
+from memadmin.client.secret_text import SecretRefused, mask_item
+from memadmin.client.subjects import USER_ID, Finder, Named, Subject, find_subject, subject_of
+
+__all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectErased"]
+
+logger = logging.getLogger(__name__)
+
+ERASED = "P0E01"
+"""The SQLSTATE with which registry and fence refuse a session that was erased."""
+
+REGISTER = "SELECT record, subject FROM memadmin_register_session(%s, %s, %s, %s, %s, %s)"
+
+METHODS = ("get_items", "add_items", "pop_item", "clear_session")
+
+
+class SubjectErased(Exception):
+    """This session was erased on its subject's behalf, and cannot be written again. Begin another one."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__("This session was erased and cannot be written again. Begin another one, under another id.")
+        self.session_id = session_id
+
+
+class GovernedSession(SessionABC):
+    """Wraps a session of the SDK; use it wherever that one was used.
+
+    `store` is the name under which the console knows the place where `inner` keeps its items. The subject is given, or
+    found in the context of the first run: `subject_in` is the attribute or key of the context object that has it, or a
+    function of that object. Both are told to the console once, as are ticket and agent.
+
+    `secrets` says what happens to keys, passwords and card numbers in what is stored: "keep", "mask", or "refuse",
+    which raises SecretRefused out of the run. `erased` says what a write to an erased session does: "refuse" raises
+    SubjectErased, "drop" lets the run go on and keeps nothing of it.
+
+    That the console's database is away is no reason for a run to fail: it is logged, and told again by the next run.
+    """
+
+    def __init__(
+        self,
+        inner: Session,
+        *,
+        console: Console,
+        store: str,
+        subject: Named = None,
+        subject_in: Finder = USER_ID,
+        ticket: str = "",
+        agent: str = "",
+        secrets: Literal["keep", "mask", "refuse"] = "keep",
+        erased: Literal["refuse", "drop"] = "refuse",
+    ) -> None:
+        self.inner = inner
+        self.subject = subject_of(subject)
+        self.record: UUID | None = None
+        self._console, self._store, self._subject_in = console, store, subject_in
+        self._ticket, self._agent = ticket, agent
+        self._secrets, self._erased = secrets, erased
+        self._registered: Subject | str | None = None
+        # As the SDK has it: a session gets the run's context when all four of its methods take it.
+        self._tells_inner = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
+
+    # What the SDK asks its own sessions beside the four methods (compaction, matching of ids), the inner one answers.
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":  # not there yet: while it is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The SDK treats conversations kept by OpenAI by their class: it takes ids out of their items, for example."""
+        is_conversation = isinstance(self.__dict__.get("inner"), OpenAIConversationsSession)
+        return OpenAIConversationsSession if is_conversation else GovernedSession
+
+    @property
+    def session_id(self) -> str:
+        return self.inner.session_id
+
+    @session_id.setter
+    def session_id(self, value: str) -> None:
+        self.inner.session_id = value
+
+    @property
+    def session_settings(self) -> SessionSettings | None:
+        return self.inner.session_settings
+
+    @session_settings.setter
+    def session_settings(self, value: SessionSettings | None) -> None:
+        self.inner.session_settings = value
+
+    async def get_items(
+        self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> list[TResponseInputItem]:
+        if self._knows_its_id():
+            if not await self._may_go_on(wrapper):
+                return []
+            return cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit))
+        items = cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit))
+        await self._may_go_on(wrapper)
+        return items
+
+    async def add_items(
+        self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
+    ) -> None:
+        kept = self._without_secrets(items)
+        if not self._knows_its_id() or await self._may_go_on(wrapper):
+            await self._write("add_items", wrapper, kept)
+
+    async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
+        return cast("TResponseInputItem | None", await self._write("pop_item", wrapper))
+
+    async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
+        await self._write("clear_session", wrapper)
+
+    # --- what the console is told ------------------------------------------------------------------------------------
+
+    async def _may_go_on(self, wrapper: RunContextWrapper[Any] | None) -> bool:
+        """Tells the console what it does not know yet. False where an erased session drops what is written to it."""
+        if self.subject is None and wrapper is not None:
+            self.subject = self._found_in(wrapper.context)
+        whose: Subject | str = self.subject or "nobody"
+        if self._registered != whose:
+            try:
+                self.record = await self._console.ask(self._register)
+                self._registered = whose
+            except Unavailable:
+                pass  # the console has said so, and is asked again
+            except RefusedByDatabase as refusal:
+                if refusal.sqlstate == ERASED:
+                    if self._erased == "drop":
+                        return False
+                    raise SubjectErased(self.session_id) from None
+                logger.warning("memadmin did not take a session of store %s (%s).", self._store, refusal.sqlstate)
+                self._registered = whose
+        if wrapper is not None:
+            known = runs.current()
+            if known is None or known.wrapper is not wrapper or known.record is not self.record:
+                runs.enter(runs.Run(self.session_id, wrapper, self.subject, self.record))
+        return True
+
+    async def _register(self, connection: Connection) -> UUID:
+        whose = self.subject or Subject("")
+        values = (self._store, self.session_id, whose.kind, whose.key, self._ticket, self._agent)
+        row: Any = await (await connection.execute(REGISTER, values)).fetchone()
+        return cast(UUID, row[0])
+
+    def _found_in(self, context: Any) -> Subject | None:
+        """A function of somebody else's: what it raises is no reason for a run to fail."""
+        try:
+            return find_subject(context, self._subject_in)
+        except Exception as problem:
+            logger.warning("No subject could be found in a run's context (%s).", type(problem).__name__)
+            return None
+
+    def _knows_its_id(self) -> bool:
+        """A conversation kept by OpenAI has none before it was asked for something."""
+        try:
+            return bool(self.inner.session_id)
+        except ValueError:
+            return False
+
+    # --- the inner session ---------------------------------------------------------------------------------------
+
+    async def _write(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any) -> Any:
+        try:
+            return await self._ask_inner(method, wrapper, *values)
+        except Exception as problem:
+            if not any(_sqlstate(each) == ERASED for each in _chain(problem)):
+                raise
+            if self._erased == "drop":
+                return None
+            raise SubjectErased(self.session_id) from problem
+
+    async def _ask_inner(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any) -> Any:
+        told = {"wrapper": wrapper} if wrapper is not None and self._tells_inner else {}
+        return await getattr(self.inner, method)(*values, **told)
+
+    def _without_secrets(self, items: list[TResponseInputItem]) -> list[TResponseInputItem]:
+        if self._secrets == "keep":
+            return items
+        masked = [mask_item(item) for item in items]
+        count = sum(count for _, count in masked)
+        if count and self._secrets == "refuse":
+            raise SecretRefused(count)
+        return [item for item, _ in masked] if count else items
+
+
+def _takes_wrapper(method: Any) -> bool:
+    return "wrapper" in inspect.signature(method).parameters
+
+
+def _chain(problem: BaseException) -> Iterator[BaseException]:
+    """An error and those inside of it: SQLAlchemy wraps what a driver raised, and drivers wrap, too."""
+    seen: set[int] = set()
+    waiting: list[Any] = [problem]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, BaseException) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            waiting += [getattr(each, "orig", None), each.__cause__, each.__context__]
+
+
+def _sqlstate(problem: BaseException) -> Any:
+    return getattr(problem, "sqlstate", None) or getattr(problem, "pgcode", None)

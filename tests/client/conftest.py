@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+from memadmin.deploy.roles import Roles
+from sessions_app.models import SessionStore
+from tests.agents import attach_main_store
+from tests.deploy.conftest import in_force  # noqa: F401
+from tests.deploy.connecting import bring_into_force
+
+
+@pytest.fixture
+def main_store(agent_tables: None) -> SessionStore:
+    return attach_main_store()
+
+
+@pytest.fixture
+def dsn(main_store: SessionStore, in_force: Roles) -> str:  # noqa: F811
+    """Where agents reach the console's database, under the role that they have in production."""
+    bring_into_force(in_force)
+    return address(in_force["agents"])
+
+
+def address(role: str = "") -> str:
+    given = connection.get_connection_params()
+    reach = {name: given[name] for name in ("host", "port", "user", "password", "dbname") if given.get(name)}
+    return make_conninfo(**{**reach, **({"user": role} if role else {})})
