@@ -50,6 +50,17 @@ MEMORY_REJECTED = declare(
     "memory.rejected", "A reviewer rejected a proposal.", object=MEMORY, reasons=RejectReason.values
 )
 MEMORY_MERGED = declare("memory.merged", "A reviewer merged a proposal into a memory.", object=MEMORY)
+MEMORY_SNOOZED = declare(
+    "memory.snoozed",
+    "A reviewer put a decision off, or ended that.",
+    object=MEMORY,
+    counters=("ended",),
+)
+BASE_ACCEPTED = declare(
+    "memory.base_accepted",
+    "A reviewer held a proposal against the memory as it is now, which had changed.",
+    object=MEMORY,
+)
 DECISION_UNDONE = declare("memory.decision_undone", "A reviewer undid a decision of the last minute.", object=MEMORY)
 MEMORY_RETIRED = declare(
     "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values

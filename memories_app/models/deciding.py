@@ -88,6 +88,8 @@ class Review(models.Model):
     waited = models.DurationField(null=True)
     decided_at = models.DateTimeField(db_default=Now())
     undone_at = models.DateTimeField(null=True)
+    # What undoing puts back of the memory that was changed or merged into, but for its text, which is a version.
+    before = models.JSONField(null=True)
 
     class Meta:
         indexes: ClassVar = [

@@ -172,6 +172,15 @@ class Memory(models.Model):
                 condition=Q(status__in=["proposed", "needs_revalidation", "approved"]),
                 name="memory_by_embedder",
             ),
+            # Of those, what takes two people: rare, and looked for by itself.
+            models.Index(
+                "awaiting_since",
+                "id",
+                condition=Q(status__in=["proposed", "needs_revalidation"])
+                & (Q(subject__isnull=True) | ~Q(risk_flags=[])),
+                name="memory_awaiting_two",
+            ),
+            models.Index("claimed_by", condition=Q(claimed_by__isnull=False), name="memory_claimed"),
             models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
             models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),
             # A subject's own memories are compared one by one, which is exact; only what all share is many.

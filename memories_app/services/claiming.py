@@ -1,0 +1,89 @@
+"""Claims: who reads a proposal at the moment, so that nobody decides the same one beside them.
+
+A claim is a lease: it runs out by itself when a browser is closed. It is no decision, and no event of the log: who
+opened a proposal is recorded as a read.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from memories_app.models import Memory, Review
+from memories_app.services.refusals import Overtaken
+
+LEASE = timedelta(minutes=10)
+
+
+class HeldBySomebody(Overtaken):
+    """Another reviewer reads it; `winner` is who."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.winner = memory.claimed_by
+        assert memory.claimed_until is not None
+        until = f"{memory.claimed_until:%H:%M}"
+        super().__init__(memory, f"{name_of(self.winner)} is deciding about this one, until {until} UTC at the latest.")
+
+
+class AlreadyDecided(Overtaken):
+    """It does not wait any more; `review` is the decision, where it was one, and `winner` who took it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.review = last_review(memory)
+        self.winner = self.review.reviewer if self.review else None
+        if self.review and self.review.rule:
+            told = f"The rule “{self.review.rule}” approved it already."
+        elif self.review:
+            told = f"{name_of(self.winner)} {self.review.get_decision_display()} it already."
+        else:
+            told = f"It does not wait for a decision any more: it is {memory.get_status_display()}."
+        super().__init__(memory, f"{told} Your decision was not saved.")
+
+
+def claim(memory: Memory, *, by: User) -> Memory:
+    """Holds a proposal for a reviewer, for LEASE or until they take another one.
+
+    Raises HeldBySomebody or AlreadyDecided. Two statements, each by itself: two reviewers who change places would
+    otherwise wait for each other.
+    """
+    free = Q(claimed_by=None) | Q(claimed_by=by) | Q(claimed_until__lte=Now())
+    waiting = Memory.objects.filter(pk=memory.pk, status__in=Memory.AWAITING)
+    while not waiting.filter(free).update(claimed_by=by, claimed_until=Now() + LEASE):
+        memory = Memory.objects.select_related("claimed_by").get(pk=memory.pk)
+        if not memory.is_awaiting:
+            raise AlreadyDecided(memory)
+        if memory.claimed_by:
+            raise HeldBySomebody(memory)
+        # Let go of since we asked.
+    release_others(by=by, but=memory)
+    return Memory.objects.select_related("subject").get(pk=memory.pk)
+
+
+def release(memory: Memory, *, by: User) -> None:
+    """Lets others decide. What somebody else holds stays theirs."""
+    Memory.objects.filter(pk=memory.pk, claimed_by=by).update(claimed_by=None, claimed_until=None)
+
+
+def release_others(*, by: User, but: Memory) -> None:
+    """People read one proposal at a time."""
+    Memory.objects.filter(claimed_by=by).exclude(pk=but.pk).update(claimed_by=None, claimed_until=None)
+
+
+def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:
+    """Memories by their keys, locked, in one order whoever locks them; each with the database's time as `moment`."""
+    rows = Memory.objects.select_for_update(of=("self",), no_key=True).annotate(moment=Now())
+    return {row.pk: row for row in rows.filter(pk__in=[key for key in keys if key]).order_by("pk")}
+
+
+def last_review(memory: Memory) -> Review | None:
+    """The decision that counts last, whoever took it."""
+    standing = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")
+    return standing.order_by("-decided_at", "-pk").first()
+
+
+def name_of(person: User | None) -> str:
+    return str(person.get_full_name() or person.get_username()) if person else "Somebody"

@@ -1,0 +1,169 @@
+"""Proposing: how a memory of a person, a distiller or an import comes to wait for review.
+
+Agents propose through `memadmin.client`, under a role of their own and without this module; the database holds both to
+the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from memadmin import audit
+from memories_app import audited
+from memories_app.models import Evidence, Memory
+from memories_app.models.memories import LONGEST_STATEMENT
+from memories_app.services.refusals import Overtaken, Unproposable, gate_explained
+from sessions_app.models import Subject
+from sessions_app.services.subjects import standing_subject
+
+LONGEST_KEY = 80
+LONGEST_QUOTE = 4000
+LONGEST_DATA = 20_000
+"""In characters of its JSON."""
+
+MOST_QUOTES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a proposal came from: an item of a session, and the words in it that matter."""
+
+    text: str
+    record_id: UUID | None = None
+    session_id: str = ""
+    item_id: str = ""
+    speaker: str = ""
+    said_at: datetime | None = None
+    signal_id: UUID | None = None
+
+
+class ChangesNothing(Unproposable):
+    sentence = "This is what the memory says already."
+
+
+@transaction.atomic
+def propose_memory(
+    statement: str,
+    *,
+    kind: str,
+    subject: Subject | None = None,
+    by: User | None = None,
+    key: str = "",
+    data: Mapping[str, Any] | None = None,
+    agents: Sequence[str] = (),
+    provenance: str = Memory.Provenance.INFERRED,
+    source: str = Memory.Source.USER,
+    confidence: float = 0.5,
+    valid_from: datetime | None = None,
+    valid_until: datetime | None = None,
+    revalidate_on: date | None = None,
+    extractor: str = "",
+    replaces: Memory | None = None,
+    evidence: Sequence[Quote] = (),
+) -> Memory:
+    """Lets a memory wait for review, with what it came from; `by` is who proposes it, and never decides about it.
+
+    With `replaces` it would change that memory, whose subject it has. Raises Unproposable with the reason,
+    NothingLearnedHere where the subject said no, and Overtaken when agents do not use the other memory any more.
+    """
+    statement = statement.strip()
+    look_at(statement, kind, key, source, provenance, confidence, data, evidence)
+    if valid_from and valid_until and valid_from >= valid_until:
+        raise Unproposable(None, "It would end before it begins.")
+    if replaces is not None:
+        replaces = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=replaces.pk)
+        if replaces.status not in (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION):
+            raise Overtaken(replaces, f"Agents do not use that memory any more: it is {replaces.get_status_display()}.")
+    owner = replaces.subject if replaces else standing_subject(subject) if subject else None
+    memory = Memory(
+        statement=statement,
+        kind=kind,
+        subject=owner,
+        key=key,
+        data=dict(data or {}),
+        agents=sorted(set(agents)),
+        provenance=provenance,
+        source=source,
+        confidence=confidence,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        revalidate_on=revalidate_on,
+        extractor=extractor,
+        replaces=replaces,
+        base_version=replaces.version if replaces else None,
+        proposed_by=by,
+    )
+    with gate_explained(memory), audit.recording(audited.MEMORY_PROPOSED, by=by) as event:
+        memory.save(force_insert=True)
+        event.target, event.subject = memory, memory.subject
+    memory.refresh_from_db()
+    if replaces and replaces.content_hash == memory.content_hash and replaces.valid_until == memory.valid_until:
+        raise ChangesNothing(replaces)
+    Evidence.objects.bulk_create(
+        Evidence(
+            memory=memory,
+            record_id=quote.record_id,
+            session_id=quote.session_id,
+            item_id=quote.item_id,
+            speaker=quote.speaker,
+            quote=quote.text,
+            said_at=quote.said_at,
+            signal_id=quote.signal_id,
+        )
+        for quote in evidence
+    )
+    return memory
+
+
+def look_at(
+    statement: str,
+    kind: str,
+    key: str,
+    source: str,
+    provenance: str,
+    confidence: float,
+    data: Mapping[str, Any] | None,
+    evidence: Sequence[Quote],
+) -> None:
+    """Raises Unproposable for what the database would refuse, and for what is no memory."""
+    if kind not in Memory.Kind.values or source not in Memory.Source.values:
+        raise Unproposable(None, f"There is no memory of kind “{kind}” from source “{source}”.")
+    if provenance not in Memory.Provenance.values:
+        raise Unproposable(None, f"What is learned is explicit or inferred, not “{provenance}”.")
+    if not 0.0 <= confidence <= 1.0:
+        raise Unproposable(None, "Confidence lies between 0 and 1.")
+    look_at_statement(statement)
+    if len(key) > LONGEST_KEY or not is_storable(key):
+        raise Unproposable(None, f"A key is a short name of up to {LONGEST_KEY} characters.")
+    if len(str(data or "")) > LONGEST_DATA or not is_storable(str(data or "")):
+        raise Unproposable(None, f"Its data is longer than {LONGEST_DATA:,} characters, or has signs that are no text.")
+    if len(evidence) > MOST_QUOTES:
+        raise Unproposable(None, f"A proposal comes with {MOST_QUOTES} quotes at most; this one has {len(evidence)}.")
+    for quote in evidence:
+        if len(quote.text) > LONGEST_QUOTE or not is_storable(quote.text + quote.item_id + quote.speaker):
+            raise Unproposable(None, f"A quote is text of at most {LONGEST_QUOTE:,} characters.")
+
+
+def look_at_statement(statement: str) -> None:
+    if not statement:
+        raise Unproposable(None, "A memory says something; this one is empty.")
+    if len(statement) > LONGEST_STATEMENT:
+        raise Unproposable(
+            None,
+            f"A memory has at most {LONGEST_STATEMENT:,} characters, and this has {len(statement):,}. It goes into"
+            " prompts: what is longer is a document.",
+        )
+    if not is_storable(statement):
+        raise Unproposable(None, "It has signs that are no text: a NUL, or half a character.")
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL takes it: no NUL, and no lone surrogate."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)

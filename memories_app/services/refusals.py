@@ -1,0 +1,77 @@
+"""Why a verb on a memory was refused: each reason a class, its message a sentence for who tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError
+
+from memories_app.models import Memory
+
+
+class Refused(Exception):
+    """Something that cannot be done with this memory; nothing was changed."""
+
+    sentence = ""
+
+    def __init__(self, memory: Memory | None = None, sentence: str = "") -> None:
+        self.memory = memory
+        super().__init__(sentence or self.sentence)
+
+
+class Overtaken(Refused):
+    """It could have been done a moment ago: somebody was faster, or changed what the decision was about."""
+
+
+class Unproposable(Refused):
+    """A text, or what comes with it, that is no memory."""
+
+
+class NothingLearnedHere(Refused):
+    sentence = "Nothing is to be learned from this subject: somebody has said so."
+
+
+class NotAProposal(Refused):
+    sentence = "A memory begins as a proposal."
+
+
+class NotApproved(Refused):
+    sentence = "Nobody who may has approved this text, or one person alone has where two must."
+
+
+class NotScreened(Refused):
+    sentence = "This text has not been looked through for risks yet. It can be approved once that is done."
+
+
+class OwnProposal(Refused):
+    sentence = "You proposed this yourself. Somebody else has to decide."
+
+
+class SecondPersonNeeded(Refused):
+    sentence = "You have approved this already. It takes a second person, too."
+
+
+class CannotBeMerged(Refused):
+    pass
+
+
+GATE: dict[str, type[Refused]] = {
+    "P0M01": NothingLearnedHere,
+    "P0M02": NotAProposal,
+    "P0M03": NotApproved,
+    "P0M04": NotScreened,
+}
+"""What the database refuses about memories, by SQLSTATE."""
+
+
+@contextmanager
+def gate_explained(memory: Memory | None = None) -> Iterator[None]:
+    """What the gate refuses within, as one of the classes here."""
+    try:
+        yield
+    except DatabaseError as problem:
+        refusal = GATE.get(getattr(problem.__cause__, "sqlstate", None) or "")
+        if refusal is None:
+            raise
+        raise refusal(memory) from problem
