@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.sql import Composable
 
 from memadmin.audit import governing
 
@@ -71,8 +72,11 @@ def current_actor() -> Actor | None:
 NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), %s)"
 COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
 
+LATER_WRITE = re.compile(r";\s*(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY|WITH)\b", re.IGNORECASE)
+"""One after another in what is sent at once."""
+
 WRITE = re.compile(
-    r"""\s*(?:/\*.*?\*/\s*)*
+    r"""\s*(?:(?:/\*.*?\*/|--[^\n]*\n)\s*)*
     (?:WITH\b(?=.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b)
     |(?:INSERT\s+INTO|UPDATE(?:\s+ONLY)?|DELETE\s+FROM(?:\s+ONLY)?)\s+(?P<table>"(?:[^"]|"")+"|\w+)(?!\s*\.)
     |(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY)\b)""",
@@ -92,7 +96,7 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
     actor = current_actor()
     if actor is None or not has_log(connection):
         return execute(sql, params, many, context)
-    if connection.in_atomic_block or not COMMITS_ITSELF.match(sql):
+    if connection.in_atomic_block or not COMMITS_ITSELF.match(words_of(sql)):
         with transaction.atomic(using=connection.alias, savepoint=False):
             tell(connection, actor, local=True)
             return execute(sql, params, many, context)
@@ -140,11 +144,21 @@ def has_log(connection: BaseDatabaseWrapper) -> bool:
 
 def may_be_governed(sql: Any) -> bool:
     """Whether a statement may write to a table whose changes are recorded; in doubt, it may."""
-    write = WRITE.match(str(sql))
+    words = words_of(sql)
+    write = WRITE.match(words)
+    if LATER_WRITE.search(words):
+        return True
     if write is None:
         return False
     table = (write["table"] or "").strip('"').replace('""', '"')
     return table not in ungoverned_tables()
+
+
+def words_of(statement: Any) -> str:
+    """The SQL of whatever psycopg takes for a statement: also one that was put together of pieces."""
+    if isinstance(statement, Composable):
+        return statement.as_string(None)
+    return statement.decode() if isinstance(statement, bytes) else str(statement)
 
 
 @cache

@@ -17,6 +17,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
+from memadmin import audit
+from memadmin.audit.models import AuditEvent
 from memadmin.embedded.cluster import _program
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
@@ -69,6 +71,18 @@ class TestAttaching:
             written = value_of(f"SELECT updated_at FROM agent_sessions WHERE session_id = '{record.session_id}'")
             assert record.last_activity_at.replace(tzinfo=None) == written
         assert store.attached_at is not None
+
+    def test_the_log_knows_who_did_it_of_each_row_that_it_wrote(self, agent_tables: None) -> None:
+        """Its statements are put together of pieces, and must not look as if somebody had come past the console."""
+        add_items("before", "hello")
+        before = AuditEvent.objects.order_by("number").last()
+        with audit.acting(audit.Actor("command", "attach_store")):
+            attach_main_store()
+        written = AuditEvent.objects.filter(number__gt=before.number if before else 0)
+        assert {"store.row_inserted", "store.row_updated", "store.attached"} <= set(
+            written.values_list("type", flat=True)
+        )
+        assert set(written.values_list("actor_kind", flat=True)) == {"command"}
 
     def test_many_sessions_are_registered_in_batches(self, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(plans, "BACKFILL_ROWS", 7)
