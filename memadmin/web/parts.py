@@ -7,11 +7,11 @@ Jinja2 makes Python functions of its templates, which is what a hundred rows tak
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from django.template.defaultfilters import pluralize
 from jinja2 import Environment, StrictUndefined
 
+from memadmin.web.addresses import quoted
 from memadmin.web.templatetags.memadmin import badge, icon, register, tagx
 
 
@@ -21,8 +21,3 @@ def environment(**options: Any) -> Environment:
     parts.filters.update(register.filters, pluralize=pluralize, quoted=quoted)
     parts.globals.update(icon=icon, badge=badge, tagx=tagx)
     return parts
-
-
-def quoted(text: str) -> str:
-    """For one piece of an address, be it of the path or of the query."""
-    return quote(text, safe="")

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memadmin.web.addresses import at_item
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
@@ -76,8 +77,7 @@ def step(
     if result.note:
         messages.warning(request, result.note)
     if result.found:
-        query["item"] = result.item_id
-        return redirect(f"{record.get_absolute_url()}?{urlencode(query)}#item-{result.item_id}")
+        return redirect(at_item(record.get_absolute_url(), result.item_id, query))
     if result.searched_to:
         messages.info(request, "The time for a search was over here. Go on with the arrow beside the search field.")
         query["at"] = Cursor(direction, result.searched_to).sign(record)

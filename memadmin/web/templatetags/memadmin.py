@@ -18,12 +18,14 @@ from django.utils.safestring import SafeString, mark_safe
 from memadmin import __version__
 from memadmin.counting import capped
 from memadmin.web import hostile
+from memadmin.web.addresses import at_item
 from memadmin.web.markdown import render as render_markdown
 from memadmin.web.navigation import Section, sections_for
 
 register = template.Library()
 register.filter("bytes", filesizeformat)
 register.filter(capped)
+register.filter(at_item)
 
 RELATIVE_DAYS = 9
 
