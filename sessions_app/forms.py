@@ -175,6 +175,9 @@ class RedactForm(forms.Form):
     """What is to be taken out, and why."""
 
     text = forms.CharField(
+        label="The text",
+        help_text="Exactly as it was said, with capitals and spaces. It is found in every spelling that JSON has for"
+        " it, also inside arguments and outputs.",
         required=False,
         strip=True,
         widget=forms.Textarea(
@@ -190,13 +193,20 @@ class RedactForm(forms.Form):
         },
     )
     explanation = forms.CharField(
-        max_length=500, required=False, widget=forms.Textarea({"class": "form-control", "rows": 2})
+        label="In your words",
+        help_text="Kept beside the log, and erasable. Do not repeat the text here.",
+        max_length=500,
+        required=False,
+        widget=forms.Textarea({"class": "form-control", "rows": 2}),
     )
     takes_compactions = forms.BooleanField(required=False, widget=forms.CheckboxInput({"class": "form-check-input"}))
 
     def __init__(self, *given: Any, is_item: bool, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_item = is_item
+        if is_item:
+            self.fields["text"].label = "Only this text"
+            self.fields["text"].help_text = "Empty: everything that the item says."
 
     def clean_text(self) -> str:
         text = str(self.cleaned_data["text"])

@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -99,7 +100,14 @@ def newer(request: HttpRequest) -> HttpResponse:
     if not count:
         # htmx leaves the page as it is.
         return HttpResponse(status=204)
-    return render(request, "sessions/_newer.html", {"count": count, "cap": NEWER_CAP, "filters": filters})
+    context = {
+        "count": count,
+        "cap": NEWER_CAP,
+        "filters": filters,
+        "address": reverse("sessions:list"),
+        "list": "#sessions",
+    }
+    return render(request, "_newer.html", context)
 
 
 @require_POST

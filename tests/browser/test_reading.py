@@ -38,7 +38,7 @@ def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
     expect(page.get_by_text("Choose what you read for: each read is recorded with it.")).to_be_visible()
     page.get_by_label("What for").focus()
     page.keyboard.press("ArrowDown")
-    page.get_by_role("textbox", name="Ticket if there is one").fill("T-1")
+    page.get_by_role("textbox", name="Ticket, if there is one").fill("T-1")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Where is my order?")).to_be_visible()
     page.goto(addresses[1])

@@ -39,7 +39,7 @@ class PurposeForm(forms.Form):
         },
     )
     ticket = forms.CharField(
-        label="Ticket",
+        label="Ticket, if there is one",
         max_length=200,
         required=False,
         widget=forms.TextInput({"class": "form-control", "autocomplete": "off"}),

@@ -22,11 +22,14 @@ class GrantForm(forms.Form):
         error_messages={"required": "A grant needs the ticket, or whatever case it belongs to."},
     )
     explanation = forms.CharField(
+        label="In your words",
+        help_text="Why this session, and what you will do with it. Kept beside the grant, erasable.",
         max_length=2_000,
         required=False,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
     )
     minutes = forms.TypedChoiceField(
+        label="For",
         choices=[(minutes, f"{minutes} minutes") for minutes in MINUTES],
         coerce=int,
         widget=forms.Select({"class": "form-select"}),
@@ -38,6 +41,7 @@ class ReviewForm(forms.Form):
     """What somebody found who looked at what was read under a grant."""
 
     note = forms.CharField(
+        label="What you looked at and what you found",
         max_length=2_000,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
         error_messages={"required": "Say in a few words what you looked at and what you found."},

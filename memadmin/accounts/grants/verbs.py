@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import models, transaction
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -22,6 +23,23 @@ REQUEST = "accounts.request_grant"
 MINUTES = (15, 30, 60)
 SESSIONS_A_GRANT = 50
 """A grant is about sessions that somebody can name; more would be a way round asking."""
+
+
+class Ending(models.TextChoices):
+    """How a grant ends before its time; the label is what the button says."""
+
+    GIVEN_BACK = "given_back", "Give it back"
+    WITHDRAWN = "withdrawn", "Withdraw the request"
+    TAKEN_BACK = "taken_back", "Take it back"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What somebody can do about a grant; the verbs ask the same functions."""
+
+    decide: bool
+    review: bool
+    ending: Ending | None
 
 
 class GrantError(Exception):
@@ -102,11 +120,8 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
     if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
         raise NotAllowed("This grant is somebody else's.")
-    state = grant.state_at(now())
-    if state in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
-        own_step = "given_back" if state == ContentGrant.State.OPEN else "withdrawn"
-        reason_code = own_step if by.pk == grant.requested_by_id else "taken_back"
-        audit.record(audited.GRANT_ENDED, by=by, target=grant, reason_code=reason_code)
+    if ending := ending_by(grant, by):
+        audit.record(audited.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
         grant.ended_at = now()
         grant.save(update_fields=["ended_at"])
     return grant
@@ -117,7 +132,7 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
     """Notes that somebody looked at what was read under a grant that is over. Raises NotAllowed or AlreadyDecided."""
     grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
     require_other_person(grant, by)
-    if grant.state_at(now()) != ContentGrant.State.OVER or grant.opened_at is None:
+    if not awaits_review(grant):
         raise AlreadyDecided(grant)
     audit.record(audited.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
@@ -128,9 +143,41 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
 def locked_for_decision(grant: ContentGrant, by: User) -> ContentGrant:
     grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
     require_other_person(grant, by)
-    if grant.state_at(now()) != ContentGrant.State.WAITING:
+    if not awaits_decision(grant):
         raise AlreadyDecided(grant)
     return grant
+
+
+def steps_for(grant: ContentGrant, by: User) -> Steps:
+    """Two queries where somebody may decide on grants, and none for who asked."""
+    try:
+        require_other_person(grant, by)
+    except NotAllowed:
+        decides = False
+    else:
+        decides = True
+    ending = ending_by(grant, by)
+    if ending == Ending.TAKEN_BACK and awaits_decision(grant):
+        ending = None  # It is refused, which says more.
+    return Steps(decide=decides and awaits_decision(grant), review=decides and awaits_review(grant), ending=ending)
+
+
+def awaits_decision(grant: ContentGrant) -> bool:
+    return grant.state_at(now()) == ContentGrant.State.WAITING
+
+
+def awaits_review(grant: ContentGrant) -> bool:
+    return grant.state_at(now()) == ContentGrant.State.OVER and grant.opened_at is not None
+
+
+def ending_by(grant: ContentGrant, by: User) -> Ending | None:
+    """How somebody would end a grant; None where there is nothing left to end, or it is not theirs to end."""
+    state = grant.state_at(now())
+    if state not in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
+        return None
+    if by.pk == grant.requested_by_id:
+        return Ending.GIVEN_BACK if state == ContentGrant.State.OPEN else Ending.WITHDRAWN
+    return Ending.TAKEN_BACK if by.has_perm(DECIDE) else None
 
 
 def require_other_person(grant: ContentGrant, by: User) -> None:

@@ -68,9 +68,7 @@ def grant_page(
 ) -> HttpResponse:
     context = {
         "grant": shown,
-        "state": shown.state_at(now()),
-        "is_own": shown.requested_by_id == request.user.pk,
-        "may_decide": request.user.has_perm(grants.DECIDE) and shown.requested_by_id != request.user.pk,
+        "steps": grants.steps_for(shown, request.user),
         "form": form or ReviewForm(),
         "problem": problem,
     }

@@ -78,7 +78,14 @@ def newer(request: OperatorRequest) -> HttpResponse:
     if not count:
         # htmx leaves the page as it is.
         return HttpResponse(status=204)
-    return render(request, "audit/_newer.html", {"count": count, "cap": NEWER_CAP, "filters": filters})
+    context = {
+        "count": count,
+        "cap": NEWER_CAP,
+        "filters": filters,
+        "address": reverse("audit:list"),
+        "list": "#events",
+    }
+    return render(request, "_newer.html", context)
 
 
 @require_POST
