@@ -62,6 +62,18 @@ def administrator(db: None) -> Client:
 
 
 @pytest.fixture
+def auditor(db: None) -> Client:
+    """Reads the log, and nothing of what it is about."""
+    return signed_in(person("auditor"))
+
+
+@pytest.fixture
+def compliance(db: None) -> Client:
+    """Decides on grants, redacts, and reads the log with the names in it."""
+    return signed_in(person("compliance"))
+
+
+@pytest.fixture
 def outsider(db: None) -> Client:
     """Signed in, without any right."""
     return signed_in(person())

@@ -39,16 +39,6 @@ from tests.people import person, signed_in
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def auditor(db: None) -> Client:
-    return signed_in(person("auditor"))
-
-
-@pytest.fixture
-def compliance(db: None) -> Client:
-    return signed_in(person("compliance"))
-
-
 def opened(client: Client, which: AuditEvent) -> Any:
     page = client.get(which.get_absolute_url())
     assert page.status_code == 200

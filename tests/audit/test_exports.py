@@ -40,16 +40,6 @@ from tests.people import person, signed_in
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def auditor(db: None) -> Client:
-    return signed_in(person("auditor"))
-
-
-@pytest.fixture
-def compliance(db: None) -> Client:
-    return signed_in(person("compliance"))
-
-
 def download(client: Client, name: str, **query: Any) -> str:
     answer = client.get(reverse(f"audit:{name}") + f"?{urlencode(query)}")
     assert answer.status_code == 200

@@ -46,17 +46,6 @@ pytestmark = pytest.mark.django_db
 SHOWN = "shown &&"
 
 
-@pytest.fixture
-def auditor(db: None) -> Client:
-    """Reads the log, and nothing of what it is about."""
-    return signed_in(person("auditor"))
-
-
-@pytest.fixture
-def compliance(db: None) -> Client:
-    return signed_in(person("compliance"))
-
-
 # The same in every process: it stands in the names of tests.
 SOMETHING = UUID("00000000-0000-4000-8000-000000000001")
 

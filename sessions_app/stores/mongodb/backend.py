@@ -17,7 +17,6 @@ from django import forms
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     IN_DOUBT,
@@ -46,7 +45,7 @@ from sessions_app.stores.mongodb.documents import (
     whole_item,
 )
 from sessions_app.stores.mongodb.server import client_for, plain_words
-from sessions_app.stores.paged import PagedBackend, erasing
+from sessions_app.stores.paged import PagedBackend, erasing, others_in_place
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
 BATCHES_AT_ONCE = 50
@@ -128,16 +127,8 @@ class MongoBackend(PagedBackend):
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def _problems_of_place(self) -> Iterator[Problem]:
-        """Two variables can hold one address."""
-        own = secret_named(self.store, "url_env")
-        names = ("database", "sessions_collection", "messages_collection")
-        for other in SessionStore.objects.filter(kind=self.store.kind).exclude(pk=self.store.pk):
-            try:
-                is_same_address = secret_named(other, "url_env") == own
-            except StoreUnavailable:
-                continue
-            if is_same_address and all(other.options.get(name) == self.store.options.get(name) for name in names):
-                yield Problem("same-place", f"The store {other} is in the same collections: remove one of them.")
+        for other in others_in_place(self.store, "database", "sessions_collection", "messages_collection"):
+            yield Problem("same-place", f"The store {other} is in the same collections: remove one of them.")
 
     def _problem_of_index(self, batches: int) -> Iterator[Problem]:
         """The SDK makes it, unless agents may not."""

@@ -20,7 +20,6 @@ from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
-from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     IN_DOUBT,
@@ -38,7 +37,7 @@ from sessions_app.stores.base import (
     UnknownItem,
 )
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
-from sessions_app.stores.paged import PagedBackend, erasing, whole_number
+from sessions_app.stores.paged import PagedBackend, erasing, others_in_place, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as redis_server
@@ -102,14 +101,8 @@ class RedisBackend(PagedBackend):
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms, hints=tuple(hints_of(about)))
 
     def _problem_of_place(self) -> Iterator[Problem]:
-        """Two variables can hold one address."""
-        for other in SessionStore.objects.filter(kind=self.store.kind).exclude(pk=self.store.pk):
-            with suppress(StoreUnavailable):
-                has_address = secret_named(other, "url_env") == secret_named(self.store, "url_env")
-                if has_address and other.options.get("key_prefix") == self.prefix:
-                    yield Problem(
-                        "same-place", f"The store {other} has the same address and prefix: remove one of them."
-                    )
+        for other in others_in_place(self.store, "key_prefix"):
+            yield Problem("same-place", f"The store {other} has the same address and prefix: remove one of them.")
 
     def _count_all(self) -> tuple[int, int, int]:
         """How many sessions and items there are, and how many keys that are neither. Walks over all keys."""
