@@ -14,8 +14,6 @@ class AuditConfig(AppConfig):
         # Every app declares its event types in a module of the first name, and in one of the second what its records
         # are called.
         autodiscover_modules("audited", "audit_names")
-        # Every app declares its event types in a module of this name.
-        autodiscover_modules("audited")
         from memadmin.audit.governing import declare_row_events
 
         declare_row_events()

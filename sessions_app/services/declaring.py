@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -59,21 +59,20 @@ def declare_store(
         store = SessionStore(name=name, kind=kind or MAIN_KIND)
     elif kind and kind != store.kind:
         raise AttachRefused(f"{name} is a store of the kind {store.kind}; give another name to one of kind {kind}.")
-    before = (store.sessions_table, store.messages_table, store.options)
-    store.options = _checked_options(store, options or {})
-    store.sessions_table = sessions_table or store.sessions_table
-    store.messages_table = messages_table or store.messages_table
-    store.writer_timezone = timezone or store.writer_timezone
+    before = _place_of(store)
+    _put_into(store, options or {}, sessions_table=sessions_table, messages_table=messages_table, timezone=timezone)
     store.fence_mode = mode or store.fence_mode
     store.agent_roles = list(agent_roles) or store.agent_roles
-    if store.attached_at and before != (store.sessions_table, store.messages_table, store.options):
-        place = " and ".join(map(str, before[2].values() or before[:2]))
-        raise AttachRefused(
-            f"The store {name} is attached to {place}. Run attach_store {name} --remove before it moves to another"
-            " place."
-        )
+    if store.attached_at and before != _place_of(store):
+        _refuse_to_move(store, *before)
     _refuse_nonsense(store)
     _refuse_place_of_another(store)
+    _save(store)
+    return store
+
+
+def _save(store: SessionStore) -> None:
+    """Says so to the log, unless nothing changed. Raises AttachRefused when somebody took the name meanwhile."""
     try:
         with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
             event.is_void = not _is_changed(store)
@@ -82,8 +81,7 @@ def declare_store(
     except IntegrityError as problem:
         if store.pk is not None or not isinstance(problem.__cause__, UniqueViolation):
             raise
-        raise _name_taken(name) from problem
-    return store
+        raise _name_taken(store.name) from problem
 
 
 def store_like(
@@ -97,12 +95,32 @@ def store_like(
 ) -> SessionStore:
     """The row of a store as `declare_store` would make it; nothing is saved. Raises AttachRefused for nonsense."""
     store = SessionStore(name=name, kind=kind)
+    _put_into(store, options, sessions_table=sessions_table, messages_table=messages_table, timezone=timezone)
+    _refuse_nonsense(store)
+    return store
+
+
+def _place_of(store: SessionStore) -> tuple[str, str, dict[str, Any]]:
+    return store.sessions_table, store.messages_table, store.options
+
+
+def _put_into(
+    store: SessionStore, options: Mapping[str, str], *, sessions_table: str, messages_table: str, timezone: str
+) -> None:
+    """What is not given stays. Raises AttachRefused."""
     store.options = _checked_options(store, options)
     store.sessions_table = sessions_table or store.sessions_table
     store.messages_table = messages_table or store.messages_table
     store.writer_timezone = timezone or store.writer_timezone
-    _refuse_nonsense(store)
-    return store
+
+
+def _refuse_to_move(
+    store: SessionStore, sessions_table: str, messages_table: str, options: Mapping[str, str]
+) -> NoReturn:
+    place = " and ".join(map(str, options.values() or (sessions_table, messages_table)))
+    raise AttachRefused(
+        f"The store {store} is attached to {place}. Run attach_store {store} --remove before it moves to another place."
+    )
 
 
 def _name_taken(name: str) -> AttachRefused:
