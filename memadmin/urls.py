@@ -12,6 +12,7 @@ urlpatterns = [
     path("accounts/", include("memadmin.accounts.urls")),
     path("admin/", admin.site.urls),
     path("audit/", include("memadmin.audit.urls")),
+    path("memories/", include("memories_app.urls")),
     path("", include("sessions_app.urls")),
 ]
 

@@ -38,6 +38,9 @@ MEMORY_VIEWED = declare(
     counters=("evidence",),
     reasons=Purpose.values,
 )
+RECALL_PREVIEWED = declare(
+    "recall.previewed", "Somebody looked at what an agent would be told.", counters=("memories",)
+)
 MEMORY_PROPOSED = declare("memory.proposed", "Somebody proposed a memory.", object=MEMORY)
 MEMORY_EDITED = declare("memory.edited", "A reviewer changed the text of a proposal.", object=MEMORY)
 MEMORY_APPROVED = declare(

@@ -21,7 +21,8 @@ SET_RUN = "SELECT set_config('memadmin.subject', %(subject)s, true), set_config(
 
 MAY_RECALL = """
     status = 'approved'
-    AND (valid_from IS NULL OR valid_from <= now()) AND (valid_until IS NULL OR valid_until > now())
+    AND (valid_from IS NULL OR valid_from <= coalesce(%(as_of)s::timestamptz, now()))
+    AND (valid_until IS NULL OR valid_until > coalesce(%(as_of)s::timestamptz, now()))
     AND (agents = '{}' OR %(agent)s = ANY (agents))
 """
 
@@ -93,14 +94,23 @@ def run_of(subject: UUID | None, agent: str = "") -> dict[str, str]:
 
 
 def parameters(
-    query: str, vector: Sequence[float] | None, *, embedder: str = "", agent: str = "", limit: int = LIMIT
+    query: str,
+    vector: Sequence[float] | None,
+    *,
+    embedder: str = "",
+    agent: str = "",
+    as_of: datetime | None = None,
+    limit: int = LIMIT,
 ) -> dict[str, Any]:
-    """The parameters of FIND. Without a vector words and age decide alone."""
+    """The parameters of FIND. Without a vector words and age decide alone. What is valid at another time than now the
+    console may ask; the row policies show agents what is valid now.
+    """
     return {
         "query": query.replace("\x00", " "),
         "vector": None if vector is None else f"[{','.join(format(number, '.7g') for number in vector)}]",
         "embedder": embedder if vector is not None else "",
         "agent": agent,
+        "as_of": as_of,
         "limit": limit,
         "farthest_shared": FARTHEST_SHARED,
     }

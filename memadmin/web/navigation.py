@@ -49,6 +49,9 @@ SECTIONS = {
         Place("Sessions", "sessions:list", "messages", "s", ("sessions_app.read_content",)),
         Place("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
     ],
+    "Memories": [
+        Place("Memories", "memories:list", "bulb", "m", ("memories_app.read_memory",)),
+    ],
     "Governance": [
         Place("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
     ],

@@ -34,6 +34,7 @@ def only(*roles: str) -> frozenset[str]:
 
 
 READERS = only(SUPPORT, REVIEWER, COMPLIANCE)
+REVIEWERS = only(REVIEWER, COMPLIANCE)
 KEEPERS = only(SUPPORT, COMPLIANCE)
 SUBJECT_VIEWERS = only(SUPPORT, REVIEWER, COMPLIANCE, ADMINISTRATOR)
 STORE_VIEWERS = only(SUPPORT, COMPLIANCE, ADMINISTRATOR)
@@ -126,6 +127,13 @@ MATRIX: dict[str, Rule] = {
     "audit:export-log": page(LOG_READERS),
     "audit:verifier": page(LOG_READERS),
     "audit:verify": verb(LOG_READERS),
+    # Memories
+    "memories:list": page(READERS),
+    "memories:memory": page(READERS),
+    "memories:recall": form(READERS),
+    "memories:learned-from": Rule(reads=READERS, sends=REVIEWERS),
+    "memories:retire": verb(REVIEWERS),
+    "memories:revalidate": verb(REVIEWERS),
     # Sessions
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),

@@ -48,6 +48,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
+from tests.memories.builders import proposed
 from tests.people import person, signed_in
 from tests.web.test_headers import POLICY
 
@@ -157,6 +158,7 @@ def make_world(user: User) -> World:
                 record, RedactionRequest("tea leaves", reason=RedactReason.MISTAKE, by=user)
             ).pk,
             "grant_id": own.pk,
+            "memory_id": proposed(subject=subject).pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "factor_id": factors[user.pk],
@@ -170,6 +172,7 @@ def make_world(user: User) -> World:
         not_here={
             "record_id": nothing,
             "subject_id": nothing,
+            "memory_id": nothing,
             "redaction_id": nothing,
             "alias_id": 999_999,
             "name": "no-such-store",

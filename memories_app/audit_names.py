@@ -1,0 +1,32 @@
+"""What the audit log calls memories and rules, as far as its reader may know it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from memadmin.audit.naming import Name, guard_values, names, short
+from memories_app.models import ApprovalRule, Memory
+
+READ = "memories_app.read_memory"
+
+for kind in ("memories_app.memory", "memories_app.memoryversion", "memories_app.review"):
+    guard_values(kind, READ)
+
+
+@names("memories_app.memory")
+def memory_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """The kind and the short id; what it says is not for the log. One query, or none."""
+    if not viewer.has_perm(READ):
+        return {}
+    memories = Memory.objects.filter(pk__in=refs).only("pk", "kind")
+    return {each.pk: Name(f"{each.kind} {short(each.pk)}", each.get_absolute_url()) for each in memories}
+
+
+@names("memories_app.approvalrule", noun="rule")
+def rule_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    if not viewer.has_perm("memories_app.view_approvalrule"):
+        return {}
+    return {rule.pk: Name(f"rule {rule.name}") for rule in ApprovalRule.objects.filter(pk__in=refs)}

@@ -1,0 +1,60 @@
+"""The filters of the list of memories: a query string in, the memories out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from memadmin.web.filters import FilterForm
+from memadmin.web.hostile import write_out_invisible
+from memories_app.models import Memory
+from memories_app.querysets import MemoryQuerySet
+from sessions_app.models import Subject
+
+SHARED = "shared"
+
+
+def choice_field(name: str, choices: Any) -> forms.ChoiceField:
+    return forms.ChoiceField(
+        choices=[("", f"Any {name}"), *((value, str(label).capitalize()) for value, label in choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": name.capitalize()}),
+        error_messages={"invalid_choice": f"“%(value)s” is no {name} of memories."},
+    )
+
+
+class MemoryFilter(FilterForm):
+    """Which memories the list shows."""
+
+    status = choice_field("status", Memory.Status.choices)
+    kind = choice_field("kind", Memory.Kind.choices)
+    source = choice_field("source", Memory.Source.choices)
+    whose = choice_field("subject", [(SHARED, "shared by all")])
+    subject = forms.ModelChoiceField(
+        Subject.objects.all(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "There is no subject at this address."},
+    )
+
+    def memories(self) -> MemoryQuerySet:
+        found = Memory.objects.newest_first()
+        if not self.is_valid():
+            return found.none()
+        active = self.active
+        for name in ("status", "kind", "source"):
+            if name in active:
+                found = found.filter(**{name: active[name]})
+        if "subject" in active:
+            found = found.about(active["subject"])
+        if "whose" in active:
+            found = found.filter(subject__isnull=True)
+        return found
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        if name == "subject":
+            return f"about {write_out_invisible(value.label) or 'a subject'}"
+        if name == "whose":
+            return "shared by all"
+        return str(dict(self.fields[name].choices)[value]).lower()  # type: ignore[attr-defined]

@@ -1,0 +1,73 @@
+"""What people say about memories, as forms that refuse nonsense with a sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+
+from django import forms
+
+from memadmin.client.recalling import DEFAULT_BUDGET
+from memories_app.audited import RetireReason
+from sessions_app.models import SubjectAlias
+
+
+class RetireForm(forms.Form):
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *RetireReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={
+            "required": "Say why agents should not recall it.",
+            "invalid_choice": "That is no reason here.",
+        },
+    )
+
+
+class RecallForm(forms.Form):
+    """What an agent would be told: about whom, asked what, with how much room."""
+
+    query = forms.CharField(
+        label="What the customer says",
+        max_length=4000,
+        strip=True,
+        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        error_messages={"required": "Type what somebody says to the agent."},
+    )
+    subject = forms.CharField(
+        label="Subject",
+        required=False,
+        max_length=512,
+        widget=forms.TextInput({"class": "form-control", "placeholder": "their id; empty for nobody"}),
+    )
+    agent = forms.CharField(
+        label="Agent", required=False, max_length=200, widget=forms.TextInput({"class": "form-control"})
+    )
+    budget = forms.IntegerField(
+        label="Token budget",
+        min_value=1,
+        max_value=20_000,
+        initial=DEFAULT_BUDGET,
+        widget=forms.NumberInput({"class": "form-control"}),
+    )
+    as_of = forms.DateField(
+        label="As of",
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+    )
+
+    def clean_query(self) -> str:
+        return str(self.cleaned_data["query"]).replace("\0", " ")
+
+    def clean_subject(self) -> SubjectAlias | None:
+        """The id under which a subject is known; a user's where several kinds have the same one."""
+        key = self.cleaned_data["subject"]
+        if not key:
+            return None
+        found = SubjectAlias.objects.select_related("subject").filter(key=key).order_by("-kind", "pk").first()
+        if found is None:
+            raise forms.ValidationError("No subject is known by this id.")
+        return found
+
+    def clean_as_of(self) -> datetime | None:
+        """The end of that day."""
+        day = self.cleaned_data["as_of"]
+        return None if day is None else datetime.combine(day, time.max, tzinfo=UTC)

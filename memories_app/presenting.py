@@ -1,0 +1,172 @@
+"""Memories and what they came from, as pages show them: values masked, quotes of locked sessions kept back.
+
+A quote is a piece of a session. Whoever may not open the session now, because reading it takes a grant, does not read
+it here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Count
+
+from memadmin.audit.models import AuditActor
+from memadmin.client.recalling import Chosen
+from memadmin.counting import COUNT_CAP
+from memories_app.differing import Piece, changes
+from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
+from sessions_app import access
+from sessions_app.masking import Masker
+from sessions_app.models import SessionRecord
+
+if TYPE_CHECKING:
+    from memories_app.services.previewing import Preview
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """A memory with the statement that this page shows, which is masked."""
+
+    memory: Memory
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A piece of evidence. `missing` says why there are no words, and `record` is None where the session is gone."""
+
+    evidence: Evidence
+    text: str
+    record: SessionRecord | None
+    missing: str = ""
+
+    @property
+    def item_query(self) -> str:
+        return f"?item={self.evidence.item_id}" if self.evidence.item_id else ""
+
+
+def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
+    masker = Masker()
+    return [ShownMemory(memory, masker.text(memory.statement)) for memory in memories]
+
+
+def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[Quote]:
+    """What may be shown of the evidence, in the order given. One query, and two more where a session is locked."""
+    ids = {each.record_id for each in evidence if each.record_id}
+    records = {record.pk: record for record in SessionRecord.objects.on_record().with_names().filter(pk__in=ids)}
+    closed = {record.pk for record in records.values() if record.is_locked or record.is_encrypted}
+    closed -= access.openable_by(user) if closed else set()
+    masker = Masker()
+    quotes = []
+    for each in evidence:
+        record = records.get(each.record_id) if each.record_id else None
+        if each.gone_at:
+            quotes.append(Quote(each, "", record, "The source is gone; its hash is kept, and not its text."))
+        elif each.record_id and record is None:
+            quotes.append(Quote(each, "", None, "Its session is not on record any more."))
+        elif record and record.pk in closed:
+            quotes.append(Quote(each, "", record, "Its session is locked or sealed: reading it takes a grant."))
+        else:
+            quotes.append(Quote(each, masker.text(each.quote), record))
+    return quotes
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """A text that a memory had, as what changed against the one before; who wrote it, where that is known."""
+
+    version: MemoryVersion
+    pieces: list[Piece]
+    author: str
+
+
+def shown_versions(memory: Memory) -> list[ShownVersion]:
+    """Newest first. Two queries."""
+    versions = list(memory.versions.order_by("number"))
+    refs = {version.author_ref for version in versions if version.author_ref}
+    labels = dict(AuditActor.objects.filter(ref__in=refs).values_list("ref", "label"))
+    masker, shown, before = Masker(), list[ShownVersion](), ""
+    for version in versions:
+        text = masker.text(version.statement)
+        pieces = changes(before, text) if before and text else [Piece("kept", text)]
+        author = labels.get(version.author_ref, "") if version.author_ref else "the database"
+        shown.append(ShownVersion(version, pieces, author or "somebody whose name was erased"))
+        before = text
+    return shown[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """That agents were told it once, and in which session where that is on record."""
+
+    recalled: RecalledMemory
+    record: SessionRecord | None
+    told_count: int
+
+
+def uses_of(memory: Memory, limit: int) -> list[Use]:
+    """The newest first. Three queries."""
+    recalled = list(memory.recalls.select_related("recall").order_by("-recalled_at", "-pk")[:limit])
+    ids = {each.recall.record_id for each in recalled if each.recall.record_id}
+    records = SessionRecord.objects.on_record().with_names().in_bulk(ids)
+    counts = dict(
+        RecalledMemory.objects.filter(recall__in={each.recall_id for each in recalled})
+        .values_list("recall")
+        .annotate(told=Count("pk"))
+    )
+    return [
+        Use(each, records.get(each.recall.record_id) if each.recall.record_id else None, counts[each.recall_id])
+        for each in recalled
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What came back from runs that were told: counted up to COUNT_CAP."""
+
+    helped: int
+    corrected: int
+    recalled: int
+
+
+def feedback_on(memory: Memory) -> Feedback:
+    """Three queries."""
+    signals = memory.signals.order_by()
+    return Feedback(
+        helped=signals.filter(value__gt=0)[: COUNT_CAP + 1].count(),
+        corrected=signals.filter(value__lt=0)[: COUNT_CAP + 1].count(),
+        recalled=memory.recalls.order_by()[: COUNT_CAP + 1].count(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChoice:
+    """A memory in a preview: chosen, left out or hidden, with its statement masked."""
+
+    memory_id: UUID
+    statement: str
+    about: str
+    detail: Chosen | None = None
+
+
+def shown_preview(preview: Preview, subject_key: str) -> dict[str, object]:
+    """What the preview's page shows, masked: the chosen, the others with their reasons, and the text as it is told."""
+    masker = Masker()
+    return {
+        "chosen": [
+            ShownChoice(each.memory.id, masker.text(each.memory.statement), ", ".join(each.reasons), each)
+            for each in preview.choice.chosen
+        ],
+        "left_out": [
+            *(
+                ShownChoice(each.memory.id, masker.text(each.memory.statement), each.reason)
+                for each in preview.choice.left_out
+            ),
+            *(ShownChoice(each.memory.pk, masker.text(each.memory.statement), each.reason) for each in preview.hidden),
+        ],
+        "text": masker.text(preview.choice.text(subject_key)),
+    }

@@ -1,0 +1,81 @@
+"""Taking memories away from agents: one, or all that were learned from somewhere that cannot be trusted."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memories_app import audited
+from memories_app.audited import RetireReason
+from memories_app.models import Evidence, Memory, Review
+
+STANDING = (*Memory.AWAITING, Memory.Status.APPROVED)
+"""What agents are told or may be told one day."""
+
+
+class MemoryChanged(Exception):
+    """What is asked for does not go with what the memory is by now; the message is a sentence for an operator."""
+
+
+class NotRecalled(MemoryChanged):
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        super().__init__(f"Agents do not recall this memory: it is {memory.get_status_display()}.")
+
+
+@transaction.atomic
+def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
+    """Agents recall it no more, from their next run on; proposals to change it go with it. Raises NotRecalled."""
+    memory = Memory.objects.select_for_update().get(pk=memory.pk)
+    if memory.status not in STANDING:
+        raise NotRecalled(memory)
+    audit.record(audited.MEMORY_RETIRED, by=by, target=memory, subject=memory.subject_id, reason_code=reason)
+    Review.objects.create(
+        memory=memory, reviewer=by, decision="retire", reason_code=reason, content_hash=memory.content_hash
+    )
+    going = Memory.objects.filter(pk=memory.pk) | Memory.objects.filter(replaces=memory, status__in=Memory.AWAITING)
+    going.update(status=Memory.Status.RETIRED, decided_at=Now(), claimed_by=None, claimed_until=None)
+    memory.refresh_from_db()
+    return memory
+
+
+@transaction.atomic
+def ask_revalidation(memory: Memory, *, by: User) -> Memory:
+    """Sends an approved memory back to the queue; agents do not recall it until somebody approves it anew.
+
+    Raises NotRecalled.
+    """
+    memory = Memory.objects.select_for_update().get(pk=memory.pk)
+    if memory.status != Memory.Status.APPROVED:
+        raise NotRecalled(memory)
+    audit.record(audited.REVALIDATION_ASKED, by=by, target=memory, subject=memory.subject_id)
+    Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.NEEDS_REVALIDATION, awaiting_since=Now())
+    memory.refresh_from_db()
+    return memory
+
+
+def learned_from(record_id: UUID) -> QuerySet[Memory]:
+    """What stands of all that was learned from a session, newest first."""
+    sources = Evidence.objects.filter(record_id=record_id).values("memory")
+    return Memory.objects.filter(pk__in=sources, status__in=STANDING).newest_first()
+
+
+def retire_learned_from(record_id: UUID, *, by: User, reason: RetireReason) -> int:
+    """Retires all that was learned from a session, each in its own transaction, and returns how many.
+
+    Safe to repeat: what a crash left over is found again.
+    """
+    count = 0
+    for memory in learned_from(record_id).only("pk").iterator():
+        try:
+            retire_memory(memory, by=by, reason=reason)
+        except NotRecalled:
+            # Somebody else was quicker.
+            continue
+        count += 1
+    return count

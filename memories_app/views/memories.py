@@ -1,0 +1,127 @@
+"""Memories: the list, one with its versions, its evidence and where agents read it, and what takes it from them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.requests import OperatorRequest
+from memories_app import access, presenting
+from memories_app.audited import RetireReason
+from memories_app.filters import MemoryFilter
+from memories_app.forms import RetireForm
+from memories_app.models import Memory
+from memories_app.services import retiring
+from memories_app.views import showing
+from sessions_app import access as session_access
+
+PAGE_MEMORIES = 50
+RECALLS_SHOWN = 20
+
+
+@require_safe
+@never_cache
+@permission_required("memories_app.read_memory", raise_exception=True)
+def memory_list(request: OperatorRequest) -> HttpResponse:
+    filters = MemoryFilter(request.GET)
+    memories = filters.memories().select_related("subject").prefetch_related("subject__aliases")
+    context: dict[str, Any] = {"filters": filters}
+    try:
+        cursor = request.GET.get("cursor", "")
+        page = page_by_key(memories.defer("embedding", "words"), cursor=cursor, size=PAGE_MEMORIES, salt="memories")
+    except BadCursor as problem:
+        context |= {"bad_cursor": problem}
+        return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=400)
+    context |= {"page": page, "memories": presenting.shown_memories(page.rows)}
+    showing.listed(page.rows)
+    status = 422 if filters.problems else 200
+    return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=status)
+
+
+@require_safe
+@never_cache
+@permission_required("memories_app.read_memory", raise_exception=True)
+def memory(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    return memory_page(request, access.memory_for(request.user, memory_id), RetireForm())
+
+
+def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> HttpResponse:
+    evidence = list(shown.evidence.order_by("-version", "said_at", "pk"))
+    quotes = presenting.quotes_for(request.user, evidence)
+    context = {
+        "memory": shown,
+        "statement": presenting.shown_memories([shown])[0].statement,
+        "quotes": quotes,
+        "versions": presenting.shown_versions(shown),
+        "reviews": shown.reviews.select_related("reviewer", "rule").order_by("-decided_at", "-pk"),
+        "proposals": shown.proposals.awaiting_review().defer("embedding", "words")[:5],
+        "uses": presenting.uses_of(shown, RECALLS_SHOWN),
+        "feedback": presenting.feedback_on(shown),
+        "form": form,
+    }
+    showing.memory(request, shown, quotes)
+    return render(request, "memories/memory.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@permission_required("memories_app.retire_memory", raise_exception=True)
+def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    shown = access.memory_for(request.user, memory_id)
+    form = RetireForm(request.POST)
+    if not form.is_valid():
+        return memory_page(request, shown, form)
+    try:
+        retiring.retire_memory(shown, by=request.user, reason=RetireReason(form.cleaned_data["reason"]))
+    except retiring.MemoryChanged as problem:
+        messages.warning(request, str(problem))
+    else:
+        messages.success(request, "Agents recall it no more, from their next run on.")
+    return redirect(shown)
+
+
+@require_POST
+@permission_required("memories_app.review_memory", raise_exception=True)
+def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    shown = access.memory_for(request.user, memory_id)
+    try:
+        retiring.ask_revalidation(shown, by=request.user)
+    except retiring.MemoryChanged as problem:
+        messages.warning(request, str(problem))
+    else:
+        messages.success(request, "It waits in the review queue; agents recall it again once somebody approves it.")
+    return redirect(shown)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("memories_app.read_memory", raise_exception=True)
+def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
+    """What was learned from one session, and the way to retire all of it at once."""
+    if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
+        raise PermissionDenied
+    record = session_access.record_for(request.user, record_id)
+    form = RetireForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        reason = RetireReason(form.cleaned_data["reason"])
+        count = retiring.retire_learned_from(record.pk, by=request.user, reason=reason)
+        messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
+        return redirect("memories:learned-from", record.pk)
+    page = list(retiring.learned_from(record.pk).defer("embedding", "words")[: PAGE_MEMORIES + 1])
+    context = {
+        "record": record,
+        "memories": presenting.shown_memories(page[:PAGE_MEMORIES]),
+        "has_more": len(page) > PAGE_MEMORIES,
+        "form": form,
+    }
+    showing.listed(page[:PAGE_MEMORIES])
+    return render(request, "memories/learned_from.html", context, status=422 if form.errors else 200)

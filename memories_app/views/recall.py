@@ -1,0 +1,46 @@
+"""Recall preview: what an agent would be told, and the reason for each place."""
+
+from __future__ import annotations
+
+import time
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from memadmin.web.requests import OperatorRequest
+from memories_app import presenting
+from memories_app.forms import RecallForm
+from memories_app.services.previewing import preview_recall
+from memories_app.views import showing
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("memories_app.read_memory", raise_exception=True)
+def recall(request: OperatorRequest) -> HttpResponse:
+    """Asked by POST: what somebody says belongs into no address and no log."""
+    form = RecallForm(
+        request.POST if request.method == "POST" else None, initial={"subject": request.GET.get("of", "")}
+    )
+    if not form.is_valid():
+        return render(request, "memories/recall.html", {"form": form}, status=422 if form.errors else 200)
+    asked, began = form.cleaned_data, time.monotonic()
+    alias = asked["subject"]
+    preview = preview_recall(
+        asked["query"],
+        subject=alias and alias.subject,
+        agent=asked["agent"],
+        budget=asked["budget"],
+        as_of=asked["as_of"],
+    )
+    context = {
+        "form": form,
+        "preview": preview,
+        "milliseconds": round((time.monotonic() - began) * 1000),
+        **presenting.shown_preview(preview, alias.key if alias else ""),
+    }
+    showing.recalled(preview, alias and alias.subject)
+    return render(request, "memories/recall.html", context)

@@ -1,0 +1,50 @@
+"""What is told to the log before memories leave: who saw which. Raises audit.Unavailable, and the view ends there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from memadmin import audit
+from memadmin.accounts.content_access import rules
+from memories_app import audited
+from memories_app.models import Memory
+from memories_app.presenting import Quote
+from memories_app.services.previewing import Preview
+from sessions_app.models import Subject
+
+
+def listed(memories: Sequence[Memory]) -> None:
+    if memories:
+        audit.before_showing(
+            audited.MEMORIES_LISTED, shown=with_subjects(memories), counters={"memories": len(memories)}
+        )
+
+
+def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote]) -> None:
+    """One memory with what was said: words of sessions, so it takes a purpose as those do."""
+    read = [quote for quote in quotes if quote.text]
+    audit.before_showing(
+        audited.MEMORY_VIEWED,
+        target=shown,
+        subject=shown.subject_id,
+        shown={quote.record.pk for quote in read if quote.record},
+        counters={"evidence": len(read)},
+        reason_code=rules.purpose_of(request),
+    )
+
+
+def recalled(preview: Preview, subject: Subject | None) -> None:
+    """What a preview shows, which no agent was told."""
+    shown = {each.memory.id for each in preview.choice.chosen} | {each.memory.id for each in preview.choice.left_out}
+    shown |= {each.memory.pk for each in preview.hidden}
+    audit.before_showing(audited.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
+
+
+def with_subjects(memories: Iterable[Memory]) -> set[UUID]:
+    refs: set[UUID] = set()
+    for each in memories:
+        refs |= {each.pk} if each.subject_id is None else {each.pk, each.subject_id}
+    return refs
