@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -18,7 +19,7 @@ from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
 from sessions_app.stores.kinds import Kind, kind_of, limits_of
-from sessions_app.stores.patience import asking
+from sessions_app.stores.patience import ask_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +149,14 @@ def with_previews(
     locked -= granted_records(reader) if locked else set()
     readable = [record for record in records if record.pk not in locked]
     masker = Masker()
-    previews = {
-        store_id: previews_of(store, [record.session_id for record in readable if record.store_id == store_id], masker)
-        for store_id, store in by_id.items()
-    }
+    previews = previews_of(by_id.values(), readable, masker)
     about = {store_id: about_store(store) for store_id, store in by_id.items()}
     # reverse() for every row would take a tenth of the time of the page.
     above = reverse("sessions:list")
     return [
         ListedSession(
             record,
-            previews[record.store_id].get(record.session_id),
+            previews.get(record.store_id, {}).get(record.session_id),
             address=f"{above}{record.pk}/",
             names=names_of(record, labels),
             is_locked=record.pk in locked,
@@ -173,16 +171,23 @@ def about_store(store: SessionStore) -> str:
     return f"{kind_of(store).label}. {' '.join(limits_of(store))}".strip()
 
 
-def previews_of(store: SessionStore, session_ids: Sequence[str], masker: Masker) -> dict[str, Preview]:
-    """By session id; empty when the store does not answer."""
-    if not session_ids:
-        return {}
-    try:
-        with asking(store):
-            previews = backend_for(store).previews(session_ids)
-    except StoreUnavailable:
-        return {}
-    return {session_id: masked(preview, masker) for session_id, preview in previews.items()}
+def previews_of(
+    stores: Iterable[SessionStore], records: Iterable[SessionRecord], masker: Masker
+) -> dict[int, dict[str, Preview]]:
+    """By store and session id; empty for a store that does not answer."""
+    wanted: dict[int, list[str]] = {}
+    for record in records:
+        wanted.setdefault(record.store_id, []).append(record.session_id)
+    told = ask_all({store: partial(read_previews, store, wanted[store.pk]) for store in stores if store.pk in wanted})
+    return {
+        store.pk: {session_id: masked(preview, masker) for session_id, preview in answer.items()}
+        for store, answer in told.items()
+        if not isinstance(answer, StoreUnavailable)
+    }
+
+
+def read_previews(store: SessionStore, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    return backend_for(store).previews(session_ids)
 
 
 def masked(preview: Preview, masker: Masker) -> Preview:

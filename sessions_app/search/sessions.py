@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -36,7 +37,7 @@ from sessions_app.search.snippets import Snippet, snippet
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
-from sessions_app.stores.patience import asking
+from sessions_app.stores.patience import ask_all
 from sessions_app.stores.searching import Look, Order
 
 RARE = 10
@@ -163,16 +164,14 @@ def matching_sessions(
 
 
 def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
-    stores, notes = [], []
-    for store in SessionStore.objects.all():
-        try:
-            with asking(store):
-                backend_for(store).search.raise_if_away()
-        except StoreUnavailable as away:
-            notes.append(f"{store} could not be searched. {away}")
-        else:
-            stores.append(store)
-    return stores, notes
+    told = ask_all({store: partial(raise_if_away, store) for store in SessionStore.objects.all()})
+    away = {store: answer for store, answer in told.items() if isinstance(answer, StoreUnavailable)}
+    notes = [f"{store} could not be searched. {answer}" for store, answer in away.items()]
+    return [store for store in told if store not in away], notes
+
+
+def raise_if_away(store: SessionStore) -> None:
+    backend_for(store).search.raise_if_away()
 
 
 def is_rare(store: SessionStore, wording: Wording) -> bool:
