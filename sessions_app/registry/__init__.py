@@ -4,7 +4,7 @@ Questions are answered here and steps are planned; `services/` carries them out,
 which stores there are, `health` and `check` what is wrong with one; the `plan_...` functions give statements.
 """
 
-from sessions_app.registry.checking import check, health
+from sessions_app.registry.checking import check, health, health_of_all
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
 from sessions_app.registry.known import (
@@ -16,7 +16,15 @@ from sessions_app.registry.known import (
     known_store,
     known_stores,
 )
-from sessions_app.registry.plans import AttachRefused, Step, plan_attachment, plan_declaration, plan_removal
+from sessions_app.registry.plans import (
+    AttachRefused,
+    Step,
+    plan_attachment,
+    plan_declaration,
+    plan_removal,
+    refuse_place_of_another,
+)
+from sessions_app.registry.sharing import Places
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [
@@ -26,12 +34,14 @@ __all__ = [
     "WRITE_DROPPED",
     "AttachRefused",
     "FoundTables",
+    "Places",
     "Step",
     "UnknownStore",
     "can",
     "check",
     "has_fence",
     "health",
+    "health_of_all",
     "is_discovered",
     "kind_of",
     "known_store",
@@ -40,5 +50,6 @@ __all__ = [
     "plan_attachment",
     "plan_declaration",
     "plan_removal",
+    "refuse_place_of_another",
     "unconnected_tables",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from django.template.defaultfilters import pluralize
 from psycopg import sql
@@ -14,11 +15,12 @@ from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_rights, unusable
 from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.known import MAIN_STORE, has_fence
+from sessions_app.registry.sharing import Places, problems_of_place
 from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, Health, Problem, StoreUnavailable
-from sessions_app.stores.patience import asking
+from sessions_app.stores.patience import ask_all, asking
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -78,7 +80,32 @@ def health(store: SessionStore, *, anyway: bool = True) -> Health:
 
     Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.patience`).
     """
-    return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store, anyway=anyway)
+    return next(health_of_all([store], anyway=anyway))
+
+
+def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[Health]:
+    """The same of several, in their order: first all are asked side by side whether they answer."""
+    stores, places = list(stores), Places()
+    answers: Mapping[SessionStore, StoreUnavailable | None] = {}
+    if len(stores) > 1:
+        discovered = [store for store in stores if not has_fence(store)]
+        answers = ask_all({store: partial(_raise_if_away, store) for store in discovered}, anyway=anyway)
+    for store in stores:
+        if has_fence(store):
+            found = _health_of_fenced(store)
+        else:
+            found = _health_of_discovered(store, anyway=anyway, away=answers.get(store))
+        yield _with_place(found, store, places)
+
+
+def _raise_if_away(store: SessionStore) -> None:
+    backend_for(store).search.raise_if_away()
+
+
+def _with_place(found: Health, store: SessionStore, places: Places | None) -> Health:
+    if found.state == "down" or store.pk is None:
+        return found
+    return replace(found, problems=(*found.problems, *problems_of_place(store, places or Places())))
 
 
 def _health_of_fenced(store: SessionStore) -> Health:
@@ -103,11 +130,11 @@ def _health_of_fenced(store: SessionStore) -> Health:
         return Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
 
 
-def check(store: SessionStore) -> Health:
+def check(store: SessionStore, *, places: Places | None = None) -> Health:
     """Like `health`, and compares the registry with all sessions of the store. Never raises."""
     if not has_fence(store):
-        return _health_of_discovered(store, thorough=True)
-    found = health(store)
+        return _with_place(_health_of_discovered(store, thorough=True), store, places)
+    found = _with_place(_health_of_fenced(store), store, places)
     if found.state == "down" or store.attached_at is None:
         return found
     try:
@@ -122,20 +149,24 @@ def check(store: SessionStore) -> Health:
     return replace(found, problems=(*found.problems, Problem("unregistered", sentence)))
 
 
-def _health_of_discovered(store: SessionStore, *, thorough: bool = False, anyway: bool = True) -> Health:
-    """What the store says of itself, and what discovery came upon."""
+def _health_of_discovered(
+    store: SessionStore, *, thorough: bool = False, anyway: bool = True, away: StoreUnavailable | None = None
+) -> Health:
+    """What the store says of itself, and what discovery came upon; `away` is what it said when it was asked before."""
     found = Health()
     try:
+        if away:
+            raise away
         with asking(store, anyway=anyway):
             found = backend_for(store).health(thorough=thorough)
             problems = [*found.problems, *(key_problems(store) if found.state != "down" else ())]
             for problem in found.problems:
                 if problem.is_fatal:
                     raise StoreUnavailable(problem.sentence)
-    except StoreUnavailable as away:
+    except StoreUnavailable as silent:
         problems = list(found.problems)
         if found.state != "down":
-            problems.append(Problem("unavailable", str(away), is_fatal=True))
+            problems.append(Problem("unavailable", str(silent), is_fatal=True))
     if store.attached_at is None:
         problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
     hints = [*found.hints, *key_hints(store)]

@@ -18,6 +18,7 @@ from sessions_app.models import SessionStore
 from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
 from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
 from sessions_app.registry.known import has_fence
+from sessions_app.registry.sharing import obstacles_in_place
 from sessions_app.registry.standing import (
     StandingTrigger,
     faults_of,
@@ -60,19 +61,29 @@ def plan_attachment(store: SessionStore) -> list[Step]:
     """What is missing, in order; nothing when all stands. Raises AttachRefused."""
     if not has_fence(store):
         _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
-        return [] if store.attached_at else [_note(store, sql.SQL("now()"), "Notes that the store is attached")]
+        if store.attached_at:
+            return []
+        refuse_place_of_another(store)
+        return [_note(store, sql.SQL("now()"), "Notes that the store is attached")]
     tables = look_at(store)
     with in_plain_words(store):
         _refuse(unusable(tables))
         rights = missing_rights(tables, to_attach=True)
         obstacles = (leaks(tables), rights, missing_index(tables), other_stores_on(tables, store))
         _refuse(problem for problems in obstacles for problem in problems)
+        refuse_place_of_another(store)
         steps = [*_fence_steps(store, tables), *_index_steps(store, tables)]
         if store.attached_at is None or unregistered_sessions(store, tables, cap=0):
             steps.append(_backfill(store, tables))
         if store.attached_at is None:
             steps.append(_note(store, sql.SQL("now()"), "Notes that the store is attached"))
     return steps
+
+
+def refuse_place_of_another(store: SessionStore) -> None:
+    """Raises AttachRefused where a store that is about to be attached is in the place of another."""
+    if store.attached_at is None:
+        _refuse(obstacles_in_place(store))
 
 
 def plan_declaration(store: SessionStore) -> Step:

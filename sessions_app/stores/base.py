@@ -7,6 +7,7 @@ store does not answer in time. `docs/stores.md` tells how to add a kind; `stores
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +31,10 @@ ITEM_TAIL_BYTES = 4 * 1024
 
 COUNTED_EXACTLY = 10_000
 """Up to so many rows, keys or sessions of a store are counted whenever somebody looks at it."""
+
+Place = tuple[str, ...]
+"""What a store has for itself, from the outside in: the sort of system, which one, and what of it. A place contains
+those that go on where it ends. It is compared, and never kept or shown, so it has no secret in it and no address."""
 
 IN_DOUBT = " Whether the change was made is not known: look, or do it again."
 """Behind what is said of a store that was asked for a change and did not answer."""
@@ -232,6 +237,15 @@ class Backend(Readable, Protocol):
 
     def health(self, *, thorough: bool = False) -> Health:
         """How the store is, at a cost that does not grow with it; `thorough` may read all of it. Never raises."""
+
+    def system(self) -> str:
+        """The sort of system that it is in, as its settings tell: `postgresql`, `file`. Asks nothing.
+
+        Stores in two sorts are never in one place. Empty where nobody can tell. Raises StoreUnavailable.
+        """
+
+    def places(self) -> AbstractSet[Place]:
+        """Where it keeps what it has, the same however its settings say it. Raises StoreUnavailable."""
 
     def fingerprint(self) -> str:
         """Changes whenever anything in the store does, at next to no cost; empty where nothing tells."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.db import transaction
 from django.db.models.functions import Now
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
     ITEM_HEAD_BYTES,
     ITEM_TAIL_BYTES,
@@ -22,14 +23,16 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     NotPossible,
+    Place,
     Preview,
     SessionPage,
-    StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import secret_named
 from sessions_app.stores.search_by_scan import SearchByScan
 from sessions_app.stores.searching import ItemSearch, WordIndex
+
+if TYPE_CHECKING:
+    from sessions_app.models import SessionStore
 
 BATCH_ITEMS = 100
 """How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
@@ -119,6 +122,12 @@ class PagedBackend(ABC):
     def word_index(self) -> WordIndex | None:
         return None
 
+    def system(self) -> str:
+        return ""
+
+    def places(self) -> AbstractSet[Place]:
+        return frozenset()
+
     def fingerprint(self) -> str:
         return ""
 
@@ -192,16 +201,3 @@ def erasing(store: SessionStore, session_id: str) -> Iterator[None]:
     with transaction.atomic():
         mark_erased(store, session_id)
         yield
-
-
-def others_in_place(store: SessionStore, *settings: str) -> Iterator[SessionStore]:
-    """Other stores of its kind with the same address, which two variables can hold, and the same in these settings.
-
-    Those whose address cannot be told are left out. Raises StoreUnavailable when it is that of the store itself.
-    """
-    own = secret_named(store, "url_env")
-    for other in SessionStore.objects.filter(kind=store.kind).exclude(pk=store.pk):
-        with suppress(StoreUnavailable):
-            is_same = all(other.options.get(name) == store.options.get(name) for name in settings)
-            if is_same and secret_named(other, "url_env") == own:
-                yield other

@@ -60,7 +60,8 @@ def store_list(request: OperatorRequest) -> HttpResponse:
 
 def check_stores(*, anyway: bool = False) -> list[CheckedStore]:
     """`anyway` asks those that hung a moment ago, too."""
-    return [CheckedStore(store, registry.health(store, anyway=anyway)) for store in SessionStore.objects.all()]
+    stores = list(SessionStore.objects.all())
+    return [CheckedStore(*each) for each in zip(stores, registry.health_of_all(stores, anyway=anyway), strict=True)]
 
 
 @require_safe

@@ -515,10 +515,11 @@ class TestRefusals:
 
     def test_tables_that_another_store_has(self, agent_tables: None) -> None:
         attach_main_store()
-        with pytest.raises(CommandError, match="attached already, as the store main"):
+        with pytest.raises(CommandError, match="The store main is in this place already"):
             attach_command(
                 "again", "--sessions-table", "public.agent_sessions", "--messages-table", "public.agent_messages"
             )
+        assert not SessionStore.objects.filter(name="again").exists()
 
     def test_an_attached_store_does_not_move(self, agent_tables: None, settings: Settings) -> None:
         attach_main_store()

@@ -14,12 +14,19 @@ from sqlalchemy import URL
 from sessions_app.stores.documents.database import own_address
 from tests.stores.document_agents import drop_schema
 from tests.stores.mariadb import MariaDb, running_mariadb
+from tests.stores.postgres import PostgresServer, running_postgres
 from tests.stores.servers import RedisServer, own_redis
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDb]:
     with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_on_tcp() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
         yield server
 
 

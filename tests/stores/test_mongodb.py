@@ -375,16 +375,6 @@ class TestOperators:
         server.indexes.clear()
         assert "no-index" in {problem.code for problem in registry.health(agent.store).problems}
 
-    def test_two_stores_in_one_place_are_told(
-        self, agent: MongoAgent, server: MongoStandIn, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("ANOTHER_URL", server.address)
-        again = declare_store("again", kind="mongodb", options={"url_env": "ANOTHER_URL"})
-        declare_store("beside", kind="mongodb", options={"url_env": "ANOTHER_URL", "database": "beside"})
-        for store, other in ((agent.store, "again"), (again, "documents")):
-            (problem,) = [each for each in registry.health(store).problems if each.code == "same-place"]
-            assert f"The store {other} is in the same collections" in problem.sentence
-
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,13 @@ from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.registry import checking
 from sessions_app.services.discovering import discover_sessions
 from sessions_app.stores import backend_for, patience
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.base import Preview, StoreUnavailable
 from sessions_app.stores.redis import server as asking
-from tests.agents import user
-from tests.builders import make_subject
+from sessions_app.stores.redis.backend import RedisBackend
+from tests.agents import attached_store, user
+from tests.builders import make_session, make_subject
 from tests.sessions.test_other_stores import said as searched
-from tests.stores.servers import RedisServer
+from tests.stores.servers import RedisServer, own_redis
 from tests.stores.sqlite_files import SqliteAgent
 from tests.stores.test_redis import VARIABLE, RedisAgent
 
@@ -163,6 +166,106 @@ class TestPages:
                 operator.get(reverse("sessions:list"))
         assert len(questions) == 3
         assert "green kettle" in operator.get(reverse("sessions:list")).text
+
+
+class TestSeveral:
+    """Stores that hang at the same time let a page wait as long as one of them does."""
+
+    @pytest.fixture
+    def frozen(self, agent: RedisAgent, beside: SqliteAgent, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+        """The names of three, on servers of their own, none of which answers any more."""
+        running = [agent.server]
+        with ExitStack() as servers:
+            for name in ("second", "third"):
+                running.append(servers.enter_context(own_redis()))
+                monkeypatch.setenv(f"{name}_URL".upper(), running[-1].address)
+                options = {"url_env": f"{name}_URL".upper()}
+                store = attached_store(name, kind="redis", options=options)
+                make_session(f"of {name}", store=store, subject=Subject.objects.get())
+            for server in running:
+                servers.enter_context(server.frozen())
+            yield [agent.store.name, "second", "third"]
+
+    @pytest.fixture
+    def meeting(self, monkeypatch: pytest.MonkeyPatch) -> threading.Barrier:
+        """Whoever asks waits here until all three are being asked; it breaks where one waits for the other."""
+        barrier = threading.Barrier(3, timeout=30)
+        client_for = asking.client_for
+
+        def met(address: str, variable: str) -> Any:
+            barrier.wait()
+            return client_for(address, variable)
+
+        monkeypatch.setattr(asking, "client_for", met)
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 60.0)
+        return barrier
+
+    @pytest.mark.parametrize("number", range(3))
+    def test_a_list_asks_all_at_once_and_shows_those_that_answer(
+        self, frozen: list[str], meeting: threading.Barrier, operator: Client, number: int
+    ) -> None:
+        page = operator.get(pages_with_rows()[number])
+        assert not meeting.broken
+        assert {each.record.store.name for each in page.context["sessions"] if each.is_away} == set(frozen)
+        assert "blue teapot" in page.text
+
+    def test_so_does_a_search(self, frozen: list[str], meeting: threading.Barrier, operator: Client) -> None:
+        page = searched(operator, "where is my")
+        assert not meeting.broken
+        assert [match.record.session_id for match in page.context["matches"].found] == ["of the file"]
+        assert all(f"{name} could not be searched" in page.text for name in frozen)
+
+    def test_so_does_the_page_of_stores(self, frozen: list[str], meeting: threading.Barrier, operator: Client) -> None:
+        page = operator.get(reverse("sessions:stores"))
+        assert not meeting.broken
+        states = {each.store.name: each.health.state for each in page.context["checked_stores"]}
+        assert states == {**dict.fromkeys(frozen, "down"), "files": "ok"}
+        assert page.text.count(HUNG) == 3
+
+    def test_one_after_the_other_they_never_meet(
+        self, frozen: list[str], meeting: threading.Barrier, operator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the others here are worth."""
+        monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 0.5)
+        operator.get(reverse("sessions:list"))
+        assert meeting.n_waiting == 1
+        meeting.abort()
+
+    def test_a_page_does_not_wait_for_who_takes_longer_than_all_may(
+        self, agent: RedisAgent, beside: SqliteAgent, operator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 1.0)
+        let_go = threading.Event()
+        previews = RedisBackend.previews
+
+        def slow(backend: RedisBackend, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+            assert let_go.wait(60)
+            return previews(backend, session_ids)
+
+        monkeypatch.setattr(RedisBackend, "previews", slow)
+        try:
+            page = operator.get(reverse("sessions:list"))
+        finally:
+            let_go.set()
+        assert {each.record.session_id: each.is_away for each in page.context["sessions"]} == {
+            "of the cache": True,
+            "of the file": False,
+        }
+
+    def test_who_was_not_come_to_is_said_not_to_have_been_asked_and_does_not_rest(
+        self, agent: RedisAgent, beside: SqliteAgent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 0.2)
+        monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
+        let_go = threading.Event()
+        try:
+            answers = patience.ask_all({agent.store: lambda: let_go.wait(60), beside.store: lambda: True})
+        finally:
+            let_go.set()
+        assert "did not answer within 0.2 seconds" in str(answers[agent.store])
+        assert "was not asked: others took too long" in str(answers[beside.store])
+        assert patience.ask_all({beside.store: lambda: 7}) == {beside.store: 7}
 
 
 class TestWhoAsksAllTheSame:

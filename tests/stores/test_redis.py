@@ -552,17 +552,6 @@ class TestServers:
         (problem, _) = registry.health(store).problems
         assert "pip install memadmin[redis]" in problem.sentence
 
-    def test_two_stores_in_one_place_are_told(
-        self, db: None, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        agent = RedisAgent(redis_server, monkeypatch)
-        monkeypatch.setenv("ANOTHER_URL", redis_server.address)
-        again = declare_store("again", kind="redis", options={"url_env": "ANOTHER_URL"})
-        declare_store("beside", kind="redis", options={"url_env": "ANOTHER_URL", "key_prefix": "beside"})
-        for store, other in ((agent.store, "again"), (again, "cache")):
-            (problem,) = [each for each in registry.health(store).problems if each.code == "same-place"]
-            assert f"The store {other} has the same address and prefix" in problem.sentence
-
     def test_an_address_itself_is_refused_so_that_no_password_is_stored(self, db: None) -> None:
         with pytest.raises(registry.AttachRefused, match="name of an environment variable"):
             declare_store("cache", kind="redis", options={"url_env": "redis://:secret@cache:6379/0"})

@@ -188,13 +188,6 @@ class TestTablesMadeByHand:
         assert backend.erase_session("lone") == 1
         assert postgres.ask('SELECT FROM "Bots"."100% said"') == []
 
-    def test_two_variables_for_one_place_are_told(
-        self, postgres: PostgresAgent, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("SAME_DB_URL", postgres.agents_url.render_as_string(hide_password=False))
-        declare_store("twin", kind="remote_sql", options={"url_env": "SAME_DB_URL"})
-        assert "The store twin is in this place, too" in problems_of(postgres.store)["same-place"]
-
 
 # --- rights, locks and time -------------------------------------------------------------------------------------------
 

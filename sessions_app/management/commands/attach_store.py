@@ -89,7 +89,9 @@ class Command(BaseCommand):
             steps, store = self.plan(name, declared)
             self.tell(store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True)
             return
-        store = declare_store(name, **declared)
+        with transaction.atomic():
+            store = declare_store(name, **declared)
+            registry.refuse_place_of_another(store)
         steps = attach_store(store, report=self.report)
         self.tell(store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing.")
 

@@ -21,7 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
         try:
-            found = [(store.name, store.kind, registry.check(store)) for store in registry.known_stores()]
+            places = registry.Places()
+            found = [(each.name, each.kind, registry.check(each, places=places)) for each in registry.known_stores()]
         except StoreUnavailable as away:
             # The main store is in the same database, so this much is known of it.
             health = Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")

@@ -26,13 +26,14 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionBusy,
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.dapr.sidecar import Conflict, Place, StateStore, Value
+from sessions_app.stores.dapr.sidecar import Conflict, Sidecar, StateStore, Value
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
@@ -93,6 +94,13 @@ class DaprBackend(PagedBackend):
         counted = registered.count_up_to(COUNTED_EXACTLY)
         sessions = counted if counted <= COUNTED_EXACTLY else None
         return Health((), sessions, answered_in_ms=(perf_counter() - began) * 1000)
+
+    def system(self) -> str:
+        return "dapr"
+
+    def places(self) -> frozenset[Place]:
+        """By where the sidecar is: another sidecar of the same app has the same sessions, which nobody can see."""
+        return frozenset({("dapr", self.state.endpoint(), str(self.store.options.get("state_store", "")))})
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
         """By what the SDK notes of each session; its items are read only where that note is missing."""
@@ -216,7 +224,7 @@ class DaprBackend(PagedBackend):
         options = self.store.options
         token_variable = str(options.get("token_env", ""))
         return StateStore(
-            Place(
+            Sidecar(
                 secret_named(self.store, "url_env"),
                 str(options.get("state_store", "")),
                 str(options.get("url_env", "")),

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessions_app.stores.base import IN_DOUBT, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.hosts import endpoint
+
+if TYPE_CHECKING:
+    from dapr.conf.helpers import GrpcEndpoint
 
 ANSWER_SECONDS = 5.0
 
@@ -40,7 +44,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Sidecar:
     """A state store, and the names of the variables that say where its sidecar is, for sentences."""
 
     address: str
@@ -57,8 +61,13 @@ class Place:
 class StateStore:
     """Raises StoreUnavailable with a sentence for all that the sidecar refuses, and Conflict."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Sidecar) -> None:
         self.place = place
+
+    def endpoint(self) -> str:
+        """Where the sidecar is, whatever its address calls it. Raises StoreUnavailable."""
+        found = address_of(self.place)
+        return endpoint(found.hostname, int(found.port) if found.port else None)
 
     def get(self, key: str) -> Value | None:
         api_v1, _ = messages()
@@ -150,15 +159,21 @@ def messages() -> tuple[Any, Any]:
     return api_v1, common_v1
 
 
-def stub_for(place: Place) -> Any:
+def stub_for(place: Sidecar) -> Any:
     """Connects nothing yet. Raises StoreUnavailable for what is no address."""
+    found = address_of(place)
+    return _stub(found.endpoint, found.tls)
+
+
+def address_of(place: Sidecar) -> GrpcEndpoint:
+    """In its parts. Raises StoreUnavailable for what is no address."""
+    messages()  # says so where the package is not there
     from dapr.conf.helpers import GrpcEndpoint
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of an address with http://, which we take
-            endpoint = GrpcEndpoint(place.address)
-        return _stub(endpoint.endpoint, endpoint.tls)
+            return GrpcEndpoint(place.address)
     except ValueError as problem:
         raise StoreUnavailable(
             f"What {place.address_variable} holds is not the address of a Dapr sidecar; it looks like localhost:50001,"
@@ -184,7 +199,7 @@ def _stub(endpoint: str, has_tls: bool) -> Any:
 
 
 @contextmanager
-def plain_words(place: Place, *, is_write: bool) -> Iterator[None]:
+def plain_words(place: Sidecar, *, is_write: bool) -> Iterator[None]:
     import grpc
 
     try:
@@ -208,7 +223,7 @@ def is_conflict(code: str, said: str) -> bool:
     return code == "ABORTED" or any(each in said for each in words)
 
 
-def _sentence(place: Place, code: str, said: str, in_doubt: str) -> str:
+def _sentence(place: Sidecar, code: str, said: str, in_doubt: str) -> str:
     if code == "UNAVAILABLE":
         return f"{place.label} cannot be reached.{in_doubt}"
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):

@@ -18,11 +18,11 @@ from sqlalchemy import Connection
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
     Capability,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -134,7 +134,6 @@ class DocumentBackend(PagedBackend, ABC):
             except StoreUnavailable as refusal:
                 sentence = f"Nothing can be erased or changed in it from here. {refusal}"
                 yield Problem("read-only", sentence)
-        yield from self._problems_of_place()
 
     def _try_rights(self, connection: Connection) -> None:
         """Nothing is changed: the database looks at the rights first."""
@@ -144,17 +143,11 @@ class DocumentBackend(PagedBackend, ABC):
             desk.run(f'UPDATE {desk.name(table)} SET "{column}" = "{column}" WHERE 1 = 0')
             desk.run(f"DELETE FROM {desk.name(table)} WHERE 1 = 0")
 
-    def _problems_of_place(self) -> Iterator[Problem]:
-        """Two variables may hold one address: nobody can tell before they are read."""
-        for other in SessionStore.objects.exclude(pk=self.store.pk).filter(kind=self.store.kind):
-            there = DocumentDatabase(other)
-            with suppress(StoreUnavailable):
-                if (there.place, there.schema_and_table) == (self.database.place, self.database.schema_and_table):
-                    yield Problem(
-                        "same-place",
-                        f"The store {other} is in this place, too: each session is listed twice, and erased in the"
-                        " registry of one of them only. Remove one of the two.",
-                    )
+    def system(self) -> str:
+        return self.database.dialect.system
+
+    def places(self) -> frozenset[Place]:
+        return self.database.places(self.database.schema_and_table)
 
     @property
     def _file(self) -> str:

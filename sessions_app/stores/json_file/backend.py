@@ -21,6 +21,7 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -104,6 +105,13 @@ class JsonFileBackend(PagedBackend):
             yield Problem(
                 "links", f"{links:,} of the names in it are links, which are not followed: no session is read."
             )
+
+    def system(self) -> str:
+        return "folder"
+
+    def places(self) -> frozenset[Place]:
+        """Files that end with `.chat.json` are among those that end with `.json`."""
+        return frozenset({("folder", *self.folder.identity(), *reversed(self.ending.lstrip(".").split(".")))})
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         names = [name for name in self.folder.names(self.ending) if not cursor or name > cursor][:limit]

@@ -61,6 +61,12 @@ class Folder:
 
     path: str
 
+    def identity(self) -> tuple[str, str]:
+        """The same by every path that leads to it."""
+        with self._in_plain_words(), self._entered() as folder:
+            status = os.fstat(folder)
+        return str(status.st_dev), str(status.st_ino)
+
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def names(self, ending: str) -> list[str]:

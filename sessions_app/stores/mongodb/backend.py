@@ -23,12 +23,14 @@ from sessions_app.stores.base import (
     Capability,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
     StoreUnavailable,
     UnknownItem,
 )
+from sessions_app.stores.hosts import endpoint
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
 from sessions_app.stores.mongodb.documents import (
     BATCH_SIZE,
@@ -45,7 +47,7 @@ from sessions_app.stores.mongodb.documents import (
     whole_item,
 )
 from sessions_app.stores.mongodb.server import client_for, plain_words
-from sessions_app.stores.paged import PagedBackend, erasing, others_in_place
+from sessions_app.stores.paged import PagedBackend, erasing
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
 BATCHES_AT_ONCE = 50
@@ -117,7 +119,7 @@ class MongoBackend(PagedBackend):
                 about = self._database.command("hello")
                 answered_in_ms = (perf_counter() - began) * 1000
                 sessions, batches = (each.estimated_document_count() for each in (self._sessions, self._messages))
-                problems = [*problems_of(about), *self._problems_of_place(), *self._problem_of_index(batches)]
+                problems = [*problems_of(about), *self._problem_of_index(batches)]
                 items = None
                 if thorough or batches <= COUNTED_EXACTLY:
                     items, unseen = self._count_all()
@@ -126,9 +128,16 @@ class MongoBackend(PagedBackend):
             return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
-    def _problems_of_place(self) -> Iterator[Problem]:
-        for other in others_in_place(self.store, "database", "sessions_collection", "messages_collection"):
-            yield Problem("same-place", f"The store {other} is in the same collections: remove one of them.")
+    def system(self) -> str:
+        return "mongodb"
+
+    def places(self) -> frozenset[Place]:
+        """A server by where it is, and of several that are copies of each other the one that is written to."""
+        with plain_words(self.variable):
+            self._database.command("hello")
+            server = endpoint(*self._database.client.address)
+        names = (str(self.store.options.get(each, "")) for each in ("sessions_collection", "messages_collection"))
+        return frozenset(("mongodb", server, str(self.store.options.get("database", "")), name) for name in names)
 
     def _problem_of_index(self, batches: int) -> Iterator[Problem]:
         """The SDK makes it, unless agents may not."""

@@ -44,7 +44,7 @@ class AskedToWait(StoreUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Account:
     """Where the API is, and the names of the variables that say so, for sentences."""
 
     address: str
@@ -60,7 +60,7 @@ class Place:
 class ConversationsApi:
     """What is asked of the API. Raises NotThere, and StoreUnavailable with a sentence for all else that it refuses."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Account) -> None:
         self.place = place
 
     def items(self, conversation_id: str, *, order: Order, after: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
@@ -120,7 +120,7 @@ def patiently(change: Callable[[], None], *, until: float) -> None:
             sleep(refusal.seconds)
 
 
-def client_for(place: Place) -> OpenAI:
+def client_for(place: Account) -> OpenAI:
     """Connects nothing yet. Raises StoreUnavailable for what is no address, or cannot be a key."""
     parts = urlsplit(place.address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -140,7 +140,7 @@ def _client(address: str, key: str, seconds: float) -> OpenAI:
 
 
 @contextmanager
-def plain_words(place: Place, *, changed: str = "") -> Iterator[None]:
+def plain_words(place: Account, *, changed: str = "") -> Iterator[None]:
     """Turns what the API or the network refuses into NotThere or StoreUnavailable; mistakes of ours pass.
 
     `changed` is added where an answer is missing, and with it whether something was changed.
@@ -163,7 +163,7 @@ def plain_words(place: Place, *, changed: str = "") -> Iterator[None]:
         raise StoreUnavailable(not_the_api(place)) from problem
 
 
-def not_the_api(place: Place) -> str:
+def not_the_api(place: Account) -> str:
     remedy = f" Is the address in {place.address_variable} right, with its /v1?" if place.address_variable else ""
     return f"{place.label}: what answers there is not the Conversations API.{remedy}"
 
@@ -179,7 +179,7 @@ def _says_not_there(problem: Any) -> bool:
     return problem.status_code == 400 and said.get("param") in ("conversation_id", "item_id", "after")
 
 
-def _sentence(place: Place, problem: Any, changed: str) -> str:
+def _sentence(place: Account, problem: Any, changed: str) -> str:
     status = problem.status_code
     if status == 401:
         return f"{place.label} refuses the key in {place.key_variable}."
@@ -195,7 +195,7 @@ def _sentence(place: Place, problem: Any, changed: str) -> str:
     return f"{place.label} refuses ({status})."
 
 
-def _asked_to_wait(place: Place, problem: Any) -> StoreUnavailable:
+def _asked_to_wait(place: Account, problem: Any) -> StoreUnavailable:
     said = problem.body if isinstance(problem.body, dict) else {}
     if said.get("code") == "insufficient_quota":
         return StoreUnavailable(f"{place.label} refuses: the account of the key in {place.key_variable} is used up.")

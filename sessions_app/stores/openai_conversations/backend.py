@@ -27,6 +27,7 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     StoreTooSlow,
@@ -37,11 +38,11 @@ from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
 from sessions_app.stores.openai_conversations.api import (
     OFFICIAL_ADDRESS,
     PAGE_ITEMS,
+    Account,
     AskedToWait,
     ConversationsApi,
     NotThere,
     Order,
-    Place,
     patiently,
 )
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
@@ -102,6 +103,15 @@ class ConversationsBackend(PagedBackend):
         counted = registered.count_up_to(COUNTED_EXACTLY)
         sessions = counted if counted <= COUNTED_EXACTLY else None
         return Health((foreign,) if is_foreign else (), sessions, answered_in_ms=answered_in_ms)
+
+    def system(self) -> str:
+        return "openai"
+
+    def places(self) -> frozenset[Place]:
+        """Nobody can see which project a key is of: two keys are two places."""
+        reached = self.api.place
+        key = hashlib.sha256(reached.key.encode()).hexdigest()
+        return frozenset({("openai", reached.address.rstrip("/"), key)})
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
         """A request for each."""
@@ -276,7 +286,7 @@ class ConversationsBackend(PagedBackend):
         variable = str(self.store.options.get("url_env", ""))
         address = secret_named(self.store, "url_env") if variable else OFFICIAL_ADDRESS
         key = secret_named(self.store, "key_env")
-        return ConversationsApi(Place(address, key, str(self.store.options.get("key_env", "")), variable))
+        return ConversationsApi(Account(address, key, str(self.store.options.get("key_env", "")), variable))
 
     def _items(
         self, session_id: str, *, order: Order = "asc", after: str = "", limit: int

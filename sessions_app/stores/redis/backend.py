@@ -30,6 +30,7 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -37,7 +38,7 @@ from sessions_app.stores.base import (
     UnknownItem,
 )
 from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
-from sessions_app.stores.paged import PagedBackend, erasing, others_in_place, whole_number
+from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as redis_server
@@ -85,7 +86,7 @@ class RedisBackend(PagedBackend):
             about = self._ask("INFO")
             answered_in_ms = (perf_counter() - began) * 1000
             key_count = self._ask("DBSIZE")
-            problems, sessions, items = [*problems_of(about), *self._problem_of_place()], None, None
+            problems, sessions, items = [*problems_of(about)], None, None
             if thorough or key_count <= COUNTED_EXACTLY:
                 sessions, items, odd = self._count_all()
                 if odd:
@@ -100,9 +101,14 @@ class RedisBackend(PagedBackend):
             return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms, hints=tuple(hints_of(about)))
 
-    def _problem_of_place(self) -> Iterator[Problem]:
-        for other in others_in_place(self.store, "key_prefix"):
-            yield Problem("same-place", f"The store {other} has the same address and prefix: remove one of them.")
+    def system(self) -> str:
+        return "redis"
+
+    def places(self) -> frozenset[Place]:
+        """Of a longer prefix that begins with this one the keys are told apart by what is in them."""
+        run = self._ask("INFO", "server")["run_id"]
+        database = self._client().get_connection_kwargs().get("db", 0)
+        return frozenset({("redis", str(run), str(database), self.prefix)})
 
     def _count_all(self) -> tuple[int, int, int]:
         """How many sessions and items there are, and how many keys that are neither. Walks over all keys."""

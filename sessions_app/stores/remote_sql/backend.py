@@ -22,7 +22,6 @@ from sqlalchemy import Connection, text
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.models import SessionStore
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     ITEM_HEAD_BYTES,
@@ -32,6 +31,7 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -115,7 +115,6 @@ class RemoteSqlBackend(PagedBackend):
                 problems = [*self._problems(layout), *self._problems_of_newest(connection, layout)]
         except StoreUnavailable as away:
             return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        problems += self._problems_of_place()
         try:
             self.database.change(self._try_rights)
         except StoreUnavailable as refusal:
@@ -177,22 +176,15 @@ class RemoteSqlBackend(PagedBackend):
                     f" {self.store} --timezone with the agents' zone.",
                 )
 
-    def _problems_of_place(self) -> Iterator[Problem]:
-        """Two variables may hold one address: nobody can tell before they are read."""
-        tables = (self.store.sessions_table, self.store.messages_table)
-        others = SessionStore.objects.exclude(pk=self.store.pk).filter(kind=self.store.kind)
-        for other in others.filter(sessions_table=tables[0], messages_table=tables[1]):
-            with suppress(StoreUnavailable):
-                if RemoteDatabase(other).place == self.database.place:
-                    yield Problem(
-                        "same-place",
-                        f"The store {other} is in this place, too: each session is listed twice, and erased in the"
-                        " registry of one of them only. Remove one of the two.",
-                    )
-
     def _try_rights(self, connection: Connection) -> None:
         for statement in RIGHTS_TO_CHANGE:
             connection.execute(text(self._compose(statement)))
+
+    def system(self) -> str:
+        return self.database.dialect.system
+
+    def places(self) -> frozenset[Place]:
+        return self.database.places(*map(schema_and_table, (self.store.sessions_table, self.store.messages_table)))
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         """In the database's own order of their ids; with each page come the items of it that have no session row."""

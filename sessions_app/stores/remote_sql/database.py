@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchTableError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import Place, SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import secret_named
 from sessions_app.stores.remote_sql.dialects import Dialect, Layout, MySql, Postgres, Refusal, Sqlite
 from sessions_app.stores.sqlite import file as sqlite_file
@@ -66,8 +66,6 @@ SENTENCES = {
 class Connector(NamedTuple):
     engine: Engine
     dialect: Dialect
-    url: URL
-    """As it was given, with its password."""
 
 
 _engines: dict[str, tuple[str, Connector]] = {}
@@ -98,12 +96,10 @@ class RemoteDatabase:
         """Raises StoreUnavailable for an address that is none."""
         return self._connector().dialect
 
-    @property
-    def place(self) -> tuple[object, ...]:
-        """The same for two addresses of one database, as far as addresses tell. Raises StoreUnavailable."""
-        url = self._connector().url
-        where = [str(url.query.get(name, "")) for name in ("host", "port", "unix_socket")]
-        return (url.get_backend_name(), url.host, url.port, url.database, *where)
+    def places(self, *tables: tuple[str | None, str]) -> frozenset[Place]:
+        """Where these tables are, each given with its schema. Raises StoreUnavailable."""
+        with self.reading() as connection:
+            return self.dialect.places(connection, tables)
 
     @contextmanager
     def reading(self, *, seconds: float = READ_SECONDS) -> Iterator[Connection]:
@@ -185,7 +181,7 @@ class RemoteDatabase:
                 "pool_recycle": 300,
             }
         try:
-            return Connector(create_engine(driver_url, **common), dialect, url)
+            return Connector(create_engine(driver_url, **common), dialect)
         except ImportError as missing:
             raise StoreUnavailable(
                 f"The driver for the address in {self.variable} is not installed here: pip install '{dialect.package}'."
@@ -210,7 +206,7 @@ class RemoteDatabase:
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Connection, Dialect]]:
-        engine, dialect, _ = self._connector()
+        engine, dialect = self._connector()
         with self._in_plain_words(dialect):
             try:
                 connection = engine.connect()

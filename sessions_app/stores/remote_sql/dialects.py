@@ -6,16 +6,19 @@ Each statement of `remote_sql` is written once, with these words in it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
 from typing import Any, ClassVar
 
+from psycopg import sql
 from sqlalchemy import URL, Connection, Inspector, inspect
 from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.types import TIMESTAMP
 
+from sessions_app.stores.base import Place
+from sessions_app.stores.sqlalchemy import postgres
 from sessions_app.stores.sqlite import file as sqlite_file
 
 CONNECT_SECONDS = 5
@@ -69,6 +72,7 @@ AS_IT_IS = {"no_parameters": True}
 
 
 class Dialect(ABC):
+    system: ClassVar[str]
     driver: ClassVar[str]
     package: ClassVar[str]
     """What to install where the driver is missing."""
@@ -111,6 +115,10 @@ class Dialect(ABC):
     def refusal(self, problem: BaseException) -> Refusal | None:
         """Of what the driver raised; None for a mistake of ours."""
 
+    @abstractmethod
+    def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
+        """Where these tables are, whatever address leads to them; nothing of those that are not there."""
+
     def layout(
         self, connection: Connection, sessions: tuple[str | None, str], messages: tuple[str | None, str]
     ) -> Layout:
@@ -148,6 +156,7 @@ class Dialect(ABC):
 
 
 class Postgres(Dialect):
+    system = "postgresql"
     driver = "postgresql+psycopg"
     package = "psycopg[binary]"
     raw = "CAST(message_data AS text)"
@@ -226,6 +235,11 @@ class Postgres(Dialect):
             return None
         return next((found for words, found in self.WORDS.items() if words in str(problem)), Refusal.UNREACHABLE)
 
+    def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
+        names = tuple(sql.Identifier(*filter(None, parts)).as_string(None) for parts in tables)
+        asked = postgres.PLACES.format(wanted=", ".join(["(%s)"] * len(names)))
+        return postgres.places_in(connection.exec_driver_sql(asked, names))
+
     def is_utc(self, column_type: Any) -> bool:
         """The transaction's zone is UTC."""
         return isinstance(column_type, TIMESTAMP) and bool(column_type.timezone)
@@ -234,6 +248,7 @@ class Postgres(Dialect):
 class MySql(Dialect):
     """MariaDB, too. Session ids are compared by their bytes: by itself it takes `M1` for `m1`, and `m1 ` as well."""
 
+    system = "mysql"
     driver = "mysql+pymysql"
     package = "memadmin[mysql]"
     quote = "`"
@@ -250,6 +265,10 @@ class MySql(Dialect):
     rows_by_statistics = (
         "SELECT table_rows FROM information_schema.tables"
         " WHERE table_schema = coalesce(:schema, database()) AND table_name = :name"
+    )
+    PLACES = (
+        "SELECT @@hostname, @@port, @@datadir, table_schema, table_name, create_time FROM information_schema.tables"
+        " WHERE table_schema = coalesce(%s, database()) AND table_name = %s"
     )
     COLLATION = (
         "SELECT collation_name FROM information_schema.columns WHERE column_name = 'session_id'"
@@ -322,6 +341,12 @@ class MySql(Dialect):
             return Refusal.UNREACHABLE
         return None
 
+    def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
+        """A server is told by where it keeps its files, and tables of servers that say the same by when each was made:
+        MariaDB has nothing of its own that any user may see."""
+        found = (connection.exec_driver_sql(self.PLACES, parts).one_or_none() for parts in tables)
+        return frozenset(("mysql", *map(str, row)) for row in found if row)
+
     def is_utc(self, column_type: Any) -> bool:
         """A DATETIME is as the writer's zone had it."""
         return isinstance(column_type, TIMESTAMP)
@@ -341,6 +366,7 @@ class MySql(Dialect):
 class Sqlite(Dialect):
     """As the kind `sqlite` keeps to, and in the order of `SQLAlchemySession`."""
 
+    system = "file"
     driver = "sqlite"
     package = "Python with SQLite"
     raw = "message_data"
@@ -372,6 +398,9 @@ class Sqlite(Dialect):
     def committed(self, connection: Connection) -> None:
         raw: Any = connection.connection.driver_connection
         sqlite_file.empty_log(raw, self.path)
+
+    def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
+        return sqlite_file.places(self.path, *(table for _, table in tables))
 
     def refusal(self, problem: BaseException) -> Refusal | None:
         """`sqlite_file` has the words."""

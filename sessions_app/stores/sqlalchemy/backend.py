@@ -29,6 +29,7 @@ from sessions_app.stores.base import (
     FoundSession,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -38,7 +39,15 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import Kind
 from sessions_app.stores.paged import PagedBackend, mark_erased, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
-from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, with_parameters
+from sessions_app.stores.sqlalchemy.postgres import (
+    INSTANT,
+    PLACES,
+    fetch,
+    in_plain_words,
+    places_in,
+    table_identifier,
+    with_parameters,
+)
 from sessions_app.stores.sqlalchemy.search import SearchBySql
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 
@@ -188,6 +197,16 @@ class SQLAlchemyBackend(PagedBackend):
         except StoreUnavailable as away:
             return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
         return Health()
+
+    def system(self) -> str:
+        return "postgresql"
+
+    def places(self) -> frozenset[Place]:
+        names = [
+            table_identifier(name).as_string(None) for name in (self.store.sessions_table, self.store.messages_table)
+        ]
+        with in_plain_words(self.store):
+            return places_in(fetch(PLACES.format(wanted="(%s), (%s)"), names))
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         after = json.loads(cursor) if cursor else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db import Error, InterfaceError, OperationalError, connection
 from psycopg import errors, sql
 
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import SessionBusy, StoreLocked, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import Place, SessionBusy, StoreLocked, StoreTooSlow, StoreUnavailable
 
 BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 """Somebody else held the rows; the same statement may work a moment later."""
@@ -21,6 +21,14 @@ LOCK_TIMEOUT = "2s"
 
 Agents that write are in no reader's way.
 """
+
+PLACES = """
+SELECT to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),
+       (SELECT oid FROM pg_database WHERE datname = current_database()), CAST(to_regclass(wanted.name) AS oid)
+FROM (VALUES {wanted}) AS wanted(name)
+"""
+"""Where two tables are. A server is told by the instant of its start: nothing else is its own, with or without rights,
+whatever way leads to it, and not that of a server that was made from its files."""
 
 LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
 """For the rest of the transaction."""
@@ -38,6 +46,11 @@ def table_identifier(name: str) -> sql.Identifier:
 def with_parameters(table: str) -> sql.Identifier:
     """The same for a statement with parameters, where a percent sign has to be doubled."""
     return table_identifier(table.replace("%", "%%"))
+
+
+def places_in(rows: Iterable[Sequence[object]]) -> frozenset[Place]:
+    """What PLACES found, without the tables that are not there."""
+    return frozenset(("postgresql", *map(str, row)) for row in rows if row[-1] is not None)
 
 
 def fetch(

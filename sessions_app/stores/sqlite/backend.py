@@ -26,6 +26,7 @@ from sessions_app.stores.base import (
     Capability,
     Health,
     ItemChanged,
+    Place,
     Preview,
     Problem,
     SessionPage,
@@ -110,6 +111,12 @@ class SqliteBackend(PagedBackend):
     def _problems_of_branches(self, *, has_branches: bool) -> Iterator[Problem]:
         if has_branches:
             yield Problem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
+
+    def system(self) -> str:
+        return "file"
+
+    def places(self) -> frozenset[Place]:
+        return sqlite_file.places(self.path, self.store.sessions_table, self.store.messages_table)
 
     def fingerprint(self) -> str:
         return sqlite_file.fingerprint(self.path)

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from urllib.parse import quote
 
-from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
+from sessions_app.stores.base import Place, SessionBusy, StoreTooSlow, StoreUnavailable
 
 READ_SECONDS = 5
 """What a question may take once it has begun."""
@@ -80,6 +80,16 @@ def open_file(path: str, mode: str) -> sqlite3.Connection:
     # What is no UTF-8 is shown all the same, and written back as the bytes that it was.
     connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
     return connection
+
+
+def places(path: str, *tables: str) -> frozenset[Place]:
+    """Where these tables are: the same by every path, link and second name of the file. Raises StoreUnavailable."""
+    try:
+        file = os.stat(path)
+    except OSError as problem:
+        raise StoreUnavailable(f"There is no file {path}.") from problem
+    # SQLite takes no notice of capitals.
+    return frozenset(("file", str(file.st_dev), str(file.st_ino), table.lower()) for table in tables)
 
 
 def fingerprint(path: str) -> str:

@@ -1,0 +1,105 @@
+"""Two stores in one place: each session would be listed twice, and erased in the registry of one of them only.
+
+What their settings say tells little: two variables hold one address, one host has several names, a link leads to a
+file. So each store is asked where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from functools import partial
+
+from django.db.models import Q
+from django.utils.timezone import now
+
+from sessions_app.models import SessionStore
+from sessions_app.stores import backend_for
+from sessions_app.stores.base import Place, Problem, StoreUnavailable
+from sessions_app.stores.patience import ask_all
+
+ATTACHED_WITHIN = timedelta(minutes=1)
+"""So long a store may be on its way to be attached."""
+
+
+def attached_stores() -> Iterable[SessionStore]:
+    return SessionStore.objects.exclude(attached_at=None)
+
+
+def stores_with_a_place() -> Iterable[SessionStore]:
+    """Also those that somebody is about to attach: of two at once, each of whom has a row before looking for that of
+    the other, one may get the place or none, but not both. What was detached gave its place up."""
+    on_its_way = Q(attached_at=None, discovered_at=None, created_at__gt=now() - ATTACHED_WITHIN)
+    return SessionStore.objects.filter(Q(attached_at__isnull=False) | on_its_way)
+
+
+class Places:
+    """Where stores are, each asked once: for one page, or one run of a command. What is away is in nobody's place."""
+
+    def __init__(self, among: Callable[[], Iterable[SessionStore]] = attached_stores) -> None:
+        self.among = among
+        self._found: dict[int, AbstractSet[Place]] = {}
+        self._by_system: dict[str, list[SessionStore]] | None = None
+
+    def others_with(self, store: SessionStore) -> list[SessionStore]:
+        """The other stores in the place of this one. Only those in the same sort of system are asked."""
+        others = [other for other in self._in_system(system_of(store)) if other.pk != store.pk]
+        if not others:
+            return []
+        found = self._of([store, *others])
+        return [other for other in others if are_one(found[store.pk], found[other.pk])]
+
+    def _of(self, stores: Iterable[SessionStore]) -> Mapping[int, AbstractSet[Place]]:
+        answers = ask_all({store: partial(places_of, store) for store in stores if store.pk not in self._found})
+        for store, answer in answers.items():
+            self._found[store.pk] = frozenset() if isinstance(answer, StoreUnavailable) else answer
+        return self._found
+
+    def _in_system(self, system: str) -> list[SessionStore]:
+        if self._by_system is None:
+            self._by_system = {}
+            for store in self.among():
+                self._by_system.setdefault(system_of(store), []).append(store)
+        return self._by_system.get(system, []) if system else []
+
+
+def places_of(store: SessionStore) -> AbstractSet[Place]:
+    return backend_for(store).places()
+
+
+def system_of(store: SessionStore) -> str:
+    """Empty where nobody can tell."""
+    try:
+        return backend_for(store).system()
+    except StoreUnavailable:
+        return ""
+
+
+def are_one(some: AbstractSet[Place], others: AbstractSet[Place]) -> bool:
+    """Whether one has something that the other has, too."""
+    return any(mine[: len(other)] == other[: len(mine)] for mine in some for other in others)
+
+
+def obstacles_in_place(store: SessionStore) -> list[Problem]:
+    """Of a store that is not attached yet."""
+    return [
+        Problem(
+            "same-place",
+            f"The store {other} is in this place already, whatever the settings of the two call it: each session would"
+            f" be listed twice. To have it under this name, run attach_store {other} --remove first.",
+        )
+        for other in Places(stores_with_a_place).others_with(store)
+    ]
+
+
+def problems_of_place(store: SessionStore, places: Places) -> list[Problem]:
+    """Of a store whose place became that of another after it was attached, or could not be told before."""
+    return [
+        Problem(
+            "same-place",
+            f"The store {other} is in this place, too: each session is listed twice, and erased in the registry of one"
+            " of them only. Keep one of the two, and run attach_store --remove with the name of the other.",
+        )
+        for other in places.others_with(store)
+    ]
