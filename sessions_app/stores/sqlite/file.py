@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -33,6 +32,11 @@ CHECKPOINT_TURN_MS = 100
 
 CHECK_EVERY = 20_000
 """After so many steps of SQLite's machine the time is looked at; well below a millisecond."""
+
+WITH_LOG = b"\x02\x02"
+"""What the header of a file says that has a write-ahead log."""
+
+NOT_OPENED = "The file {path} cannot be opened; this console may lack a right to it or to its folder."
 
 TABLES_WRONG = ("no such table", "no such column", "has no column")
 
@@ -67,11 +71,11 @@ def writing(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def open_file(path: str, mode: str) -> sqlite3.Connection:
-    if not Path(path).exists():
-        raise StoreUnavailable(f"There is no file {path}.")
+    status(path)
     # mode=rw and not rwc: a file that was deleted meanwhile must not come back empty.
+    way = "ro&immutable=1" if is_out_of_reach(path) else mode
     connection = sqlite3.connect(
-        f"file:{quote(path)}?mode={mode}",
+        f"file:{quote(path)}?mode={way}",
         uri=True,
         timeout=LOCK_SECONDS,
         isolation_level=None,
@@ -82,12 +86,32 @@ def open_file(path: str, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def status(path: str) -> os.stat_result:
+    """Raises StoreUnavailable."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as problem:
+        raise StoreUnavailable(f"There is no file {path}.") from problem
+    except OSError as problem:
+        raise StoreUnavailable(NOT_OPENED.format(path=path)) from problem
+
+
+def is_out_of_reach(path: str) -> bool:
+    """Whether a file with a write-ahead log can only be read as one that nobody changes.
+
+    To read it in the usual way takes a right to make the log, which goes with the last agent that closes the file. An
+    agent that opens the file again writes to a new log first, and not to the file.
+    """
+    if os.path.exists(f"{path}-wal") or os.access(os.path.dirname(path), os.W_OK):
+        return False
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(20)[18:] == WITH_LOG
+    return False
+
+
 def places(path: str, *tables: str) -> frozenset[Place]:
     """Where these tables are: the same by every path, link and second name of the file. Raises StoreUnavailable."""
-    try:
-        file = os.stat(path)
-    except OSError as problem:
-        raise StoreUnavailable(f"There is no file {path}.") from problem
+    file = status(path)
     # SQLite takes no notice of capitals.
     return frozenset(("file", str(file.st_dev), str(file.st_ino), table.lower()) for table in tables)
 
@@ -143,7 +167,7 @@ def plain_words(path: str) -> Iterator[None]:
         elif code == sqlite3.SQLITE_READONLY:
             sentence = f"This console may not write to {path} or to its folder; nothing was changed."
         elif code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-            sentence = f"The file {path} cannot be opened; this console may lack a right to it or to its folder."
+            sentence = NOT_OPENED.format(path=path)
         elif code == sqlite3.SQLITE_FULL:
             sentence = f"The disk with {path} is full; nothing was changed."
         elif code == sqlite3.SQLITE_IOERR:
