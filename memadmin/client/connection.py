@@ -30,6 +30,9 @@ REST_SECONDS = 15.0
 ANSWERS = ("P0", "22", "23", "42")
 """Classes of SQLSTATEs with which a database that works refuses something; all others say that it does not work."""
 
+UNREADABLE = "22021"
+"""PostgreSQL's word for characters that it cannot store."""
+
 MOST_IDLE = 4
 
 # One statement, because each is a round trip. The row policies go by these settings, until the transaction ends.
@@ -50,9 +53,9 @@ class Unavailable(Exception):
 class RefusedByDatabase(Exception):
     """The database works, and said no."""
 
-    def __init__(self, sqlstate: str, constraint: str = "") -> None:
+    def __init__(self, sqlstate: str) -> None:
         super().__init__(f"The database refused it ({sqlstate}).")
-        self.sqlstate, self.constraint = sqlstate, constraint
+        self.sqlstate = sqlstate
 
 
 class Console:
@@ -89,11 +92,14 @@ class Console:
             raise self._away("no answer in time")
         try:
             answer = asking.result()
+        except UnicodeError:
+            raise RefusedByDatabase(UNREADABLE) from None
         except psycopg.Error as problem:
-            sqlstate = problem.sqlstate or ""
+            # The driver itself refuses the character zero.
+            sqlstate = problem.sqlstate or (UNREADABLE if isinstance(problem, psycopg.DataError) else "")
             if sqlstate.startswith(ANSWERS):
                 self._is_back()
-                raise RefusedByDatabase(sqlstate, problem.diag.constraint_name or "") from None
+                raise RefusedByDatabase(sqlstate) from None
             raise self._away(f"{type(problem).__name__} {sqlstate}".strip()) from None
         except OSError as problem:
             raise self._away(type(problem).__name__) from None

@@ -14,6 +14,7 @@ from agents.testing import ScriptedModel, assistant_message
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from memadmin.client.connection import Console
+from memadmin.client.memories import MemoryClient
 from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
 
 T = TypeVar("T")
@@ -45,6 +46,10 @@ def console_at(dsn: str, **options: Any) -> Console:
     return console
 
 
+def client_at(dsn: str, *, embedder: Any = "wordllama", **options: Any) -> MemoryClient:
+    return MemoryClient(console_at(dsn, **{"seconds": 30, **options}), embedder=embedder)
+
+
 def in_postgres(session_id: str, *, role: str = "") -> SQLAlchemySession:
     """The SDK's session in the main store."""
     arguments = asyncpg_arguments() | ({"user": role} if role else {})
@@ -65,9 +70,9 @@ def plain_bot(name: str = "Support") -> Agent[Any]:
 
 
 async def talk(
-    session: Session | None, said: str, *answers: str, context: Any = None, bot: Agent[Any] | None = None, **config: Any
+    session: Session | None, said: str, *answers: Any, context: Any = None, bot: Agent[Any] | None = None, **config: Any
 ) -> ScriptedModel:
-    """One run, which ends with the answers; returns the model with what it was asked."""
+    """One run, in which the model answers texts or lists of items; returns the model with what it was asked."""
     model = scripted(*answers or ("Good.",))
     await Runner.run(
         bot or plain_bot(),
@@ -80,5 +85,5 @@ async def talk(
     return model
 
 
-def scripted(*steps: str | list[Any]) -> ScriptedModel:
+def scripted(*steps: Any) -> ScriptedModel:
     return ScriptedModel([[assistant_message(step)] if isinstance(step, str) else step for step in steps])

@@ -1,0 +1,73 @@
+"""What the console answers to what an agent wants it to keep. Refusals are values: no agent's run ends for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+
+class Reason(Enum):
+    """Why something was not kept, in a sentence."""
+
+    EMPTY = "There is nothing in it."
+    TOO_LONG = "It is too long to be remembered: at most 2,000 characters for a statement, 4,000 for other texts."
+    UNREADABLE = "It holds characters or values that cannot be stored."
+    NO_SUBJECT = "Nobody knows whom it is about."
+    BAD_SUBJECT = "The subject's id is empty or too long."
+    STOPPED = "Nothing is to be learned from this subject."
+    NOT_ALLOWED = "The database does not let this run say that."
+    INVALID = "The database does not take a value of it."
+    AWAY = "The console's database does not answer; it was not kept."
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Under this id. A proposal is seen by reviewers, and by no agent until they approve it."""
+
+    id: UUID
+
+    def __bool__(self) -> Literal[True]:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    reason: Reason
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __str__(self) -> str:
+        return self.reason.value
+
+
+Answer: TypeAlias = "Kept | Refused"
+
+BY_SQLSTATE = {
+    "P0M01": Reason.STOPPED,
+    "P0E04": Reason.BAD_SUBJECT,
+    "42501": Reason.NOT_ALLOWED,
+    "22001": Reason.TOO_LONG,
+}
+
+
+def refused_with(sqlstate: str) -> Refused:
+    """For what the database says."""
+    unreadable = Reason.UNREADABLE if sqlstate.startswith("22") else Reason.INVALID
+    return Refused(BY_SQLSTATE.get(sqlstate, unreadable))
+
+
+def unfit(text: str, longest: int) -> Reason | None:
+    """Why a text cannot be stored. What is too long is not cut: a reviewer would approve what nobody said."""
+    if not text.strip():
+        return Reason.EMPTY
+    if len(text) > longest:
+        return Reason.TOO_LONG
+    return None if is_storable(text) else Reason.UNREADABLE
+
+
+def is_storable(text: str) -> bool:
+    """PostgreSQL takes neither the character zero nor half of a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,97 @@
+"""Signals that a run gives by itself: that somebody corrects the agent, wishes for something, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from agents import Agent, RunContextWrapper, RunHooks, TResponseInputItem
+from agents.tool import Tool
+
+from memadmin.client.items import last_said
+from memadmin.client.memories import LONGEST_QUOTE, MemoryClient
+
+logger = logging.getLogger(__name__)
+
+# Any character between a word and its "s": people type several.
+CORRECTION = re.compile(
+    r"^\W*(?:no|nope|nein|non|nee|não)\b\W+(?:i|it|that|this|not|the|my|we|ich|das|nicht|je|ce|yo|eu)\b"
+    r"|\bi (?:actually )?meant\b|\bnot what i (?:said|meant|asked|wanted)\b|\byou misunderstood\b"
+    r"|\bthat(?:.s| is) (?:wrong|not right|not true|incorrect)\b|\bi (?:already )?(?:said|told you)\b"
+    r"|^\W*correction\b|\bich meinte\b|\bdas stimmt nicht\b|\bje voulais dire\b|\bquise decir\b|\beu quis dizer\b",
+    re.IGNORECASE,
+)
+
+PREFERENCE = re.compile(
+    r"\bi(?:.d| would)? (?:always |really |much )?(?:prefer|rather)\b|\bfrom now on\b|\bin future\b|\bnext time\b"
+    r"|\bplease (?:always|never)\b|\b(?:call|address) me\b|\bi (?:do not|don.t) (?:like|want|drink|eat)\b"
+    r"|\bich (?:bevorzuge|möchte lieber|hätte lieber)\b|\bje préfère\b|\bprefiero\b|\bprefiro\b",
+    re.IGNORECASE,
+)
+
+TOOL_FAILED = ("An error occurred while running the tool", "Tool execution was not approved")
+
+MOST_RUNS = 1000
+
+
+@dataclass(slots=True)
+class _Seen:
+    has_failed: bool = False
+
+
+class MemoryHooks(RunHooks[Any]):
+    """For `Runner.run(hooks=...)`. One object serves all runs; what fails here is logged, and never in a run's way.
+
+    `outcomes` are one signal for each run that came to its end: 1, or -1 if one of its tools failed.
+    """
+
+    def __init__(self, client: MemoryClient, *, outcomes: bool = True) -> None:
+        self._client, self._outcomes = client, outcomes
+        # By the usage that all contexts of one run share. Runs that fail never end, so the oldest are let go of.
+        self._seen: OrderedDict[int, tuple[Any, _Seen]] = OrderedDict()
+
+    async def on_llm_start(
+        self,
+        context: RunContextWrapper[Any],
+        agent: Agent[Any],
+        system_prompt: str | None,
+        input_items: list[TResponseInputItem],
+    ) -> None:
+        if id(context.usage) in self._seen:
+            return
+        self._of_run(context)
+        said = last_said(input_items)[0][:LONGEST_QUOTE]
+        if CORRECTION.search(said):
+            await self._quietly(self._client.signal("correction", said, value=-1, **self._about(context, agent)))
+        elif PREFERENCE.search(said):
+            await self._quietly(self._client.signal("preference", said, **self._about(context, agent)))
+
+    async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object) -> None:
+        if str(result)[:60].startswith(TOOL_FAILED):
+            self._of_run(context).has_failed = True
+
+    async def on_agent_end(self, context: RunContextWrapper[Any], agent: Agent[Any], output: Any) -> None:
+        seen = self._of_run(context)
+        self._seen.pop(id(context.usage), None)
+        if self._outcomes:
+            value = -1 if seen.has_failed else 1
+            await self._quietly(self._client.signal("outcome", value=value, **self._about(context, agent)))
+
+    def _of_run(self, context: RunContextWrapper[Any]) -> _Seen:
+        _, seen = self._seen.setdefault(id(context.usage), (context.usage, _Seen()))
+        while len(self._seen) > MOST_RUNS:
+            self._seen.popitem(last=False)
+        return seen
+
+    def _about(self, context: RunContextWrapper[Any], agent: Agent[Any]) -> dict[str, Any]:
+        return {"subject": self._client.subject_in_run(context.context), "agent": agent.name}
+
+    async def _quietly(self, telling: Awaitable[Any]) -> None:
+        try:
+            await telling
+        except Exception as problem:
+            logger.warning("A signal was lost (%s).", type(problem).__name__)

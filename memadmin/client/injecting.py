@@ -1,0 +1,104 @@
+"""Ways of memories into a run. Nothing of them is persisted: they are added to what the model is instructed with.
+
+Not to its input: where a provider keeps the conversation, all input is kept there, and what is retired tomorrow would
+stay in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+from agents import Agent, RunContextWrapper
+from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
+
+from memadmin.client import runs
+from memadmin.client.items import last_said
+from memadmin.client.memories import MemoryClient, Recalled
+
+logger = logging.getLogger(__name__)
+
+Instructions: TypeAlias = "str | Callable[[RunContextWrapper[Any], Agent[Any]], Any]"
+
+KEPT_SECONDS = 30.0
+"""For so long a look-up serves the same question again, where no GovernedSession tells one run from the next."""
+
+MOST_KEPT = 200
+
+
+def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallModelInputFilter:
+    """For `RunConfig.call_model_input_filter`: what all agents of a run are told.
+
+    Looked up once in a run for each agent, by what the user said last.
+    """
+    told = Told(client, budget)
+
+    async def with_memories(data: CallModelData[Any]) -> ModelInputData:
+        asked = data.model_data
+        text = await told.text_for(data.context, data.agent.name, asked.input)
+        return ModelInputData(input=asked.input, instructions=_joined(asked.instructions, text)) if text else asked
+
+    return with_memories
+
+
+def instructions(
+    client: MemoryClient, base: Instructions = "", *, budget: int | None = None
+) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
+    """For `Agent.instructions`: the agent's own, and what it is told. For one agent; `memory_filter` is for all."""
+    told = Told(client, budget)
+
+    async def with_memories(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
+        own = base(context, agent) if callable(base) else base
+        own = await own if inspect.isawaitable(own) else own
+        return _joined(own, await told.text_for(context.context, agent.name, context.turn_input))
+
+    return with_memories
+
+
+class Told:
+    """What was looked up already."""
+
+    def __init__(self, client: MemoryClient, budget: int | None) -> None:
+        self._client, self._budget = client, budget
+        self._recent: OrderedDict[Any, tuple[float, Recalled]] = OrderedDict()
+
+    async def text_for(self, context: Any, agent: str, items: Sequence[Any]) -> str:
+        """Whatever goes wrong with memories, a run goes on without them."""
+        try:
+            return (await self._recalled(context, agent, items)).text
+        except Exception as problem:
+            logger.warning("A run goes on without memories (%s).", type(problem).__name__)
+            return ""
+
+    async def _recalled(self, context: Any, agent: str, items: Sequence[Any]) -> Recalled:
+        subject, run = self._client.subject_in_run(context), runs.current(context)
+        said, count = last_said(items)
+        if run and not count:
+            # Where the provider keeps the conversation, later turns bring nothing that the user said.
+            return run.remembered.get((self, agent)) or Recalled()
+        question = (self, subject, agent, said, count)
+        known = run.remembered.get(question) if run else self._recently(question)
+        if known:
+            return known
+        recalled = await self._client.recall(said, subject, self._budget, agent=agent)
+        if recalled.refused:
+            return recalled  # asked again in the next turn
+        if run:
+            run.remembered[question] = run.remembered[self, agent] = recalled
+        else:
+            self._recent[question] = time.monotonic(), recalled
+            while len(self._recent) > MOST_KEPT:
+                self._recent.popitem(last=False)
+        return recalled
+
+    def _recently(self, question: Any) -> Recalled | None:
+        at, recalled = self._recent.get(question, (0.0, None))
+        return recalled if recalled and time.monotonic() - at < KEPT_SECONDS else None
+
+
+def _joined(own: str | None, text: str) -> str:
+    return f"{own}\n\n{text}" if own and text else own or text

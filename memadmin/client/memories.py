@@ -1,0 +1,331 @@
+"""Memories for agents: what a run may know, and what it would like to have remembered.
+
+Agents read what people approved and propose the rest; row policies and the trigger `gate` hold that, not this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+from agents.memory import Session
+from psycopg.types.json import Jsonb
+
+from memadmin.client import candidates, embedding, recalling, runs
+from memadmin.client.answers import Answer, Kept, Reason, Refused, is_storable, refused_with, unfit
+from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
+from memadmin.client.recalling import DEFAULT_BUDGET, Choice
+from memadmin.client.runs import Run
+from memadmin.client.secret_text import mask_text
+from memadmin.client.sessions import GovernedSession
+from memadmin.client.subjects import USER_ID, Finder, Named, Subject, find_subject, subject_of
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LONGEST_STATEMENT = 2000
+LONGEST_QUOTE = 4000
+LONGEST_DATA = 20_000
+"""In characters, as JSON."""
+
+LONGEST_QUERY = 2000
+"""Of what a user says so much is looked for; a pasted document says no more about what to recall."""
+
+Kind = Literal["preference", "fact", "procedure", "note", "summary"]
+SignalKind = Literal["correction", "preference", "outcome", "rating"]
+
+PROPOSE = """
+INSERT INTO memories_app_memory (
+    id, subject_id, kind, key, statement, data, agents, provenance, source, confidence, valid_from, valid_until,
+    replaces_id, base_version, extractor
+) VALUES (
+    %(id)s, %(subject)s, %(kind)s, %(key)s, %(statement)s, %(data)s, %(agents)s, %(provenance)s, %(source)s,
+    %(confidence)s, %(valid_from)s, %(valid_until)s, %(replaces)s, %(base_version)s, %(extractor)s
+)
+"""
+
+ADD_EVIDENCE = """
+INSERT INTO memories_app_evidence (id, memory_id, record_id, session_id, item_id, speaker, quote, said_at)
+VALUES (%(id)s, %(memory)s, %(record)s, %(session)s, %(item_id)s, %(speaker)s, %(quote)s, %(said_at)s)
+"""
+
+GIVE_SIGNAL = """
+INSERT INTO memories_app_signal (
+    id, subject_id, record_id, session_id, item_id, kind, value, text, agent, memory_id
+) VALUES (
+    %(id)s, %(subject)s, %(record)s, %(session)s, %(item_id)s, %(kind)s, %(value)s, %(text)s, %(agent)s, %(memory)s
+)
+"""
+
+NOTE_RECALL = """
+INSERT INTO memories_app_recall (
+    id, subject_id, record_id, session_id, agent, embedder, token_budget, token_count
+) VALUES (
+    %(id)s, %(subject)s, %(record)s, %(session)s, %(agent)s, %(embedder)s, %(budget)s, %(tokens)s
+)
+"""
+
+NOTE_RECALLED = """
+INSERT INTO memories_app_recalledmemory (recall_id, memory_id, version, place, score)
+SELECT %(recall)s, * FROM unnest(%(memories)s::uuid[], %(versions)s::int[], %(places)s::int[], %(scores)s::float8[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Words that a proposal comes from. Without a session they are of the session of the run."""
+
+    quote: str
+    speaker: str = "user"
+    item_id: str = ""
+    session_id: str = ""
+    record: UUID | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a run is told: `text` is empty when there is nothing to tell, or when nobody could be asked."""
+
+    choice: Choice = field(default_factory=Choice)
+    text: str = ""
+    id: UUID | None = None
+    """Of the record of this recall; nothing is recorded when nothing is told."""
+    refused: Refused | None = None
+
+
+class MemoryClient:
+    """The memories of the console at `console`, an address or a `Console` that a program has already.
+
+    `embedder` is the name of the one that the console uses (`MEMADMIN_EMBEDDER`), or "none" to go by words alone.
+    `subject_in` says where a run's context has its subject, as for GovernedSession.
+
+    Nothing here raises into a run because of the console: a Refused says why something was not kept.
+    """
+
+    def __init__(
+        self,
+        console: Console | str,
+        *,
+        store: str = "main",
+        embedder: embedding.Embedder | str = embedding.OFFLINE,
+        subject_in: Finder = USER_ID,
+        budget: int = DEFAULT_BUDGET,
+    ) -> None:
+        self.console = Console(console) if isinstance(console, str) else console
+        self.store, self.subject_in, self.budget = store, subject_in, budget
+        self._embedder = embedding.load(embedder) if isinstance(embedder, str) else embedder
+        self._is_embedder_away = False
+
+    def session(self, inner: Session, **options: Any) -> GovernedSession:
+        """The SDK's session as the console knows it; options as of GovernedSession."""
+        return GovernedSession(
+            inner, **{"console": self.console, "store": self.store, "subject_in": self.subject_in, **options}
+        )
+
+    async def aclose(self) -> None:
+        await self.console.aclose()
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    async def recall(
+        self, query: str = "", subject: Named = None, budget: int | None = None, *, agent: str = ""
+    ) -> Recalled:
+        """What to tell an agent who is asked this, and records that it was told.
+
+        The subject is that of the run if none is given. Without one there are only memories that all share.
+        """
+        whose, run = self._whose(subject)
+        query = "".join(character for character in query[:LONGEST_QUERY] if is_storable(character))
+        vector = await self._vector_of(query)
+        named = self._embedder.name if self._embedder and vector else ""
+        given = candidates.parameters(query, vector, embedder=named, agent=agent[:200])
+        most = self.budget if budget is None else budget
+
+        async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
+            rows = await (await connection.execute(candidates.FIND, given)).fetchall()
+            choice = recalling.choose(candidates.read(rows), budget=most)
+            if not choice.chosen:
+                return Recalled(choice)
+            recall = uuid.uuid4()
+            async with connection.pipeline():
+                values = {"agent": agent[:200], "embedder": named, "budget": most, "tokens": choice.tokens}
+                await connection.execute(NOTE_RECALL, {"id": recall, "subject": subject_id, **_of(run), **values})
+                await connection.execute(
+                    NOTE_RECALLED,
+                    {
+                        "recall": recall,
+                        "memories": [chosen.memory.id for chosen in choice.chosen],
+                        "versions": [chosen.memory.version for chosen in choice.chosen],
+                        "places": [chosen.place for chosen in choice.chosen],
+                        "scores": [chosen.score for chosen in choice.chosen],
+                    },
+                )
+            return Recalled(choice, choice.text(whose.key if whose else ""), recall)
+
+        answer = await self._ask(whose, agent, look_up)
+        return Recalled(refused=answer) if isinstance(answer, Refused) else answer
+
+    # --- telling -----------------------------------------------------------------------------------------------------
+
+    async def propose(
+        self,
+        statement: str,
+        *,
+        kind: Kind = "note",
+        subject: Named = None,
+        is_shared: bool = False,
+        key: str = "",
+        data: Mapping[str, Any] | None = None,
+        evidence: Sequence[Evidence] = (),
+        agents: Sequence[str] = (),
+        provenance: Literal["explicit", "inferred"] = "inferred",
+        source: Literal["user", "tool", "web"] = "user",
+        confidence: float = 0.5,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        replaces: tuple[UUID, int] | None = None,
+        extractor: str = "agent",
+    ) -> Answer:
+        """Hands a statement to the reviewers, with what it came from.
+
+        It is about the subject, or the run's if none is given; about nobody, and for all, only if `is_shared` says so.
+        `replaces` is an approved memory and the version of it that this one was written against.
+        """
+        whose, run = self._whose(None if is_shared else subject)
+        whose = None if is_shared else whose
+        if whose is None and not is_shared:
+            return Refused(Reason.NO_SUBJECT)
+        if reason := unfit(statement, LONGEST_STATEMENT):
+            return Refused(reason)
+        for quote in (one.quote for one in evidence):
+            if reason := unfit(quote, LONGEST_QUOTE):
+                return Refused(reason)
+        try:
+            size = len(json.dumps(data or {}))
+        except (TypeError, ValueError):
+            return Refused(Reason.UNREADABLE)
+        if size > LONGEST_DATA:
+            return Refused(Reason.TOO_LONG)
+        memory = uuid.uuid4()
+        values = {
+            "id": memory,
+            "kind": kind,
+            "key": key,
+            "statement": statement,
+            "data": Jsonb(dict(data or {})),
+            "agents": list(agents),
+            "provenance": provenance,
+            "source": source,
+            "confidence": confidence,
+            "valid_from": valid_from,
+            "valid_until": valid_until,
+            "replaces": replaces[0] if replaces else None,
+            "base_version": replaces[1] if replaces else None,
+            "extractor": extractor,
+        }
+
+        async def insert(connection: Connection, subject_id: UUID | None) -> Kept:
+            await connection.execute(PROPOSE, {**values, "subject": subject_id})
+            for one in evidence:
+                await connection.execute(ADD_EVIDENCE, {"memory": memory, **_evidence(one, run)})
+            return Kept(memory)
+
+        return await self._ask(whose, "", insert)
+
+    async def signal(
+        self,
+        kind: SignalKind,
+        text: str = "",
+        *,
+        value: int | None = None,
+        subject: Named = None,
+        agent: str = "",
+        memory: UUID | None = None,
+        item_id: str = "",
+    ) -> Answer:
+        """Something to learn from: what was corrected or wished for, how a run ended (-1, 1), a rating (1 to 5)."""
+        whose, run = self._whose(subject)
+        if text and (reason := unfit(text, LONGEST_QUOTE)):
+            return Refused(reason)
+        signal = uuid.uuid4()
+        values = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200], "memory": memory}
+
+        async def insert(connection: Connection, subject_id: UUID | None) -> Kept:
+            given = {"id": signal, "subject": subject_id, **_of(run), **values, "item_id": item_id[:200]}
+            await connection.execute(GIVE_SIGNAL, given)
+            return Kept(signal)
+
+        return await self._ask(whose, agent, insert)
+
+    async def forget(self, what: str, *, subject: Named = None, memory: UUID | None = None, agent: str = "") -> Answer:
+        """Tells the reviewers that somebody wants something forgotten. It is they who retire a memory."""
+        if reason := unfit(what, LONGEST_QUOTE - len(FORGET)):
+            return Refused(reason)
+        return await self.signal("correction", FORGET + what, value=-1, subject=subject, memory=memory, agent=agent)
+
+    # --- within --------------------------------------------------------------------------------------------------
+
+    def subject_in_run(self, context: Any) -> Subject | None:
+        """Of the session of the run, or else of its context object."""
+        run = runs.current(context)
+        if run and run.subject:
+            return run.subject
+        try:
+            return find_subject(context, self.subject_in)
+        except Exception as problem:
+            logger.warning("No subject could be found in a run's context (%s).", type(problem).__name__)
+            return None
+
+    def _whose(self, subject: Named) -> tuple[Subject | None, Run | None]:
+        """The subject, and the run if it is of this subject."""
+        whose, run = subject_of(subject), runs.current()
+        if whose is None:
+            return (run.subject if run else None), run
+        return whose, run if run and run.subject in (None, whose) else None
+
+    async def _ask(
+        self, whose: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
+    ) -> T | Refused:
+        try:
+            return await self.console.ask_in_run(whose, agent, work)
+        except Unavailable:
+            return Refused(Reason.AWAY)
+        except RefusedByDatabase as refusal:
+            return refused_with(refusal.sqlstate)
+
+    async def _vector_of(self, query: str) -> list[float] | None:
+        """In a thread: it computes, or asks a service. Words alone are better than no memories."""
+        if not self._embedder or not query.strip():
+            return None
+        try:
+            asked = asyncio.to_thread(self._embedder.embed, [query])
+            (vector,) = await asyncio.wait_for(asked, self.console.seconds)
+        except Exception as problem:
+            if not self._is_embedder_away:
+                logger.warning("The embedder fails (%s); words alone are recalled by.", type(problem).__name__)
+            self._is_embedder_away = True
+            return None
+        self._is_embedder_away = False
+        return vector
+
+
+FORGET = "To be forgotten: "
+
+
+def _of(run: Run | None) -> dict[str, Any]:
+    return {"record": run.record if run else None, "session": run.session_id if run else ""}
+
+
+def _evidence(one: Evidence, run: Run | None) -> dict[str, Any]:
+    place = {"record": one.record, "session": one.session_id} if one.session_id else _of(run)
+    said = {"item_id": one.item_id[:200], "speaker": one.speaker[:40], "said_at": one.said_at}
+    return {"id": uuid.uuid4(), **place, **said, "quote": mask_text(one.quote)[0]}
