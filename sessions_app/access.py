@@ -50,9 +50,9 @@ def may_open(user: User, record: SessionRecord) -> bool:
 
 
 def openable_by(user: User) -> set[UUID]:
-    """The sessions that may be read now although they are locked, and of which what is sealed may be opened.
+    """The sessions that may be read now although they are locked, and opened as far as their keys are here.
 
-    Where its key is here. Two queries.
+    Two queries.
     """
     return granted_records(user)
 

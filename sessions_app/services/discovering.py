@@ -75,7 +75,7 @@ def discover_sessions() -> int:
 
 
 def discover_now(store: SessionStore, *, by: User) -> Discovery:
-    """The same for one store. Raises StoreUnavailable."""
+    """Looks through one store because somebody asked for it. Raises StoreUnavailable."""
     audit.record_alone(audited.DISCOVERY_ASKED, by=by, target=store)
     found = discover(store)
     sweep(store, found)
@@ -83,7 +83,7 @@ def discover_now(store: SessionStore, *, by: User) -> Discovery:
 
 
 def discover_changes(store: SessionStore) -> Discovery | None:
-    """The same, unless nothing in the store has changed since it was done, not long ago. Raises StoreUnavailable."""
+    """What `discover` does, unless that was done within the hour and nothing changed since. Raises StoreUnavailable."""
     fingerprint = backend_for(store).fingerprint()
     is_known = fingerprint and store.discovery.get("fingerprint") == fingerprint
     if is_known and store.discovered_at and now() - store.discovered_at < LOOKED_THROUGH_AT_LEAST_EVERY:
