@@ -73,7 +73,8 @@ def test_the_bench_of_stores_measures_and_writes_it_down(tmp_path: Path) -> None
     )
     assert run.returncode == 0, run.stderr
     found = json.loads((tmp_path / "bench-stores.json").read_text())
-    assert {"main", "mariadb", "sqlite", "advanced", "redis", "chats"} <= found["stores"].keys()
+    kinds = {"main", "postgres", "mariadb", "sqlite_url", "sqlite", "advanced", "redis", "chats", "agno", "phidata"}
+    assert found["stores"].keys() == kinds
     for figures in found["stores"].values():
         assert figures["list"]["p50_ms"] > 0
         assert figures["timeline"]["p50_ms"] > 0

@@ -1,0 +1,274 @@
+"""A place of each kind of store, on servers that end with the measurement, filled with the same sessions.
+
+What the SDK has a class for is written through it, agno's and phidata's through theirs; a folder of JSON has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+from uuid import uuid4
+
+import redis.asyncio
+from agents import SQLiteSession
+from agents.extensions.memory import AdvancedSQLiteSession, RedisSession, SQLAlchemySession
+from agno.db.postgres import PostgresDb
+from agno.models.message import Message as AgnoMessage
+from agno.run.agent import RunOutput
+from agno.run.base import RunStatus
+from agno.session import AgentSession as AgnoSession
+from django.db import connection
+from phi.agent.session import AgentSession as PhidataSession
+from phi.memory.agent import AgentMemory
+from phi.model.message import Message as PhidataMessage
+from phi.storage.agent.postgres import PgAgentStorage
+from sqlalchemy import URL, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from sessions_app import registry
+from sessions_app.models import SessionStore
+from sessions_app.services.attaching import attach_store
+from sessions_app.services.declaring import declare_store
+from sessions_app.stores.sqlalchemy.engine import open_agent_tables
+from tests.benchmarks.console import say
+from tests.stores.mariadb import running_mariadb, tables_by_hand
+from tests.stores.servers import RedisServer
+
+ITEMS = 4
+"""Of an ordinary session."""
+VERY_LONG_TIMES = 10
+"""As many items as there are sessions has the long one, and so many times as many the very long one."""
+LONG, VERY_LONG = "customer_long:ticket_1", "customer_very_long:ticket_1"
+MARIADB_URL, POSTGRES_URL, SQLITE_URL, REDIS_URL = (
+    f"BENCH_{name}_URL" for name in ("MARIADB", "POSTGRES", "SQLITE", "REDIS")
+)
+USER = "customer"
+
+Message = dict[str, Any]
+
+
+class Session(Protocol):
+    """Of the SDK, or like one."""
+
+    async def add_items(self, items: list[Any]) -> None: ...
+
+
+class Opened(Protocol):
+    def __call__(self, session_id: str) -> Session: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    opening: AbstractAsyncContextManager[Opened]
+    """Gives sessions by their ids."""
+    declared: dict[str, Any] = field(default_factory=dict)
+    """What the store is told of it."""
+    at_once: int = 2_000
+    """How many items of a long session are written by one call."""
+
+
+def connected_stores(stack: ExitStack, folder: Path, sessions: int, agents_database: str) -> list[SessionStore]:
+    """All attached, with their sessions on record. Servers of other makers end with the stack."""
+    stores = []
+    for name, place in places(stack, folder, agents_database).items():
+        began = time.perf_counter()
+        asyncio.run(fill(place, sessions))
+        if name == "mariadb":
+            spread_times()
+        filled = time.perf_counter()
+        stores.append(declare_store(name, **place.declared))
+        attach_store(stores[-1])
+        say(f"{name}: filled in {filled - began:.0f} s, attached in {time.perf_counter() - filled:.0f} s.")
+    return stores
+
+
+def places(stack: ExitStack, folder: Path, agents_database: str) -> dict[str, Place]:
+    """By the name of its store. `agents_database` is another one of the server that the console's is on."""
+    postgres = another_database(agents_database)
+    mariadb = stack.enter_context(running_mariadb())
+    mariadb.run("CREATE DATABASE agents CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+    mariadb.run(*tables_by_hand(), database="agents")
+    redis_folder, chats = folder / "redis", folder / "chats"
+    redis_folder.mkdir()
+    chats.mkdir()
+    cache = RedisServer(redis_folder)
+    stack.callback(cache.process.kill)
+    sqlite, by_url, advanced = (folder / f"{name}.db" for name in ("agents", "by-url", "advanced"))
+    os.environ[REDIS_URL] = cache.address
+    os.environ[MARIADB_URL] = mariadb.url(database="agents").render_as_string(hide_password=False)
+    os.environ[POSTGRES_URL] = postgres.render_as_string(hide_password=False)
+    os.environ[SQLITE_URL] = f"sqlite:///{by_url}"
+    in_mariadb = create_async_engine(mariadb.url(driver="mysql+aiomysql", database="agents"))
+
+    @asynccontextmanager
+    async def keys() -> AsyncIterator[Opened]:
+        async with redis.asyncio.Redis(unix_socket_path=str(cache.socket)) as client:
+            yield lambda session_id: RedisSession(session_id, redis_client=client)
+
+    def remote(variable: str) -> dict[str, Any]:
+        return {"kind": "remote_sql", "options": {"url_env": variable}}
+
+    def document(kind: str, table: str) -> dict[str, Any]:
+        return {"kind": kind, "options": {"url_env": POSTGRES_URL, "table": table}}
+
+    def at(kind: str, path: Path) -> dict[str, Any]:
+        return {"kind": kind, "options": {"path": str(path)}}
+
+    def advanced_session(session_id: str) -> Session:
+        return ClosedAfterwards(
+            lambda: AdvancedSQLiteSession(session_id=session_id, db_path=advanced, create_tables=True)
+        )
+
+    return {
+        registry.MAIN_STORE: Place(tables(open_agent_tables().engine)),
+        "postgres": Place(
+            tables(create_async_engine(postgres.set(drivername="postgresql+asyncpg"))), remote(POSTGRES_URL)
+        ),
+        "mariadb": Place(tables(in_mariadb, makes_tables=False), remote(MARIADB_URL)),
+        "sqlite_url": Place(tables(create_async_engine(f"sqlite+aiosqlite:///{by_url}")), remote(SQLITE_URL)),
+        "sqlite": Place(
+            given(lambda session_id: ClosedAfterwards(lambda: SQLiteSession(session_id, sqlite))), at("sqlite", sqlite)
+        ),
+        "advanced": Place(given(advanced_session), at("advanced_sqlite", advanced)),
+        "redis": Place(keys(), {"kind": "redis", "options": {"url_env": REDIS_URL}}),
+        "chats": Place(given(lambda session_id: Chat(chats / f"{session_id}.json")), at("json_file", chats)),
+        "agno": Place(given(AgnoRuns.of(postgres)), document("agno", "ai.agno_sessions"), AgnoRuns.at_once),
+        "phidata": Place(given(PhidataHistory.of(postgres)), document("phidata", f"ai.{PhidataHistory.table}"), 10**9),
+    }
+
+
+def another_database(name: str) -> URL:
+    given = connection.get_connection_params()
+    reach = {"host": str(given["host"]), "port": str(given["port"])}
+    return URL.create("postgresql+psycopg", username=given["user"], database=name, query=reach)
+
+
+@asynccontextmanager
+async def tables(engine: AsyncEngine, *, makes_tables: bool = True) -> AsyncIterator[Opened]:
+    try:
+        await SQLAlchemySession("first", engine=engine, create_tables=makes_tables).get_items()
+        yield lambda session_id: SQLAlchemySession(session_id, engine=engine)
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def given(opened: Opened) -> AsyncIterator[Opened]:
+    yield opened
+
+
+async def fill(place: Place, sessions: int) -> None:
+    async with place.opening as opened:
+        for number in range(sessions):
+            await opened(f"customer_{number}:ticket_1").add_items(messages(range(ITEMS)))
+        for session_id, count in ((VERY_LONG, VERY_LONG_TIMES * sessions), (LONG, sessions)):
+            session = opened(session_id)
+            for start in range(0, count, place.at_once):
+                await session.add_items(messages(range(start, min(start + place.at_once, count))))
+
+
+def spread_times() -> None:
+    """MariaDB's times have no fractions: what was written in a few seconds would be nothing but ties."""
+    url = os.environ[MARIADB_URL]
+    engine = create_engine(url)
+    with engine.begin() as mariadb:
+        mariadb.exec_driver_sql("UPDATE agent_messages SET created_at = '2026-01-01' + INTERVAL id SECOND")
+    engine.dispose()
+
+
+def messages(numbers: Sequence[int]) -> list[Message]:
+    return [
+        {
+            "role": "assistant" if number % 2 else "user",
+            "content": f"Message {number}: where is my order, and when does it arrive? " * 4,
+        }
+        for number in numbers
+    ]
+
+
+class ClosedAfterwards:
+    """A session of a file, of which nothing stays open for each of thousands."""
+
+    def __init__(self, open_it: Callable[[], SQLiteSession]) -> None:
+        self._open = open_it
+
+    async def add_items(self, items: list[Any]) -> None:
+        session = self._open()
+        await session.add_items(items)
+        session.close()
+
+
+class Chat:
+    """A folder of JSON has no class of the SDK's: a file that is written whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._said = path, list[Message]()
+
+    async def add_items(self, items: list[Message]) -> None:
+        self._said += items
+        self._path.write_text(json.dumps(self._said))
+
+
+class AgnoRuns:
+    """Each call is a run."""
+
+    at_once: ClassVar[int] = 100
+
+    def __init__(self, db: PostgresDb, session_id: str) -> None:
+        self._db, self._session_id = db, session_id
+
+    @classmethod
+    def of(cls, url: URL) -> Opened:
+        db = PostgresDb(db_engine=create_engine(url), db_schema="ai")
+        return lambda session_id: cls(db, session_id)
+
+    async def add_items(self, items: list[Message]) -> None:
+        created_at = int(time.time())
+        session_id = self._session_id
+        self._db.upsert_session(AgnoSession(session_id, agent_id="support", user_id=USER, created_at=created_at))
+        run = RunOutput(
+            run_id=str(uuid4()),
+            agent_id="support",
+            session_id=session_id,
+            user_id=USER,
+            content=items[-1]["content"],
+            messages=[AgnoMessage(**item, created_at=created_at) for item in items],
+            status=RunStatus.completed,
+            created_at=created_at,
+        )
+        self._db.upsert_run(run, session_id, user_id=USER)
+
+
+class PhidataHistory:
+    """A session is one document."""
+
+    table: ClassVar[str] = "support_bots"
+
+    def __init__(self, storage: PgAgentStorage, session_id: str) -> None:
+        self._storage, self._session_id = storage, session_id
+
+    @classmethod
+    def of(cls, url: URL) -> Opened:
+        storage = PgAgentStorage(cls.table, schema="ai", db_engine=create_engine(url))
+        storage.create()
+        return lambda session_id: cls(storage, session_id)
+
+    async def add_items(self, items: list[Message]) -> None:
+        created_at = int(time.time())
+        memory = AgentMemory(messages=[PhidataMessage(**item, created_at=created_at) for item in items])
+        self._storage.upsert(
+            PhidataSession(
+                session_id=self._session_id,
+                agent_id="support",
+                user_id=USER,
+                memory=memory.to_dict(),
+                session_data={},
+            )
+        )
