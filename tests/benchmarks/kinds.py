@@ -85,14 +85,14 @@ def downloaded(store: SessionStore, items: int, folder: Path) -> tuple[float, fl
     return seconds, round(peak - rest, 1)
 
 
-def main(sessions: int, requests: int, agents_database: str) -> None:
+def main(sessions: int, items: int, requests: int, agents_database: str, only: Sequence[str]) -> None:
     """Prints the figures."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="stores-", ignore_cleanup_errors=True)))
-        stores = connected_stores(stack, folder, sessions, agents_database)
+        stores = connected_stores(stack, folder, sessions, items, agents_database, only)
         with connection.cursor() as cursor:
             # As autovacuum has done for a console that has been running for a while.
             cursor.execute("VACUUM (ANALYZE)")
-        print(json.dumps(measure(stores, sessions, requests, folder)))
+        print(json.dumps(measure(stores, items, requests, folder)))

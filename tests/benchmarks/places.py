@@ -9,9 +9,10 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 from uuid import uuid4
@@ -44,12 +45,15 @@ from tests.stores.servers import RedisServer
 ITEMS = 4
 """Of an ordinary session."""
 VERY_LONG_TIMES = 10
-"""As many items as there are sessions has the long one, and so many times as many the very long one."""
+"""How many times as many items as the long session the very long one has."""
 LONG, VERY_LONG = "customer_long:ticket_1", "customer_very_long:ticket_1"
 MARIADB_URL, POSTGRES_URL, SQLITE_URL, REDIS_URL = (
     f"BENCH_{name}_URL" for name in ("MARIADB", "POSTGRES", "SQLITE", "REDIS")
 )
 USER = "customer"
+WORKERS = 2
+WHOLE = 10**9
+"""So many items at once: what keeps a session as one value would be written anew with each few."""
 
 Message = dict[str, Any]
 
@@ -74,19 +78,47 @@ class Place:
     """How many items of a long session are written by one call."""
 
 
-def connected_stores(stack: ExitStack, folder: Path, sessions: int, agents_database: str) -> list[SessionStore]:
-    """All attached, with their sessions on record. Servers of other makers end with the stack."""
+def connected_stores(
+    stack: ExitStack, folder: Path, sessions: int, items: int, agents_database: str, only: Sequence[str]
+) -> list[SessionStore]:
+    """Those with these names, or all, attached, with their sessions on record.
+
+    Servers of other makers end with the stack.
+    """
+    connected = {
+        name: place for name, place in places(stack, folder, agents_database).items() if not only or name in only
+    }
+    fill_all(connected, sessions, items)
+    if "mariadb" in connected:
+        spread_times()
     stores = []
-    for name, place in places(stack, folder, agents_database).items():
-        began = time.perf_counter()
-        asyncio.run(fill(place, sessions))
-        if name == "mariadb":
-            spread_times()
-        filled = time.perf_counter()
+    for name, place in connected.items():
         stores.append(declare_store(name, **place.declared))
         attach_store(stores[-1])
-        say(f"{name}: filled in {filled - began:.0f} s, attached in {time.perf_counter() - filled:.0f} s.")
     return stores
+
+
+def fill_all(by_name: Mapping[str, Place], sessions: int, items: int) -> None:
+    """By two processes, for most of it is Python's work. Raises RuntimeError."""
+    connection.close()
+    forking = get_context("fork")
+    waiting = forking.SimpleQueue()
+
+    def work() -> None:
+        while name := waiting.get():
+            began = time.perf_counter()
+            asyncio.run(fill(by_name[name], sessions, items))
+            say(f"{name}: filled in {time.perf_counter() - began:.0f} s.")
+
+    workers = [forking.Process(target=work) for _ in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    for name in [*by_name, *([None] * WORKERS)]:
+        waiting.put(name)
+    for worker in workers:
+        worker.join()
+    if any(worker.exitcode for worker in workers):
+        raise RuntimeError("A store could not be filled.")
 
 
 def places(stack: ExitStack, folder: Path, agents_database: str) -> dict[str, Place]:
@@ -138,9 +170,9 @@ def places(stack: ExitStack, folder: Path, agents_database: str) -> dict[str, Pl
         ),
         "advanced": Place(given(advanced_session), at("advanced_sqlite", advanced)),
         "redis": Place(keys(), {"kind": "redis", "options": {"url_env": REDIS_URL}}),
-        "chats": Place(given(lambda session_id: Chat(chats / f"{session_id}.json")), at("json_file", chats)),
+        "chats": Place(given(lambda session_id: Chat(chats / f"{session_id}.json")), at("json_file", chats), WHOLE),
         "agno": Place(given(AgnoRuns.of(postgres)), document("agno", "ai.agno_sessions"), AgnoRuns.at_once),
-        "phidata": Place(given(PhidataHistory.of(postgres)), document("phidata", f"ai.{PhidataHistory.table}"), 10**9),
+        "phidata": Place(given(PhidataHistory.of(postgres)), document("phidata", f"ai.{PhidataHistory.table}"), WHOLE),
     }
 
 
@@ -164,11 +196,11 @@ async def given(opened: Opened) -> AsyncIterator[Opened]:
     yield opened
 
 
-async def fill(place: Place, sessions: int) -> None:
+async def fill(place: Place, sessions: int, items: int) -> None:
     async with place.opening as opened:
         for number in range(sessions):
             await opened(f"customer_{number}:ticket_1").add_items(messages(range(ITEMS)))
-        for session_id, count in ((VERY_LONG, VERY_LONG_TIMES * sessions), (LONG, sessions)):
+        for session_id, count in ((VERY_LONG, VERY_LONG_TIMES * items), (LONG, items)):
             session = opened(session_id)
             for start in range(0, count, place.at_once):
                 await session.add_items(messages(range(start, min(start + place.at_once, count))))
@@ -206,20 +238,19 @@ class ClosedAfterwards:
 
 
 class Chat:
-    """A folder of JSON has no class of the SDK's: a file that is written whole."""
+    """A folder of JSON has no class of the SDK's: a file that is written whole, once."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._said = path, list[Message]()
+        self._path = path
 
     async def add_items(self, items: list[Message]) -> None:
-        self._said += items
-        self._path.write_text(json.dumps(self._said))
+        self._path.write_text(json.dumps(items))
 
 
 class AgnoRuns:
     """Each call is a run."""
 
-    at_once: ClassVar[int] = 100
+    at_once: ClassVar[int] = 500
 
     def __init__(self, db: PostgresDb, session_id: str) -> None:
         self._db, self._session_id = db, session_id
@@ -247,7 +278,7 @@ class AgnoRuns:
 
 
 class PhidataHistory:
-    """A session is one document."""
+    """A session is one document, written once."""
 
     table: ClassVar[str] = "support_bots"
 

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 from zlib import crc32
@@ -61,6 +62,9 @@ def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
     try:
         top = members(text)
         messages = elements(text, top[MESSAGES].start) if MESSAGES in top else []
+        beside = {name: part for name, part in top.items() if name != MESSAGES and name not in STRUCTURAL}
+        # Of a long history that is half of what it takes to look through it.
+        is_compared = any(text.find('"', *part) >= 0 for part in beside.values())
         said: list[str] = []
         shown: list[Piece] = []
         for number, part in enumerate(messages):
@@ -71,9 +75,10 @@ def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
                 time = instant(message["created_at"]) if message.get("created_at") else None
             else:
                 time = None
-            said += words_in(message)
+            if is_compared:
+                said += words_in(message)
             shown.append(Piece(number, part, time or written_at, is_said=True))
-        return [*shown, *_beside(text, top, said, written_at)]
+        return [*shown, *_beside(text, beside, said, written_at)]
     except NotReadable:
         return [Piece(0, Part(0, len(text)), written_at, is_said=False)]
 
@@ -109,17 +114,19 @@ def said_by_users(documents: Iterable[str]) -> Iterator[str]:
                 yield from words_in(message)
 
 
-def _beside(text: str, top: dict[str, Part], said: Sequence[str], written_at: datetime | None) -> list[Piece]:
-    whole_texts, known = set(said), "\0".join(said)
+def _beside(text: str, beside: dict[str, Part], said: Sequence[str], written_at: datetime | None) -> list[Piece]:
+    whole_texts = set(said)
+
+    @cache
+    def known() -> str:
+        return "\0".join(said)
 
     def is_new(word: str) -> bool:
         """Most words are all of a text that was said; to look whether they are a part of one takes long."""
-        return word not in whole_texts and bool(word.strip()) and word not in known
+        return word not in whole_texts and bool(word.strip()) and word not in known()
 
     found = []
-    for name, whole in top.items():
-        if name == MESSAGES or name in STRUCTURAL:
-            continue
+    for name, whole in beside.items():
         for place, part in enumerate(elements(text, whole.start) or [whole]):
             value: Any = value_of(text[part.start : part.end])
             if any(map(is_new, words_in(value))):
