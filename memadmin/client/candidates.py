@@ -28,7 +28,8 @@ MAY_RECALL = """
 
 FIND = f"""
 WITH asked AS (
-    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS words
+    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS words,
+           tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
 ), own AS MATERIALIZED (
     SELECT id, words, CASE WHEN embedder = %(embedder)s THEN embedding <=> %(vector)s::vector END AS distance,
            decided_at
@@ -43,23 +44,24 @@ WITH asked AS (
     WHERE m.subject_id IS NULL AND m.words @@ asked.words AND {MAY_RECALL}
     ORDER BY fit DESC, m.id LIMIT %(limit)s
 ), meaning AS (
-    SELECT id, distance, row_number() OVER (ORDER BY distance, id) AS place FROM (
+    SELECT id, distance FROM (
         SELECT id, distance FROM own WHERE distance IS NOT NULL
         UNION ALL SELECT id, distance FROM shared_near WHERE distance <= %(farthest_shared)s
-    ) AS near ORDER BY place LIMIT %(limit)s
+    ) AS near ORDER BY distance, id LIMIT %(limit)s
 ), worded AS (
-    SELECT id, row_number() OVER (ORDER BY fit DESC, id) AS place FROM (
+    SELECT id FROM (
         SELECT own.id, ts_rank_cd(own.words, asked.words, 1) AS fit FROM own, asked WHERE own.words @@ asked.words
         UNION ALL SELECT id, fit FROM shared_worded
-    ) AS fitting ORDER BY place LIMIT %(limit)s
+    ) AS fitting ORDER BY fit DESC, id LIMIT %(limit)s
 ), latest AS (
     SELECT id FROM own ORDER BY decided_at DESC NULLS LAST, id LIMIT %(limit)s
 )
 SELECT m.id, m.version, m.kind, m.key, m.statement, m.subject_id, m.is_verified, m.provenance, m.decided_at,
-       meaning.place, worded.place, 1 - meaning.distance
+       1 - meaning.distance, asked.lexemes,
+       ARRAY(SELECT unnest(tsvector_to_array(m.words)) INTERSECT SELECT unnest(asked.lexemes))
 FROM (SELECT id FROM meaning UNION SELECT id FROM worded UNION SELECT id FROM latest) AS found
 JOIN memories_app_memory AS m USING (id)
-LEFT JOIN meaning USING (id) LEFT JOIN worded USING (id)
+LEFT JOIN meaning USING (id) CROSS JOIN asked
 """
 
 FARTHEST_SHARED = 0.8
@@ -68,7 +70,9 @@ FARTHEST_SHARED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that a run may be told. Places begin at 1; None where a ranking does not name it."""
+    """A memory that a run may be told. `likeness` is the cosine to what was asked, None where it was not compared; the
+    words are stems without those that every text has.
+    """
 
     id: UUID
     version: int
@@ -79,9 +83,9 @@ class Candidate:
     is_verified: bool
     provenance: str
     decided_at: datetime | None
-    place_by_meaning: int | None
-    place_by_words: int | None
     likeness: float | None
+    asked_words: Sequence[str]
+    found_words: Sequence[str]
 
     @property
     def is_explicit(self) -> bool:

@@ -1,17 +1,22 @@
 """Which of the candidates a run is told, in which order, and why. Pure.
 
 Two rankings, by meaning and by words, are fused by reciprocal rank (Cormack, Clarke, Buettcher: Reciprocal Rank Fusion
-outperforms Condorcet, SIGIR 2009). Between equals, and between two that contradict each other, what a person verified
-comes before what a rule approved, what was said before what was inferred, and the newer before the older.
+outperforms Condorcet, SIGIR 2009). The place by words counts as much as of what was asked the words say, rare ones
+saying more: a number that names one order decides, a word that every memory has does not. Between equals, and between
+two that contradict each other, what a person verified comes before what a rule approved, what was said
+before what was inferred, and the newer before the older.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from math import log
+from uuid import UUID
 
 from memadmin.client.candidates import Candidate
 
@@ -40,6 +45,8 @@ class Chosen:
     place: int
     score: float
     tokens: int
+    place_by_meaning: int | None
+    place_by_words: int | None
     reasons: tuple[str, ...]
 
 
@@ -70,26 +77,71 @@ class Choice:
         return "\n".join(chain([PREAMBLE, f"<memories{whose}>"], lines, ["</memories>"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its places, which begin at 1; None where a ranking does not name it."""
+
+    memory: Candidate
+    place_by_meaning: int | None
+    place_by_words: int | None
+    # How much of what was asked its words say: 0 to 1.
+    fit: float
+
+    @property
+    def score(self) -> float:
+        """1 for what is first by meaning and says every word; 0 for what neither ranking names."""
+        by_meaning = 1 / (SMOOTHING + self.place_by_meaning) if self.place_by_meaning else 0
+        by_words = self.fit / (SMOOTHING + self.place_by_words) if self.place_by_words else 0
+        return (by_meaning + by_words) * (SMOOTHING + 1) / 2
+
+
 def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> Choice:
     """The best first, as many as fit into `budget` tokens; none is cut, and a shorter one may fit after a longer."""
-    ranked = sorted(candidates, key=lambda one: (-score_of(one), *precedence(one)))
+    ranked = rank(list(candidates))
     standing, left_out = _without_contradicted(ranked)
     chosen: list[Chosen] = []
     left = budget
-    for memory in standing:
-        tokens = count_tokens(as_line(memory.statement)) + 1
+    for each in standing:
+        tokens = count_tokens(as_line(each.memory.statement)) + 1
         if tokens > left:
-            left_out.append(LeftOut(memory, f"It would take {tokens} tokens, and {left} were left."))
+            left_out.append(LeftOut(each.memory, f"It would take {tokens} tokens, and {left} were left."))
             continue
         left -= tokens
-        chosen.append(Chosen(memory, len(chosen) + 1, score_of(memory), tokens, reasons_for(memory)))
+        chosen.append(
+            Chosen(
+                each.memory,
+                len(chosen) + 1,
+                each.score,
+                tokens,
+                each.place_by_meaning,
+                each.place_by_words,
+                reasons_for(each),
+            )
+        )
     return Choice(chosen, left_out, budget)
 
 
-def score_of(memory: Candidate) -> float:
-    """1 for what is first by meaning and by words; 0 for what neither ranking names."""
-    places = (memory.place_by_meaning, memory.place_by_words)
-    return sum(1 / (SMOOTHING + place) for place in places if place) * (SMOOTHING + 1) / len(places)
+def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
+    """All of them, best first."""
+    weights = _weights(candidates)
+    asked = sum(weights.values())
+    fits = {each.id: sum(weights[word] for word in each.found_words) / asked if asked else 0.0 for each in candidates}
+    by_meaning = _places({each.id: each.likeness for each in candidates if each.likeness is not None})
+    by_words = _places({memory: fit for memory, fit in fits.items() if fit > 0})
+    ranked = [Ranked(each, by_meaning.get(each.id), by_words.get(each.id), fits[each.id]) for each in candidates]
+    return sorted(ranked, key=lambda each: (-each.score, *precedence(each.memory)))
+
+
+def _weights(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """How much each word that was asked tells: the less, the more of the candidates have it (the idf of BM25)."""
+    asked = {word for each in candidates[:1] for word in each.asked_words}
+    having = Counter(word for each in candidates for word in each.found_words)
+    return {word: log(1 + (len(candidates) - having[word] + 0.5) / (having[word] + 0.5)) for word in asked}
+
+
+def _places(values: Mapping[UUID, float]) -> dict[UUID, int]:
+    best = sorted(values, key=lambda memory: (-values[memory], str(memory)))
+    return {memory: place for place, memory in enumerate(best, 1)}
 
 
 def precedence(memory: Candidate) -> tuple[bool, bool, float, str]:
@@ -98,35 +150,38 @@ def precedence(memory: Candidate) -> tuple[bool, bool, float, str]:
     return (not memory.is_verified, not memory.is_explicit, -decided_at.timestamp(), str(memory.id))
 
 
-def reasons_for(memory: Candidate) -> tuple[str, ...]:
+def reasons_for(ranked: Ranked) -> tuple[str, ...]:
     """Why a memory stands where it stands, in a few words each."""
+    memory = ranked.memory
     return tuple(
         reason
         for reason in (
             "approved by a person" if memory.is_verified else "approved by a rule",
             "explicit" if memory.is_explicit else "inferred",
             "for everybody" if memory.subject_id is None else "",
-            "" if memory.place_by_meaning or memory.place_by_words else "by its age alone",
+            "" if ranked.place_by_meaning or ranked.place_by_words else "by its age alone",
         )
         if reason
     )
 
 
-def _without_contradicted(ranked: Sequence[Candidate]) -> tuple[list[Candidate], list[LeftOut]]:
+def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
     """Of those that speak of the same thing, by subject, kind and key, only the one that counts most."""
     best: dict[tuple[object, str, str], Candidate] = {}
-    for memory in ranked:
-        if memory.key:
-            what = (memory.subject_id, memory.kind, memory.key)
-            best[what] = min(best.get(what, memory), memory, key=precedence)
+    for memory in (each.memory for each in ranked if each.memory.key):
+        best[_topic(memory)] = min(best.get(_topic(memory), memory), memory, key=precedence)
     standing, left_out = [], []
-    for memory in ranked:
-        winner = best.get((memory.subject_id, memory.kind, memory.key), memory) if memory.key else memory
-        if winner.id == memory.id:
-            standing.append(memory)
+    for each in ranked:
+        winner = best.get(_topic(each.memory), each.memory)
+        if winner.id == each.memory.id:
+            standing.append(each)
         else:
-            left_out.append(LeftOut(memory, f"Contradicted by one that {_more(winner, memory)}."))
+            left_out.append(LeftOut(each.memory, f"Contradicted by one that {_more(winner, each.memory)}."))
     return standing, left_out
+
+
+def _topic(memory: Candidate) -> tuple[object, str, str]:
+    return (memory.subject_id, memory.kind, memory.key)
 
 
 def _more(winner: Candidate, loser: Candidate) -> str:

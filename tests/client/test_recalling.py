@@ -16,7 +16,11 @@ SUBJECT = UUID(int=7)
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def candidate(number: int, *, meaning: int | None = None, words: int | None = None, **columns: Any) -> Candidate:
+ASKED = ("order", "48213", "refund")
+
+
+def candidate(number: int, *, meaning: float | None = None, words: int = 0, **columns: Any) -> Candidate:
+    """One that has the first `words` of what was asked."""
     plain = Candidate(
         id=UUID(int=number),
         version=1,
@@ -27,9 +31,9 @@ def candidate(number: int, *, meaning: int | None = None, words: int | None = No
         is_verified=True,
         provenance="explicit",
         decided_at=DAY,
-        place_by_meaning=meaning,
-        place_by_words=words,
-        likeness=None,
+        likeness=meaning,
+        asked_words=ASKED,
+        found_words=ASKED[:words],
     )
     return replace(plain, **columns)
 
@@ -39,7 +43,15 @@ def order(*candidates: Candidate, budget: int = 400) -> list[int]:
 
 
 def test_what_both_rankings_name_comes_first() -> None:
-    assert order(candidate(1, meaning=1), candidate(2, meaning=2, words=1), candidate(3, words=2)) == [2, 1, 3]
+    assert order(candidate(1, meaning=0.9), candidate(2, meaning=0.8, words=2), candidate(3, words=3)) == [2, 1, 3]
+
+
+def test_a_rare_word_decides_and_one_that_all_have_does_not() -> None:
+    near = candidate(1, meaning=0.9, words=1)
+    named = candidate(2, meaning=0.7, found_words=["order", "48213"])
+    others = [candidate(number, meaning=0.8, words=1) for number in range(3, 9)]
+    assert order(near, *others, named)[0] == 2
+    assert order(*others, near)[0] == 1
 
 
 def test_between_equals_verified_explicit_and_newer_count_in_this_order() -> None:
@@ -59,8 +71,8 @@ def test_between_equals_verified_explicit_and_newer_count_in_this_order() -> Non
 )
 def test_of_two_that_contradict_each_other_one_is_told(winner: dict[str, Any], reason: str) -> None:
     plain: dict[str, Any] = {"key": "refund", "is_verified": reason == "is newer", "provenance": "inferred"}
-    loser = candidate(1, meaning=1, words=1, **plain)
-    choice = choose([loser, candidate(2, meaning=9, **plain | winner)])
+    loser = candidate(1, meaning=0.9, words=1, **plain)
+    choice = choose([loser, candidate(2, meaning=0.1, **plain | winner)])
     assert [chosen.memory.id.int for chosen in choice.chosen] == [2]
     assert [(out.memory.id.int, out.reason) for out in choice.left_out] == [(1, f"Contradicted by one that {reason}.")]
 
@@ -73,8 +85,8 @@ def test_other_subjects_and_kinds_do_not_contradict() -> None:
 
 
 def test_none_is_cut_and_a_shorter_one_may_fit_after_a_longer() -> None:
-    long = candidate(2, meaning=2, statement="word " * 100)
-    choice = choose([candidate(1, meaning=1), long, candidate(3, meaning=3)], budget=20)
+    long = candidate(2, meaning=0.8, statement="word " * 100)
+    choice = choose([candidate(1, meaning=0.9), long, candidate(3, meaning=0.7)], budget=20)
     assert [chosen.memory.id.int for chosen in choice.chosen] == [1, 3]
     assert choice.tokens <= 20
     assert choice.left_out[0].memory == long
