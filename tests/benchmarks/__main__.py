@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
+from tests.benchmarks.attaching import measure_attaching
 from tests.benchmarks.console import measure_console, say
 from tests.benchmarks.conversations import SIZES
 from tests.benchmarks.database import BenchServer
@@ -28,11 +29,14 @@ def main() -> None:
     load.append(load_average())
     writes = measure_writes(server, size.tenth(), requests * CALLS_A_REQUEST)
     load.append(load_average())
+    attaching = measure_attaching(server, size.a_million_items_at_most())
+    load.append(load_average())
     targets = [
         *report.page_targets(figures.pages),
         *report.throughput_targets(figures.requests_per_s),
         *report.memory_targets(figures.peak_memory_mb),
         *report.write_targets(writes),
+        *report.attach_targets(attaching),
     ]
     report.print_pages(figures.pages)
     report.print_targets(targets)
@@ -48,6 +52,7 @@ def main() -> None:
         "requests_per_s": figures.requests_per_s,
         "peak_memory_mb": figures.peak_memory_mb,
         "add_items": [each.as_json() for each in writes],
+        "attach_store": [each.as_json() for each in attaching],
         "targets": [target.as_json() for target in targets],
     }
     arguments.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -29,6 +29,10 @@ discount coupon region country policy legal contract team manager phone call mes
 café señor größe übermorgen tracking database query result value field service request server token limit"""
 
 
+A_MILLION_ITEMS = 41_000
+"""In so many sessions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much there is; everything but the page is a tenth when the size is a tenth."""
@@ -59,6 +63,10 @@ class Size:
     @property
     def full_customers(self) -> int:
         return max(1, self.sessions * FULL_CUSTOMERS // SIZES["full"].sessions)
+
+    def a_million_items_at_most(self) -> Size:
+        """Never a size that other figures are taken on, for these tables get no registry."""
+        return Size(min(self.sessions, A_MILLION_ITEMS) - 1)
 
     def tenth(self) -> Size:
         return Size(max(self.sessions // 10, LEAST_SESSIONS))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import django
 import psutil
 
+from tests.benchmarks.attaching import AttachFigures
 from tests.benchmarks.measure import Timing
 from tests.benchmarks.pages import PAGES
 from tests.benchmarks.writes import WriteFigures
@@ -40,6 +41,8 @@ class Target:
 
 MEMORY_MB = 200
 SHARE_OF_WRITES = 0.9
+PAUSE_MS = 1_000
+"""Twice what a step of `attach_store` waits for a lock at most, with writers waiting behind it."""
 ENDS_APART = 1.2
 """The slower of the timeline's two ends over the quicker one."""
 
@@ -73,6 +76,12 @@ def write_targets(writes: Sequence[WriteFigures]) -> Iterator[Target]:
     for each in writes:
         name = f"add_items, clients: {each.clients}: calls/s with registry and fence over those without"
         yield Target(name, each.share("attached"), "at least", SHARE_OF_WRITES, "times")
+
+
+def attach_targets(attaching: Sequence[AttachFigures]) -> Iterator[Target]:
+    for each in attaching:
+        name = f"attach_store {each.tables}, {each.items:,} items: longest add_items meanwhile"
+        yield Target(name, each.longest_ms, "at most", PAUSE_MS, "ms")
 
 
 def machine() -> dict[str, Any]:

@@ -29,6 +29,7 @@ def test_the_bench_measures_every_page_and_writes_it_down(tmp_path: Path) -> Non
         assert {"console", "raw", "console_tenth", "raw_tenth"} <= page.keys()
         assert all(each["requests"] == 2 and each["p50_ms"] > 0 for each in page.values())
     assert [each["clients"] for each in found["add_items"]] == [1, 8]
+    assert [each["calls"] > 0 for each in found["attach_store"]] == [True, True]
     for target in found["targets"]:
         assert target["name"] in run.stdout
 
