@@ -45,6 +45,13 @@ class AttachForm(SelectionForm, KeyForm):
     create = forms.BooleanField(required=False)
 
 
+class AboutForm(forms.Form):
+    """A part of an id of a subject, and the filters of the list that it was typed at."""
+
+    about = forms.CharField(max_length=512, error_messages={"required": "Whose sessions? The field was empty."})
+    filters = forms.CharField(required=False)
+
+
 class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SessionIdPattern

@@ -151,6 +151,7 @@ MATRIX: dict[str, Rule] = {
     "sessions:export-jsonl": page(READERS),
     "sessions:export-markdown": page(READERS),
     "sessions:ask": form(READERS),
+    "sessions:about": verb(READERS),
     "sessions:label": verb(KEEPERS),
     "sessions:unlabel": verb(KEEPERS),
     "sessions:attach": verb(KEEPERS),

@@ -1,0 +1,51 @@
+"""The sessions of a subject, from a part of an id that people type: the address has the subject's own id alone."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from memadmin.web.filters import sentences
+from memadmin.web.requests import OperatorRequest
+from sessions_app.filters import SessionFilter
+from sessions_app.forms import AboutForm
+from sessions_app.models import SubjectAlias
+from sessions_app.search.places import aliases_like
+from sessions_app.services.subjects import standing_subject
+from sessions_app.views import showing
+from sessions_app.views.answers import refused
+
+MOST_OFFERED = 10
+
+
+@require_POST
+@never_cache
+@permission_required(["sessions_app.read_content", "sessions_app.view_subject"], raise_exception=True)
+def about(request: OperatorRequest) -> HttpResponse:
+    """Adds a subject to the filters of the list. Where several are called so, the closest are offered."""
+    form = AboutForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    typed = form.cleaned_data["about"]
+    filters = SessionFilter(QueryDict(form.cleaned_data["filters"]))
+    found = list(aliases_like(typed)[: MOST_OFFERED + 1])
+    showing.places(found, [], [])
+    exact = [alias for alias in found if alias.key == typed]
+    if not found:
+        return refused(request, f"No subject has “{typed}” in one of its ids.")
+    if len(exact or found) == 1:
+        return redirect(address_of(*(exact or found), filters=filters))
+    offered = [(alias, address_of(alias, filters=filters)) for alias in found[:MOST_OFFERED]]
+    return render(request, "sessions/about.html", {"offered": offered, "has_more": len(found) > MOST_OFFERED})
+
+
+def address_of(alias: SubjectAlias, *, filters: SessionFilter) -> str:
+    """The list under the filters that are on, of this subject instead of another one or of none."""
+    query = QueryDict(filters.query_string(without="subject"), mutable=True)
+    query.pop("without_subject", None)
+    query["subject"] = str(standing_subject(alias.subject).pk)
+    return f"{reverse('sessions:list')}?{query.urlencode()}"
