@@ -19,7 +19,7 @@ from sessions_app import access
 from sessions_app.branching import Branches, branches_for
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import Reader, expires_at, reader_for
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SubjectKind
 from sessions_app.registry import MAIN_STORE
 from sessions_app.services.inspection import inspect_again
 from sessions_app.services.search import SearchGone
@@ -82,6 +82,7 @@ def around_timeline(
         "masked_values": sum(item.masked_count for item in window.page.items),
         "reveal_form": RevealForm(),
         "expires_at": expires_at(record),
+        "kinds": SubjectKind.choices,
     }
 
 

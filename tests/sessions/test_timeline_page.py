@@ -19,6 +19,9 @@ from sessions_app.services.inspection import inspect_session
 from sessions_app.views.timeline import LIVE_ITEMS
 from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, run_sql, user
+from tests.builders import make_subject
+from tests.people import person
+from tests.sessions.stores import link
 
 
 @pytest.fixture
@@ -223,6 +226,30 @@ def test_a_page_costs_the_same_for_ten_items_and_a_thousand(store: SessionStore,
     # The long one is counted, up to a cap; the short one was seen whole.
     assert costs == [costs[0], costs[0] + 1]
     assert costs[0] <= 8
+
+
+def test_the_session_is_attached_to_another_subject_from_its_own_page(store: SessionStore, operator: Client) -> None:
+    add_items("s", "Hello")
+    other = make_subject("cust_2")
+    SessionRecord.objects.update(subject=make_subject("cust_1"))
+    form = operator.get(address("s")).text.partition("Attach to another subject")[2]
+    assert 'name="session"' in form
+    sent = {"session": record_of("s").pk, "kind": "user", "key": "cust_2", "next": address("s")}
+    answer = operator.post(reverse("sessions:attach"), sent)
+    assert answer["Location"] == address("s")
+    assert record_of("s").subject == other
+
+
+def test_who_may_read_the_log_sees_who_read_the_session(store: SessionStore, operator: Client) -> None:
+    add_items("s", "Hello")
+    add_items("other", "Hello")
+    for session_id in ("s", "other"):
+        assert "Who read this" not in operator.get(address(session_id)).text
+    compliance = Client()
+    compliance.force_login(person("compliance"))
+    page = compliance.get(link(compliance.get(address("s")), "Who read this"))
+    shown_events = [listed.event for listed in page.context["events"]]
+    assert {event.object_ref for event in shown_events} == {record_of("s").pk}
 
 
 def test_the_page_leads_from_finding_to_finding(store: SessionStore, operator: Client) -> None:
