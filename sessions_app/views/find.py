@@ -19,6 +19,7 @@ from memadmin.web.addresses import at_item
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.snippets import readable_texts
 from sessions_app.search.within import find_in_session
 from sessions_app.search.wording import Unsearchable, Wording
 from sessions_app.services.revealing import REVEAL
@@ -100,6 +101,10 @@ class Found:
     highlight: re.Pattern[str]
     next_url: str
     previous_url: str
+    number: int
+    """Which of the items that say so the page points at, from 1; 0 for none of them."""
+    count: int
+    """How many items of the page say so: what an arrow leads to may be on another one."""
 
 
 def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Found | None:
@@ -114,6 +119,7 @@ def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Fou
     place = next((item.position for item in window.page.items if item.id == window.target), None)
     if place is None and window.cursor:
         place = window.cursor.position
+    said_in = [item.id for item in window.page.items if wording.is_said_in("\n".join(readable_texts(item.raw)))]
     form = {"form": asked} if (asked := form_asked_for(query)) else {}
     onward = reverse("sessions:find-next", args=[record.pk, search.pk])
     return Found(
@@ -122,4 +128,6 @@ def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Fou
         highlight=wording.visible_pattern(),
         next_url=f"{onward}?{urlencode(form | {'from': Cursor('after', place).sign(record)})}" if place else onward,
         previous_url=f"{onward}?{urlencode(form | {'from': Cursor('before', place).sign(record)})}" if place else "",
+        number=said_in.index(window.target) + 1 if window.target in said_in else 0,
+        count=len(said_in),
     )

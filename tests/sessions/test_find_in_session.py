@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -44,6 +45,24 @@ def test_the_arrows_lead_from_hit_to_hit_and_stop_at_the_ends(store: SessionStor
 
     back = operator.get(page.context["find"].previous_url, follow=True)
     assert shown_item(back) == second
+
+
+def test_the_page_says_which_of_how_many_hits_it_points_at(store: SessionStore, operator: Client) -> None:
+    page = look_for(operator, "voucher")
+    for number in (1, 2, 3):
+        assert (page.context["find"].number, page.context["find"].count) == (number, 3)
+        assert re.search(rf"{number} of\s+3\s*</span>", page.text)
+        page = operator.get(page.context["find"].next_url, follow=True)
+    # None is pointed at; and of a session that goes on, only what the page shows is counted.
+    add_items("s", *(f"No voucher, I said {number} times" for number in range(2, 120)))
+    page = operator.get(page.request["PATH_INFO"], {"find": str(TextSearch.objects.get().pk), "start": ""})
+    assert (page.context["find"].number, page.context["find"].count) == (0, 99)
+    assert re.search(r"\s99<span[^>]*> on this page<", page.text)
+
+
+def test_a_hit_that_is_masked_is_not_counted(store: SessionStore, reviewer: Client) -> None:
+    add_items("s", "Mine is the voucher of voucher@example.org", "Write to voucher@example.org")
+    assert look_for(reviewer, "voucher").context["find"].count == 4
 
 
 def test_what_was_searched_for_is_marked_and_stands_in_no_address(store: SessionStore, operator: Client) -> None:
