@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import KeyForm
-from sessions_app.listing import with_previews
+from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
@@ -75,9 +76,21 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         context |= {"bad_cursor": problem}
         showing.subject(shown)
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
-    context |= {"page": page, "sessions": with_previews(page.rows, reader=request.user), "holdings": holdings(records)}
+    sessions = with_previews(page.rows, reader=request.user)
+    is_whole = not (page.newer or page.older)
+    context |= {"page": page, "sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
     showing.subject(shown, context["sessions"])
     return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one store holds of a subject."""
+
+    store: SessionStore
+    session_count: int
+    items: str
+    """How many, as far as the sessions of the page tell: with a + where there are more, a ? where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ class Holdings:
     Then each store has at least as many as is said.
     """
 
-    by_store: list[tuple[SessionStore, int]]
+    by_store: list[Holding]
     session_count: int
 
     @property
@@ -95,11 +108,28 @@ class Holdings:
         return self.session_count > COUNT_CAP
 
 
-def holdings(records: SessionRecordQuerySet) -> Holdings:
+def holdings(records: SessionRecordQuerySet, listed: Sequence[ListedSession], *, is_whole: bool) -> Holdings:
+    """Two queries. The items are those that the page of sessions counted; `is_whole` when that lists all of them."""
     store_ids = list(records.values_list("store_id", flat=True)[: COUNT_CAP + 1])
     counts = Counter(store_ids[:COUNT_CAP])
     stores = SessionStore.objects.filter(pk__in=counts)
-    return Holdings([(store, counts[store.pk]) for store in stores], len(store_ids))
+    by_store = [
+        Holding(
+            store,
+            counts[store.pk],
+            items_of([each for each in listed if each.record.store_id == store.pk], is_whole=is_whole),
+        )
+        for store in stores
+    ]
+    return Holdings(by_store, len(store_ids))
+
+
+def items_of(listed: Sequence[ListedSession], *, is_whole: bool) -> str:
+    counts = [each.item_count for each in listed if each.item_count is not None]
+    if not counts:
+        return "?"
+    is_exact = is_whole and len(counts) == len(listed) and max(counts) <= COUNT_CAP
+    return f"{sum(min(count, COUNT_CAP) for count in counts):,}{'' if is_exact else '+'}"
 
 
 @require_POST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,7 @@ from django.urls import reverse
 
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services import subjects
+from sessions_app.stores.base import Preview, StoreUnavailable
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
@@ -25,6 +27,10 @@ __all__ = ["stores"]
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
 
 pytestmark = pytest.mark.usefixtures("stores")
+
+
+def away(store: object, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    raise StoreUnavailable("It does not answer.")
 
 
 def address(subject: Subject, verb: str = "subject", *args: int) -> str:
@@ -93,7 +99,30 @@ class TestPage:
         for number in range(3):
             make_session(subject=subject, store=make_store(f"store-{number % 2}"))
         holdings = operator.get(address(subject)).context["holdings"]
-        assert [(store.name, count) for store, count in holdings.by_store] == [("store-0", 2), ("store-1", 1)]
+        assert [(each.store.name, each.session_count, each.items) for each in holdings.by_store] == [
+            ("store-0", 2, "6"),
+            ("store-1", 1, "3"),
+        ]
+
+    def test_items_are_counted_as_far_as_the_page_tells(self, stores: dict[str, Any], operator: Client) -> None:
+        subject = make_subject()
+        for number in range(26):
+            make_session(f"s{number:02}", subject=subject, last_activity_at=NOON - timedelta(minutes=number))
+
+        def items() -> str:
+            (held,) = operator.get(address(subject)).context["holdings"].by_store
+            return str(held.items)
+
+        assert items() == "75+"  # one of the sessions is on the next page
+        SessionRecord.objects.filter(session_id="s25").delete()
+        assert items() == "75"
+        SessionRecord.objects.filter(session_id="s24").update(is_sensitive=True)
+        assert items() == "72+"  # what is locked is not asked for
+        stores["main"] = type("Long", (), {"previews": lambda self, ids: {each: Preview(1001) for each in ids}})()
+        SessionRecord.objects.exclude(session_id="s00").delete()
+        assert items() == "1,000+"
+        stores["main"] = type("Away", (), {"previews": away})()
+        assert items() == "?"
 
     def test_of_very_many_only_the_newest_are_counted_and_each_store_may_have_more(
         self, operator: Client, monkeypatch: pytest.MonkeyPatch
