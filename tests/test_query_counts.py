@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from memadmin.web.paging import sign_cursor, sort_keys
-from sessions_app.models import SessionFinding, SessionRecord, SessionStore, Subject, SubjectAlias
+from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.services.search import remember_search
 from sessions_app.views.sessions import SALT
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
@@ -46,7 +46,7 @@ QUERIES = {
     "search": 8,
     "search in messages": 21,
     "stores": 27,
-    "store": 21,
+    "store": 22,
     "connect a store": 11,
     "grants": 7,
     "account": 5,
@@ -71,6 +71,7 @@ def store(agent_tables: None) -> SessionStore:
     store = attach_main_store()
     add_items(LONG, "Good morning")
     make_subject("customer")
+    SessionIdPattern.objects.create(store=store, name="sessions", pattern="session-{ticket}")
     return store
 
 

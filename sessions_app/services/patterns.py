@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -16,6 +17,9 @@ from sessions_app.patterns import Match, Pattern
 from sessions_app.services.subjects import subject_for_key
 
 SAMPLE_SESSIONS = 20
+
+SHARES_SESSIONS = 1_000
+"""So many of the newest tell how much a pattern matches: all of a store would take longer the more it has."""
 
 BATCH_SESSIONS = 200
 """So many registry rows are locked at once; agents that write to these sessions wait for the batch."""
@@ -48,6 +52,30 @@ def try_pattern(store: SessionStore, text: str) -> Trial:
     newest = SessionRecord.objects.on_record().filter(store=store).newest_first()
     ids = newest.values_list("session_id", flat=True)[:SAMPLE_SESSIONS]
     return Trial([(session_id, pattern.match(session_id)) for session_id in ids])
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Of how many of a store's newest sessions each pattern is the first that matches, by its id."""
+
+    looked_at: int
+    by_pattern: Mapping[int, int]
+
+    @property
+    def left(self) -> int:
+        """Those that none matches."""
+        return self.looked_at - sum(self.by_pattern.values())
+
+
+def shares_of(store: SessionStore, patterns: Sequence[SessionIdPattern]) -> Shares:
+    """As the patterns are now, in the order given; whom those sessions are about by hand does not matter. One query."""
+    newest = SessionRecord.objects.on_record().filter(store=store).newest_first()
+    ids = newest.values_list("session_id", flat=True)[:SHARES_SESSIONS] if patterns else ()
+    parsed = [(row.pk, Pattern.parse(row.pattern)) for row in patterns]
+    first = (next((pk for pk, pattern in parsed if pattern.match(session_id)), None) for session_id in ids)
+    counts = Counter(first)
+    looked_at = counts.total()
+    return Shares(looked_at, {pk: counts[pk] for pk, _ in parsed})
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ from sessions_app.encryption import keyring
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovering, watching
+from sessions_app.services import discovering, patterns, watching
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
@@ -79,6 +79,8 @@ def store(request: OperatorRequest, name: str) -> HttpResponse:
 
 def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any]:
     records = SessionRecord.objects.on_record().filter(store=shown)
+    patterns_kept = list(SessionIdPattern.objects.of(shown))
+    shares = patterns.shares_of(shown, patterns_kept)
     return {
         "store": shown,
         "health": registry.health(shown, anyway=anyway),
@@ -90,7 +92,8 @@ def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any
         "has_search_index": registry.can(shown, Capability.WORD_INDEX),
         "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
         "encryption_ttl": in_words(timedelta(seconds=shown.encryption_ttl_seconds)),
-        "patterns": SessionIdPattern.objects.of(shown),
+        "patterns": [(pattern, shares.by_pattern[pattern.pk]) for pattern in patterns_kept],
+        "shares": shares,
         "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
         "without_subject": records.without_subject().count_up_to(COUNT_CAP),
         "encryption_form": EncryptionForm(shown),

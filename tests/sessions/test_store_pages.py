@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
 from sessions_app.stores import backend_for
@@ -76,6 +78,25 @@ class TestPatterns:
             assert words in page.text
         assert SUPPORT in page.text  # still in the field
         assert not SessionIdPattern.objects.exists()
+
+    def test_the_page_tells_how_much_each_pattern_matches(
+        self, main: SessionStore, operator: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "Matches" not in operator.get(address("store", "main")).text
+        add_pattern(main, "support")
+        add_pattern(main, "never first", "customer_{subject}")
+        for number in range(3):
+            make_session(f"customer_{number}:ticket_1")
+        make_session("kiosk")
+        make_session("customer_4:ticket_1", erased_at=now())
+
+        def matches() -> list[str]:
+            text = operator.get(address("store", "main")).text
+            return re.findall(r'<td class="num">([^<]*)</td>', text[text.index('id="patterns"') :])
+
+        assert matches() == ["3", "0", "1"]
+        monkeypatch.setattr("sessions_app.services.patterns.SHARES_SESSIONS", 2)
+        assert sum(map(int, matches())) == 2
 
     def test_a_pattern_needs_no_name_to_be_tried(self, main: SessionStore, administrator: Client) -> None:
         assert administrator.post(address("pattern-try", "main"), {"pattern": SUPPORT}).context["trial"]
