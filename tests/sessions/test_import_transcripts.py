@@ -344,19 +344,22 @@ def test_a_schema_and_tables_of_another_name() -> None:
         assert cursor.fetchone() == (14, True)
 
 
-# --- a hundred real conversations, where the machine has them --------------------------------------------------------
+# --- files, counted: chats of ours, and a hundred real ones where the machine has them -------------------------------
 
 
-@pytest.fixture
-def airline() -> Path:
+@pytest.fixture(params=["ours", "real"])
+def transcripts_file(request: pytest.FixtureRequest, file: Callable[..., Path]) -> Path:
+    if request.param == "ours":
+        return file(*SAMPLE.read_bytes().splitlines()[:2])
     given = os.environ.get("MEMADMIN_TRANSCRIPTS")
     if not given:
-        pytest.skip("MEMADMIN_TRANSCRIPTS names no file: THE REAL TRANSCRIPTS WERE NOT TRIED")
+        pytest.skip("MEMADMIN_TRANSCRIPTS names no file: THE REAL TRANSCRIPTS WERE NOT TRIED. See CONTRIBUTING.md.")
     return Path(given)
 
 
-def test_no_message_of_the_real_transcripts_is_lost(airline: Path) -> None:
-    with gzip.open(airline, "rt", encoding="utf-8") as lines:
+def test_no_message_of_a_file_is_lost(transcripts_file: Path) -> None:
+    opened = gzip.open if transcripts_file.suffix == ".gz" else open
+    with opened(transcripts_file, "rt", encoding="utf-8") as lines:
         conversations = [json.loads(line) for line in lines]
     messages = [message for conversation in conversations for message in conversation["messages"]]
     texts = sum(bool(message["content"]) for message in messages if message["role"] != "tool")
@@ -364,7 +367,7 @@ def test_no_message_of_the_real_transcripts_is_lost(airline: Path) -> None:
     outputs = sum(message["role"] == "tool" for message in messages)
 
     attach_main_store()
-    report = run(airline, "--subject-field", "user")
+    report = run(transcripts_file, "--subject-field", "user")
     assert report["skipped"] == []
     assert report["sessions"] == len(conversations)
     assert report["items"] == AgentMessage.objects.count() == texts + calls + outputs
@@ -381,5 +384,5 @@ def test_no_message_of_the_real_transcripts_is_lost(airline: Path) -> None:
             message["content"] for message in conversation["messages"] if message["role"] == "tool"
         ]
 
-    again = run(airline, "--subject-field", "user")
+    again = run(transcripts_file, "--subject-field", "user")
     assert (again["sessions"], again["items"], again["skipped"]) == (0, 0, [])
