@@ -21,7 +21,7 @@ from sessions_app.redacting.replay import Replay, keeps_its_place
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem
-from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, session_rewriter_for
+from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, rewriter_for
 from sessions_app.timeline.decode import decode
 
 ROUNDS = 3
@@ -212,7 +212,7 @@ class _SessionWork:
         if not look.places and not takes_block:
             return
         needed = [Capability.REPLACE_ITEMS, *([Capability.ERASE_ITEMS] if takes_block else [])]
-        rewriter = session_rewriter_for(self.record.store, *needed)
+        rewriter = rewriter_for(self.record.store, *needed)
         before = replay_of(self.record, self.seals)
         for _ in range(ROUNDS):
             left = self.change_once(rewriter)

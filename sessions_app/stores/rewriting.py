@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 
 from sessions_app.items import Position, StoredItem
-from sessions_app.models import SessionStore
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores.base import Backend, Capability, ItemChanged, UnknownItem
 from sessions_app.stores.kinds import backend_for
 from sessions_app.stores.sqlalchemy.backend import ERASE_PAUSE, ERASE_TURN, SQLAlchemyBackend, instant_in, stored_item
@@ -77,37 +77,44 @@ class Rewriter(Protocol):
 
 
 def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
-    """For changes of a whole store that take these capabilities. Raises CannotRewrite where it has not all of them."""
-    return session_rewriter_for(store, Capability.ENUMERATE, *needed)
-
-
-def session_rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
-    """The same for sessions that somebody has named already."""
+    """For changes that take these capabilities. Raises CannotRewrite where the store has not all of them."""
     backend = backend_for(store)
     if isinstance(backend, SQLAlchemyBackend):
         return SqlRewriter(store)
     for capability in needed:
         if capability not in backend.capabilities:
-            raise CannotRewrite(f"{store} cannot be gone through from here. {capability.lack}")
-    return BackendRewriter(backend)
+            raise CannotRewrite(f"{store} cannot be changed like that. {capability.lack}")
+    return BackendRewriter(store, backend)
 
 
 class BackendRewriter:
     """Item by item: an item that somebody has changed since it was read is left for the next time."""
 
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+    def __init__(self, store: SessionStore, backend: Backend) -> None:
+        self.store, self.backend = store, backend
 
     def session_count(self) -> int | None:
         return self.backend.health().sessions
 
     def session_ids(self) -> Iterator[str]:
+        """Of a store that cannot list its sessions: those that were registered, and are not known to be gone."""
+        if Capability.ENUMERATE not in self.backend.capabilities:
+            yield from self._registered()
+            return
         page = self.backend.enumerate_sessions(limit=SESSIONS_A_PAGE)
         while True:
             yield from (found.session_id for found in page.sessions)
             if not page.next_cursor:
                 return
             page = self.backend.enumerate_sessions(page.next_cursor, limit=SESSIONS_A_PAGE)
+
+    def _registered(self) -> Iterator[str]:
+        there = SessionRecord.objects.on_record().filter(store=self.store, missing_since=None).order_by("session_id")
+        found = list(there.values_list("session_id", flat=True)[:SESSIONS_A_PAGE])
+        while found:
+            yield from found
+            beyond = there.filter(session_id__gt=found[-1])
+            found = list(beyond.values_list("session_id", flat=True)[:SESSIONS_A_PAGE])
 
     def change_items(
         self,
