@@ -375,6 +375,8 @@ KIND = Kind(
         "What an agent adds in the moment between the deletion of the last item and that of its conversation is out of"
         " reach: erase while it rests.",
         "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
+        "It was tried with the SDK's own class and the real openai client on a server that stands in for the API, not"
+        " on OpenAI itself.",
     ),
     lacks={
         Capability.FENCE: "It needs no fence: an agent whose conversation was deleted fails when it writes. One that"
