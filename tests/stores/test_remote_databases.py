@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import socket
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from django.core.management import call_command
@@ -32,7 +29,7 @@ from sessions_app.stores.remote_sql.statements import DELETE_MESSAGES
 from tests.agents import user
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.mariadb import MariaDb
-from tests.stores.remote_agents import PASSWORD, VARIABLE, MariaDbAgent, PostgresAgent, RemoteAgent
+from tests.stores.remote_agents import VARIABLE, MariaDbAgent, PostgresAgent, RemoteAgent
 
 
 @pytest.fixture
@@ -360,42 +357,6 @@ def test_reading_changes_nothing(postgres: PostgresAgent, in_mariadb: Callable[.
 
 
 # --- addresses and secrets --------------------------------------------------------------------------------------------
-
-
-class AnsweringPostgres:
-    """Says what a PostgreSQL says that asks for a password and knows no TLS; the tests' own asks nobody."""
-
-    def __enter__(self) -> str:
-        self.listening = socket.create_server(("127.0.0.1", 0))
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-        return f"127.0.0.1:{self.listening.getsockname()[1]}"
-
-    def serve(self) -> None:
-        while True:
-            try:
-                client, _ = self.listening.accept()
-            except OSError:
-                return
-            with closing(client):
-                while len(asked := client.recv(4096)) == 8:  # for TLS, or for encryption by GSSAPI
-                    client.sendall(b"N")
-                if asked:
-                    fields = b'SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user "agent"\0\0'
-                    client.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
-
-    def __exit__(self, *problem: object) -> None:
-        self.listening.close()
-
-
-def test_a_wrong_password_of_postgresql_is_told(postgres: PostgresAgent) -> None:
-    with AnsweringPostgres() as server:
-        address = f"postgresql://agent:{quote(PASSWORD, safe='')}@{server}/agents"
-        with postgres.elsewhere(address, ""):
-            assert "refuses the user name or the password" in problems_of(postgres.store)["unavailable"]
-        for word in ("sslmode", "ssl"):
-            with postgres.elsewhere(f"{address}?{word}=require", ""):
-                assert "asks for an encrypted connection" in problems_of(postgres.store)["unavailable"]
 
 
 def test_a_missing_driver_is_told(in_mariadb: Callable[..., MariaDbAgent], monkeypatch: pytest.MonkeyPatch) -> None:
