@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils.timezone import now
 
 STANDING = """
-SELECT ARRAY(
+ARRAY(
     SELECT kind.app_label || '.' || permission.codename
     FROM auth_permission AS permission JOIN django_content_type AS kind ON kind.id = permission.content_type_id
     WHERE permission.id IN (
@@ -20,14 +20,15 @@ SELECT ARRAY(
         SELECT of_role.permission_id FROM auth_group_permissions AS of_role JOIN auth_user_groups USING (group_id)
         WHERE user_id = %(user)s
     )
-), ARRAY(
+) AS rights, ARRAY(
     SELECT role.name::text FROM auth_group AS role JOIN auth_user_groups AS held ON held.group_id = role.id
     WHERE held.user_id = %(user)s ORDER BY role.name
-), EXISTS (
+) AS roles, EXISTS (
     SELECT FROM accounts_contentgrant
     WHERE requested_by_id = %(user)s AND opened_at <= %(now)s AND expires_at > %(now)s AND ended_at IS NULL
-)
+) AS has_grant
 """
+PERSON = f"SELECT auth_user.*, {STANDING} FROM auth_user WHERE id = %(user)s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,27 @@ class Standing:
 
 
 def standing_of(user: User) -> Standing:
-    """One query for as long as this object lives. A request has its own, so a change counts from the next one on."""
+    """For as long as this object lives: a request has its own, so a change counts from the next one on.
+
+    No query for who asks, and one for anybody else.
+    """
     if not hasattr(user, "_standing"):
         with connection.cursor() as cursor:
-            cursor.execute(STANDING, {"user": user.pk, "now": now()})
+            cursor.execute(f"SELECT {STANDING}", {"user": user.pk, "now": now()})
             rights, roles, has_grant = cursor.fetchone()
         user._standing = Standing(frozenset(rights), tuple(roles), has_grant)  # type: ignore[attr-defined]
     return user._standing  # type: ignore[attr-defined,no-any-return]
 
 
 class OperatorBackend(AuthenticationBackend):  # type: ignore[misc]  # untyped in allauth
-    """Signing in is allauth's. What somebody may do is one query a request, where Django takes two."""
+    """Signing in is allauth's. Who asks, and what they may do, is one query a request, where Django takes three."""
+
+    def get_user(self, user_id: int) -> User | None:
+        for user in User.objects.raw(PERSON, {"user": user_id, "now": now()}):
+            rights, roles, has_grant = map(user.__dict__.pop, ("rights", "roles", "has_grant"))
+            user._standing = Standing(frozenset(rights), tuple(roles), has_grant)  # type: ignore[attr-defined]
+            return user if self.user_can_authenticate(user) else None
+        return None
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         # Where Django itself keeps the answer for as long as this object lives.

@@ -16,6 +16,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
 from memadmin.accounts.proofs import SEEN_AT, SIGNED_IN_AT
@@ -94,6 +95,19 @@ class TestLimits:
         with CaptureQueriesContext(connection) as queries:
             client.get(ACCOUNT)
         return [query["sql"] for query in queries if query["sql"].startswith(("UPDATE", "INSERT", "DELETE"))]
+
+    def test_who_asks_and_what_they_may_do_is_two_queries(self, clerk: User) -> None:
+        client = signed_in_by_password(clerk)
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get("/sessions/").status_code == 200
+        asked = [query["sql"] for query in queries]
+        assert ["django_session" in sql for sql in asked[:2]] == [True, False]
+        assert [sql for sql in asked if "auth_user" in sql or "auth_permission" in sql] == [asked[1]]
+
+    def test_a_session_is_none_from_its_date_on(self, clerk: User) -> None:
+        client = signed_in_by_password(clerk)
+        Session.objects.update(expire_date=now())
+        assert client.get(ACCOUNT).status_code == 302
 
     def test_a_session_without_its_instants_is_over(self, clerk: User) -> None:
         client = signed_in_by_password(clerk)
