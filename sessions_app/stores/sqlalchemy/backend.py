@@ -106,7 +106,8 @@ FROM (
 ) AS picked
 """)
 
-# Both subqueries stop at their limit, so a session of a million items costs what one of a thousand does.
+# Both subqueries stop at their limit, so a session of a million items costs what one of a thousand does. Bytes are
+# known at once; left() counts characters, and most items are short.
 PREVIEWS = sql.SQL("""
 SELECT wanted.session_id,
        EXISTS (SELECT FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
@@ -114,12 +115,16 @@ SELECT wanted.session_id,
            SELECT FROM {messages} AS m WHERE m.session_id = wanted.session_id LIMIT %(cap)s
        ) AS few),
        ARRAY(
-           SELECT CASE WHEN pg_typeof(m.message_data) = 'jsonb'::regtype AND pg_column_size(m.message_data) > %(whole)s
-                       THEN '' ELSE left(m.message_data::text, %(head)s) END
-           FROM {messages} AS m
-           WHERE m.session_id = wanted.session_id
-           ORDER BY m.created_at, m.id
-           LIMIT %(items)s
+           SELECT CASE WHEN octet_length(raw) <= %(head)s THEN raw ELSE left(raw, %(head)s) END
+           FROM (
+               SELECT CASE WHEN pg_typeof(m.message_data) = 'jsonb'::regtype
+                                AND pg_column_size(m.message_data) > %(whole)s
+                           THEN '' ELSE m.message_data::text END AS raw
+               FROM {messages} AS m
+               WHERE m.session_id = wanted.session_id
+               ORDER BY m.created_at, m.id
+               LIMIT %(items)s
+           ) AS first_items
        )
 FROM unnest(%(session_ids)s::text[]) AS wanted(session_id)
 """)

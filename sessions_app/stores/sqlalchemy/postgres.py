@@ -61,7 +61,8 @@ def fetch(
     # gives to somebody else.
     asked = sql.SQL(query) if isinstance(query, str) else query
     with connection.cursor() as cursor, giving_up_on_locks():
-        cursor.execute(sql.SQL("; ").join([LIMIT_WAITING, asked]), parameters)
+        # Written down once: whoever looks at it on its way, the log for one, would have to do so again.
+        cursor.execute(sql.SQL("; ").join([LIMIT_WAITING, asked]).as_string(cursor.connection), parameters)
         cursor.nextset()
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
