@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -22,7 +23,13 @@ class Place:
 
     @property
     def url(self) -> str:
-        return reverse(self.url_name)
+        return address_of(self.url_name)
+
+
+@cache
+def address_of(url_name: str) -> str:
+    """Of a place, which takes no arguments. Every page asks for all of them several times."""
+    return reverse(url_name)
 
 
 @dataclass(frozen=True, slots=True)

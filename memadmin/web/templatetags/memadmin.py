@@ -28,6 +28,7 @@ register.filter(capped)
 register.filter(at_item)
 
 RELATIVE_DAYS = 9
+MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @register.simple_tag
@@ -103,9 +104,11 @@ def full_time(instant: datetime) -> SafeString:
 
 
 def time_element(instant: datetime, shown: str) -> SafeString:
-    # Not by format_html(): this is words and digits of ours alone, and a long page has a hundred of them.
-    title = f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC"
-    return mark_safe(f'<time datetime="{instant:%Y-%m-%dT%H:%M:%SZ}" title="{title}">{shown}</time>')
+    # Neither by format_html() nor by strftime(): this is words and digits of ours alone, and a long page has a hundred
+    # of them.
+    exact = instant.replace(tzinfo=None).isoformat(timespec="seconds")
+    title = f"{instant.day} {MONTHS[instant.month]} {instant.year}, {exact[11:]} UTC"
+    return mark_safe(f'<time datetime="{exact}Z" title="{title}">{shown}</time>')
 
 
 def distance(instant: datetime, now: datetime) -> str:
@@ -161,6 +164,26 @@ def part(name: str, **shown: Any) -> SafeString:
     """A part (`memadmin.web.parts`) with what it is to show: `{% part "sessions/rows.html" sessions=sessions %}`."""
     # Its own engine has escaped what is not safe.
     return mark_safe(engines["parts"].get_template(name).render(shown))
+
+
+class OnceNode(template.Node):
+    def __init__(self, inside: template.NodeList) -> None:
+        self.inside = inside
+        self.kept: SafeString | None = None
+
+    def render(self, context: template.Context) -> SafeString:
+        if self.kept is None:
+            # Without anything of this request, so that nothing of it can be kept.
+            self.kept = self.inside.render(context.new())
+        return self.kept
+
+
+@register.tag
+def once(parser: template.base.Parser, token: template.base.Token) -> OnceNode:
+    """What is the same on every page, rendered when it is first needed: `{% once %}...{% endonce %}`."""
+    inside = parser.parse(("endonce",))
+    parser.delete_first_token()
+    return OnceNode(inside)
 
 
 @register.simple_tag
