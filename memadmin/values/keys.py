@@ -87,6 +87,7 @@ KNOWN_WITH_A_PIECE = (
     (("k_live_",), StripeDetector.denylist),
     (NEWER, [re.compile(f"(?:{'|'.join(map(re.escape, NEWER))})[A-Za-z0-9_-]{{16,}}")]),
 )
+PIECE = re.compile("|".join(re.escape(piece) for pieces, _ in KNOWN_WITH_A_PIECE for piece in pieces))
 
 PRIVATE_KEY = re.compile("|".join(form.pattern for form in PrivateKeyDetector.denylist))
 END_OF_PRIVATE_KEY = re.compile(r"-----END [A-Z ]{1,40}-----")
@@ -131,7 +132,7 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
         for form in KNOWN_BY_LOOKS:
             if form.search(long_words):
                 yield from map(_place, form.finditer(text))
-    for pieces, forms in KNOWN_WITH_A_PIECE:
+    for pieces, forms in KNOWN_WITH_A_PIECE if PIECE.search(text) else ():
         if any(piece in text for piece in pieces):
             for form in forms:
                 yield from map(_place, form.finditer(text))
