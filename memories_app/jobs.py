@@ -5,7 +5,7 @@ from __future__ import annotations
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import screening
+from memories_app.services import placing, screening
 
 
 @app.periodic(cron="* * * * * */2")
@@ -24,3 +24,11 @@ def embed_memories(timestamp: int) -> None:
     if not is_stale(timestamp):
         while screening.embed_memories() == screening.BATCH:
             pass
+
+
+@app.periodic(cron="* * * * * */10")
+@app.task(queueing_lock="place_evidence", lock="place_evidence")
+def place_evidence(timestamp: int) -> None:
+    """Links what agents quoted to where it was said."""
+    if not is_stale(timestamp):
+        placing.place_evidence()

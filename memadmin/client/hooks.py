@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 # Any character between a word and its "s": people type several.
 CORRECTION = re.compile(
     r"^\W*(?:no|nope|nein|non|nee|não)\b\W+(?:i|it|that|this|not|the|my|we|ich|das|nicht|je|ce|yo|eu)\b"
-    r"|\bi (?:actually )?meant\b|\bnot what i (?:said|meant|asked|wanted)\b|\byou misunderstood\b"
+    r"|\bi (?:actually )?meant?\b|\bnot what i (?:said|meant|asked|wanted)\b|\byou misunderstood\b"
     r"|\bthat(?:.s| is) (?:wrong|not right|not true|incorrect)\b|\bi (?:already )?(?:said|told you)\b"
     r"|^\W*correction\b|\bich meinte\b|\bdas stimmt nicht\b|\bje voulais dire\b|\bquise decir\b|\beu quis dizer\b",
     re.IGNORECASE,

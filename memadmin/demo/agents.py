@@ -19,7 +19,6 @@ from agents import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
     OutputGuardrailTripwireTriggered,
-    RunConfig,
     Runner,
 )
 from agents.extensions.memory import SQLAlchemySession
@@ -32,12 +31,13 @@ from openai import AsyncOpenAI, OpenAIError
 from sqlalchemy import TIMESTAMP, Column, MetaData, Table, Text, func, select, update
 from sqlalchemy.exc import DBAPIError
 
-from memadmin.demo import bots, sealing
+from memadmin.client.sessions import SubjectErased
+from memadmin.demo import bots, remembering, sealing
 from memadmin.demo.bots import Person
+from memadmin.demo.remembering import memories
 from memadmin.demo.script import Ending, Exchange, FakeCompaction, Keeping, Story
 from memadmin.demo.stories import STORIES
 from memadmin.demo.stories.support import COURIER_CUSTOMER, COURIER_SESSION, courier_exchanges
-from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
@@ -74,7 +74,8 @@ def run_all(stories: Sequence[Story] = STORIES, *, role: str = "") -> list[str]:
             session_id__in=[story.session_id for story in stories], erased_at__isnull=False
         ).values_list("session_id", flat=True)
     )
-    return asyncio.run(_play_all([story for story in stories if story.session_id not in erased], role))
+    with remembering.reached(role):
+        return asyncio.run(_play_all([story for story in stories if story.session_id not in erased], role))
 
 
 async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SESSION, role: str = "") -> int:
@@ -84,25 +85,24 @@ async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SE
     number of runs that it wrote. Stops when somebody erases the session.
     """
     runs = 0
-    async with aclosing(open_agent_tables(role=role)) as tables:
-        stored = await tables.session(session_id).get_items()
-        told = sum(item.get("role") == "user" for item in stored)
-        session = tables.session(session_id, limit=16)
-        for exchange in list(courier_exchanges())[told:]:
-            await asyncio.sleep(pause.total_seconds())
-            try:
-                await _play(exchange, bots.support, Person(COURIER_CUSTOMER), session)
-            except DBAPIError as refusal:
-                if getattr(refusal.orig, "sqlstate", "") != registry.ERASED:
-                    raise
-                break
-            runs += 1
+    with remembering.reached(role):
+        async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
+            stored = await tables.session(session_id).get_items()
+            told = sum(item.get("role") == "user" for item in stored)
+            session = memories.session(tables.session(session_id, limit=16), agent=bots.support.name)
+            for exchange in list(courier_exchanges())[told:]:
+                await asyncio.sleep(pause.total_seconds())
+                try:
+                    await _play(exchange, bots.support, Person(COURIER_CUSTOMER), session)
+                except SubjectErased:
+                    break
+                runs += 1
     return runs
 
 
 async def _play_all(stories: list[Story], role: str) -> list[str]:
     played = []
-    async with aclosing(open_agent_tables(role=role)) as tables:
+    async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
         await tables.create_missing()
         finished = await _finished(tables, [story.session_id for story in stories])
         for story in stories:
@@ -120,7 +120,9 @@ async def _play_all(stories: list[Story], role: str) -> list[str]:
 async def _tell(story: Story, tables: AgentTables) -> None:
     stored = tables.session(story.session_id, limit=story.items_read_back)
     await stored.clear_session()  # what a broken-off attempt has left
-    session = _kept(story, stored)
+    session = memories.session(
+        _kept(story, stored), ticket=story.session_id.partition(":ticket_")[2], agent=story.bot.name
+    )
     person, bot = Person(story.person), story.bot
     for exchange in story.exchanges[: EXCHANGES_WITH_A_REAL_MODEL if has_real_model() else None]:
         await _move_into_the_past(tables, story.session_id, exchange.after)
@@ -132,13 +134,10 @@ async def _tell(story: Story, tables: AgentTables) -> None:
 
 async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) -> Bot:
     """One exchange: everything that the bot does until it has answered. Returns the bot to go on with."""
-    config = RunConfig(
-        model=None if has_real_model() else ScriptedModel([ModelStep(answer) for answer in exchange.answers]),
-        tracing_disabled=True,
-    )
+    model = None if has_real_model() else ScriptedModel([ModelStep(answer) for answer in exchange.answers])
     options: dict[str, Any] = {
+        **remembering.run_options(model),
         "session": session,
-        "run_config": config,
         "error_handlers": RunErrorHandlers[Person](model_refusal=_show_the_refusal),
     }
     result: Result

@@ -15,6 +15,7 @@ from agents import Agent, GuardrailFunctionOutput, RunContextWrapper, function_t
 from agents.handoffs import handoff
 from agents.items import TResponseInputItem
 
+from memadmin.demo import remembering
 from memadmin.demo.cards import CARDS
 
 
@@ -134,7 +135,7 @@ refunds: Agent[Person] = Agent(
         "You settle refunds and replacements for Harbour Tea & Coffee. Look at the order before you promise anything. "
         "Pay back to the card unless the customer wants a voucher. Never promise more than the price of the order."
     ),
-    tools=[find_orders, refund_order, send_replacement, warranty_until],
+    tools=[find_orders, refund_order, send_replacement, warranty_until, *remembering.tools],
     output_guardrails=[no_big_promises],
 )
 
@@ -145,7 +146,7 @@ support: Agent[Person] = Agent(
         "a few warm sentences. Name order numbers, so that the customer can quote them. Hand refunds and broken goods "
         "to the Refunds agent."
     ),
-    tools=[find_orders, track_parcel, next_stops, search_reviews, change_address],
+    tools=[find_orders, track_parcel, next_stops, search_reviews, change_address, *remembering.tools],
     handoffs=[handoff(refunds)],
     input_guardrails=[no_card_numbers],
 )
@@ -174,7 +175,7 @@ tutor: Agent[Person] = Agent(
         "You teach one student, patiently, in the language that the student writes in. Ask one thing at a time, say "
         "what was right before what was wrong, and never do homework for the student."
     ),
-    tools=[next_card, note_progress],
+    tools=[next_card, note_progress, *remembering.tools],
 )
 
 
@@ -206,5 +207,5 @@ assistant: Agent[Person] = Agent(
         "You help one person through the week. Be brief and concrete, answer in their language, and ask before you "
         "put anything into the calendar."
     ),
-    tools=[weather, calendar, add_to_calendar],
+    tools=[weather, calendar, add_to_calendar, *remembering.tools],
 )

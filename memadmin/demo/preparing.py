@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from memadmin import environment
-from memadmin.demo import agents, sealing, talks
+from memadmin.demo import agents, remembering, sealing, talks
 from memadmin.deploy.roles import Roles
 from sessions_app import registry
 from sessions_app.encryption import keyring
@@ -125,7 +125,9 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
-    told = len(agents.run_all(role=role_of("agents"))) + talks.tell()
+    told = len(agents.run_all(role=role_of("agents")))
+    with remembering.reached(role_of("agents")):
+        told += talks.tell()
     if told:
         # The worker would find those in files half a minute later.
         discover_sessions()

@@ -149,6 +149,13 @@ def calls(tool: str, **arguments: Any) -> TResponseOutputItem:
     return calls_badly(tool, json.dumps(arguments, ensure_ascii=False))
 
 
+def remembers(
+    statement: str, *, kind: str = "preference", topic: str = "", was_said: bool = True
+) -> TResponseOutputItem:
+    """Proposes a memory, by the tool that all bots have."""
+    return calls("remember", statement=statement, kind=kind, topic=topic, was_said=was_said)
+
+
 def calls_badly(tool: str, arguments: str) -> TResponseOutputItem:
     """A call whose arguments are given as text, and may be no JSON."""
     return ResponseFunctionToolCall(

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import cast
 
-from agents import Agent, RunConfig, Runner
+from agents import Agent, Runner
 from agents.extensions.memory import AdvancedSQLiteSession
 from agents.memory import Session
 from agents.result import RunResult
 from agents.testing import ModelStep, ScriptedModel
 from agents.usage import Usage
 
-from memadmin.demo import bots
+from memadmin.demo import bots, remembering
 from memadmin.demo.bots import Person
 from memadmin.demo.places import BranchedFile, ChatFolder, File, Place, SealedFile
-from memadmin.demo.script import Answer, calls, says
+from memadmin.demo.remembering import memories
+from memadmin.demo.script import Answer, calls, remembers, says
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
@@ -61,7 +63,7 @@ class Talk:
 counter: Agent[Person] = Agent(
     name="Counter",
     instructions="You stand at the counter of Harbour Tea & Coffee, and look up what a customer has ordered.",
-    tools=[bots.find_orders, bots.warranty_until],
+    tools=[bots.find_orders, bots.warranty_until, *remembering.tools],
 )
 complaints: Agent[Person] = Agent(
     name="Complaints desk",
@@ -83,7 +85,10 @@ TALKS: list[Talk] = [
             Said(
                 "I am in the shop right now. Can I take the Assam along instead of waiting for the courier?",
                 [
-                    [calls("find_orders", words="Assam")],
+                    [
+                        calls("find_orders", words="Assam"),
+                        remembers("Would rather take an order along from the shop than wait for the courier."),
+                    ],
                     [says("Yes: SO-20533 is packed and still here. I will take the label off, and it is yours.")],
                 ],
                 [(412, 31), (498, 44)],
@@ -220,12 +225,15 @@ def tell(talks: Iterable[Talk] = TALKS) -> int:
 
 
 async def _have(talk: Talk) -> None:
-    with talk.place.open(talk.session_id) as session:
+    async with AsyncExitStack() as open_things:
+        session = open_things.enter_context(talk.place.open(talk.session_id))
+        await open_things.enter_async_context(aclosing(memories.console))
         await session.clear_session()  # what a broken-off attempt has left
+        governed = memories.session(session, store=talk.place.name, agent=talk.bot.name)
         for said in talk.said:
             if said.instead_of:
                 await cast(AdvancedSQLiteSession, session).create_branch_from_turn(*said.instead_of)
-            result = await _run(talk, said, session)
+            result = await _run(talk, said, governed)
             if isinstance(session, AdvancedSQLiteSession):
                 await session.store_run_usage(result)
 
@@ -235,5 +243,5 @@ async def _run(talk: Talk, said: Said, session: Session) -> RunResult:
         ModelStep(answer, usage=Usage(requests=1, input_tokens=given, output_tokens=made, total_tokens=given + made))
         for answer, (given, made) in zip(said.answers, said.tokens, strict=True)
     ]
-    config = RunConfig(model=ScriptedModel(steps), tracing_disabled=True)
-    return await Runner.run(talk.bot, said.words, context=Person(talk.customer), session=session, run_config=config)
+    options = remembering.run_options(ScriptedModel(steps))
+    return await Runner.run(talk.bot, said.words, context=Person(talk.customer), session=session, **options)

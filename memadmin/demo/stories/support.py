@@ -13,6 +13,7 @@ from memadmin.demo.script import (
     calls,
     calls_badly,
     photo,
+    remembers,
     says,
     searches_files,
     searches_web,
@@ -58,7 +59,10 @@ DENTED_POT = ticket(
         "The moka pot has a dent in the lid, it does not close properly. I would like my money back on the card, not "
         "a voucher, I never know what to do with vouchers.",
         [
-            [calls("find_orders", words="moka")],
+            [
+                calls("find_orders", words="moka"),
+                remembers("Wants refunds on the card, never as a voucher.", topic="refund method"),
+            ],
             [thinks("Damaged goods and a refund: that is the Refunds agent's."), calls("transfer_to_refunds")],
             [
                 says(
@@ -120,7 +124,10 @@ SAME_AS_LAST_TIME = ticket(
     Exchange(
         "Sorry, I mean Tallinn! Kalju 4, Tallinn. How long will it take to Tallinn?",
         [
-            [calls("change_address", order_number="SO-20533", street="Kalju 4", city="Tallinn")],
+            [
+                calls("change_address", order_number="SO-20533", street="Kalju 4", city="Tallinn"),
+                remembers("Orders go to Kalju 4, Tallinn.", kind="fact", topic="delivery address"),
+            ],
             [says("No harm done, it had not left yet: SO-20533 goes to Kalju 4 in Tallinn. That is one day.")],
         ],
         after=timedelta(minutes=1),
@@ -186,6 +193,7 @@ BROKEN_MUG = ticket(
                 searches_files("chipped enamel", handbook="Chipped enamel: replace without asking for it back."),
                 calls("warranty_until", order_number="SO-20588"),
                 calls("find_orders", words="SO-20588"),
+                remembers("Writes in Spanish, and is answered in Spanish.", topic="language", was_said=False),
             ],
             [calls("send_replacement", order_number="SO-20588", goods="Enamel mug “Fjord”, one")],
             [

@@ -7,7 +7,7 @@ from itertools import cycle
 
 from memadmin.demo import bots
 from memadmin.demo.cards import CARDS
-from memadmin.demo.script import Exchange, Story, calls, refuses, says, thinks
+from memadmin.demo.script import Exchange, Story, calls, refuses, remembers, says, thinks
 
 PRAISE = cycle(["Right!", "Exactly.", "Muito bem!", "Yes, and well spelt.", "Perfect.", "That was quick ⚡"])
 
@@ -44,7 +44,10 @@ def _lesson() -> list[Exchange]:
         Exchange(
             "Hi! In six weeks I spend the summer in Porto. Can we do a hundred words, a few every evening?",
             [
-                [calls("next_card", card=0)],
+                [
+                    calls("next_card", card=0),
+                    remembers("Spends the summer in Porto: wants the Portuguese of Portugal.", kind="fact"),
+                ],
                 [says(f"With pleasure. I ask in English, you answer in Portuguese. First: “{CARDS[0][0]}”.")],
             ],
         )

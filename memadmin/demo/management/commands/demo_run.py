@@ -1,0 +1,37 @@
+"""`demo_run`: asks one demo bot once more, and shows what it was told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from memadmin.demo import again, preparing
+from memories_app.models import Memory, RecalledMemory
+from sessions_app.models import SessionRecord
+
+
+class Command(BaseCommand):
+    help = (
+        "Asks one of the demo's bots once more, in a new session, and shows which memories it was told. Approve one of"
+        " its proposals under /reviews/, and ask again: it makes a difference. The demo may be running."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("bot", choices=sorted(again.QUESTIONS))
+        parser.add_argument("--says", default="", help="What it is asked, instead of what it is always asked.")
+
+    def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
+        answer = asyncio.run(again.ask_again(bot, said=says, role=preparing.role_of("agents")))
+        record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
+        told = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place").select_related("memory")
+        self.stdout.write(f"Asked: {says or again.QUESTIONS[bot].said}")
+        for recalled in told:
+            self.stdout.write(f"Told:  {recalled.memory.statement} (version {recalled.version})")
+        if not told:
+            waiting = Memory.objects.awaiting_review().about(record.subject).count() if record.subject else 0
+            self.stdout.write(f"Told:  nothing; {waiting} proposals about this person wait under /reviews/.")
+        self.stdout.write(f"Says:  {answer.text}")
+        self.stdout.write(f"See http://127.0.0.1:{settings.PORT}{record.get_absolute_url()}")

@@ -1,0 +1,46 @@
+"""How the demo bots reach the console's memories: as any agents, under the agents' role in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agents import RunConfig
+from agents.models.interface import Model
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+from memadmin.client.connection import Console
+from memadmin.client.hooks import MemoryHooks
+from memadmin.client.injecting import memory_filter
+from memadmin.client.memories import MemoryClient
+from memadmin.client.tools import memory_tools
+
+NOWHERE = "host=/nowhere"
+
+memories = MemoryClient(NOWHERE, subject_in="id")
+"""Goes on without the console's database outside of `reached`."""
+
+tools = memory_tools(memories)
+told = memory_filter(memories)
+hooks = MemoryHooks(memories)
+
+
+@contextmanager
+def reached(role: str) -> Iterator[None]:
+    """Within it the bots' memories are those of the database that Django uses; `role` is whom to connect as."""
+    given = connection.get_connection_params()
+    names = ("host", "port", "user", "password", "dbname", "sslmode")
+    reach = {name: given[name] for name in names if given.get(name)}
+    before, memories.console = memories.console, Console(make_conninfo(**reach | ({"user": role} if role else {})))
+    try:
+        yield
+    finally:
+        memories.console = before
+
+
+def run_options(model: Model | None) -> dict[str, Any]:
+    """For `Runner.run`: what the bots are told, and what is learned from how it goes."""
+    config = RunConfig(model=model, tracing_disabled=True, call_model_input_filter=told)
+    return {"run_config": config, "hooks": hooks}
