@@ -1,0 +1,231 @@
+"""Figures of memories, by `python -m tests.benchmarks.memories`: recall in the database and for an agent, vectors made.
+
+A million memories of 20,000 subjects, one of whom has a thousand, a hundred thousand proposals, and a thousand memories
+that all share. They stay for the next time. Agents ask under their own role, with its row policies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from memadmin.client import candidates, embedding, recalling
+from memadmin.client.memories import MemoryClient
+from memadmin.settings import DATA_DIR
+from tests.benchmarks import report
+from tests.benchmarks.console import run, say
+from tests.benchmarks.database import BenchServer
+from tests.benchmarks.measure import Timing, load_average
+from tests.benchmarks.report import Target
+
+WARM_UP = 20
+EMBEDDED_TEXTS = 5_000
+KEY = "bench_subject"
+ONE = UUID(int=1)
+"""The subject who is asked for."""
+
+ABOUT = (
+    "refund",
+    "seat",
+    "delay",
+    "baggage",
+    "invoice",
+    "meal",
+    "visa",
+    "upgrade",
+    "hotel",
+    "voucher",
+    "ticket",
+    "pet",
+)
+WAYS = ("prefers", "asked about", "complained about", "wants a note on", "never takes", "was told of", "paid for")
+DETAILS = (
+    "by card",
+    "in spring",
+    "at the front",
+    "for the family",
+    "on long trips",
+    "before nine",
+    "in euros",
+    "by e-mail",
+)
+
+SEED = """
+INSERT INTO sessions_app_subject (id) SELECT ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid
+FROM generate_series(1, %(subjects)s) AS n;
+INSERT INTO sessions_app_subjectalias (subject_id, kind, key, is_primary)
+SELECT ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'user',
+       CASE n WHEN 1 THEN %(key)s ELSE 'bench_' || n END, true
+FROM generate_series(1, %(subjects)s) AS n;
+INSERT INTO memories_app_memory (
+    subject_id, kind, statement, status, is_verified, content_hash, screened_hash, embedded_hash, embedder, embedding,
+    provenance, decided_at, proposed_at, awaiting_since
+)
+SELECT
+    CASE WHEN n > %(memories)s - %(shared)s THEN NULL
+         ELSE ('00000000-0000-0000-0000-' || lpad(to_hex(
+             CASE WHEN n <= %(of_one)s THEN 1 ELSE 2 + n %% (%(subjects)s - 1) END), 12, '0'))::uuid END,
+    'fact', pool.statement || ' ' || n,
+    CASE WHEN n > %(of_one)s AND n <= %(of_one)s + %(proposals)s THEN 'proposed' ELSE 'approved' END,
+    true, md5(n::text) || md5(n::text), md5(n::text) || md5(n::text), md5(n::text) || md5(n::text),
+    %(embedder)s, pool.vector, CASE WHEN n %% 2 = 0 THEN 'explicit' ELSE 'inferred' END,
+    now() - n * interval '1 second', now() - n * interval '1 second', now() - n * interval '1 second'
+FROM generate_series(1, %(memories)s) AS n JOIN bench_pool AS pool ON pool.id = n %% %(pool)s
+"""
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    server = BenchServer(arguments.data_dir, is_tuned=arguments.memories >= 100_000)
+    database = f"memories_{arguments.memories}"
+    seconds = seed(server, database, arguments.memories)
+    load = [load_average()]
+    in_database, for_agent = measure_recall(server, database, arguments.requests)
+    rate = measure_embedding()
+    load.append(load_average())
+    targets = [
+        Target("recall in the database: p95", in_database.p95, "at most", 15, "ms"),
+        Target("recall for an agent: p95", for_agent.p95, "at most", 25, "ms"),
+        Target("texts embedded a second, one core", rate, "at least", 5_000, ""),
+    ]
+    report.print_targets(targets)
+    result = {
+        "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": report.machine(),
+        "load": load,
+        "memories": arguments.memories,
+        "seeded_s": seconds,
+        "recall_in_database": in_database.as_json(),
+        "recall_for_agent": for_agent.as_json(),
+        "embedded_per_s": round(rate),
+        "targets": [target.as_json() for target in targets],
+    }
+    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    say(json.dumps(result, indent=1))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memories", description=__doc__)
+    parser.add_argument("--memories", type=int, default=1_000_000, help="at least 200; default: 1,000,000")
+    parser.add_argument("--requests", type=int, default=200, help="default: %(default)s")
+    parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
+    parser.add_argument("--json", type=Path, help="default: bench-memories.json in the data directory")
+    arguments = parser.parse_args()
+    arguments.json = arguments.json or arguments.data_dir / "bench-memories.json"
+    return arguments
+
+
+def seed(server: BenchServer, database: str, memories: int) -> float:
+    """Seconds that it took; nothing where they are there already."""
+    if server.is_seeded(database):
+        run(server, database, "manage.py", "migrate", "--verbosity=0")
+        return 0.0
+    began = time.perf_counter()
+    server.create_empty(database)
+    run(server, database, "manage.py", "migrate", "--verbosity=0")
+    say(f"Writing {memories:,} memories.")
+    embedder = embedding.load(embedding.OFFLINE)
+    assert embedder is not None
+    pool = [f"{way} {about} {detail}" for way in WAYS for about in ABOUT for detail in DETAILS]
+    with server.connect(database) as connection:
+        # Not the triggers' time: what is measured is what was stored.
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("CREATE TABLE bench_pool (id int PRIMARY KEY, statement text, vector vector(256))")
+        with connection.cursor() as cursor, cursor.copy("COPY bench_pool FROM STDIN") as copy:
+            for number, (text, vector) in enumerate(zip(pool, embedder.embed(pool), strict=True)):
+                copy.write_row((number, text, as_text(vector)))
+        numbers = {
+            "memories": memories,
+            "subjects": max(memories // 50, 2),
+            "of_one": min(1000, memories // 10),
+            "shared": min(1000, memories // 10),
+            "proposals": memories // 10,
+            "pool": len(pool),
+            "key": KEY,
+            "embedder": embedder.name,
+        }
+        for statement in SEED.split(";\n"):
+            connection.execute(statement, {name: numbers[name] for name in numbers if f"%({name})s" in statement})
+        connection.execute("VACUUM ANALYZE")
+    run(server, database, "manage.py", "db_roles", "--apply")
+    server.mark_seeded(database)
+    return round(time.perf_counter() - began, 1)
+
+
+def as_text(vector: list[float]) -> str:
+    return f"[{','.join(format(number, '.6g') for number in vector)}]"
+
+
+def questions(count: int) -> list[str]:
+    chance = random.Random(7)
+    return [f"What about my {chance.choice(ABOUT)} {chance.choice(DETAILS)}?" for _ in range(count)]
+
+
+def measure_recall(server: BenchServer, database: str, requests: int) -> tuple[Timing, Timing]:
+    """Finding and reading the candidates; and the whole of `MemoryClient.recall`, which embeds, ranks and records."""
+    asked = questions(WARM_UP + requests)
+    embedder = embedding.load(embedding.OFFLINE)
+    assert embedder is not None
+    vectors = embedder.embed(asked)
+    address = {**server.address(), "user": "memadmin_agents", "dbname": database}
+    with psycopg.connect(**address) as connection:
+
+        def find(number: int) -> None:
+            with connection.transaction():
+                connection.execute(candidates.SET_RUN, candidates.run_of(ONE))
+                given = candidates.parameters(asked[number], vectors[number], embedder=embedder.name)
+                found = candidates.read(connection.execute(candidates.FIND, given).fetchall())
+            assert recalling.choose(found).chosen
+
+        in_database = timed(find, requests)
+    return in_database, asyncio.run(measure_client(make_conninfo(**address), asked, requests))
+
+
+def timed(call: Callable[[int], object], requests: int) -> Timing:
+    timing = Timing()
+    for number in range(WARM_UP + requests):
+        began = time.perf_counter()
+        call(number)
+        if number >= WARM_UP:
+            timing.samples.append((time.perf_counter() - began) * 1000)
+    return timing
+
+
+async def measure_client(dsn: str, asked: list[str], requests: int) -> Timing:
+    client, timing = MemoryClient(dsn), Timing()
+    for number in range(WARM_UP + requests):
+        began = time.perf_counter()
+        recalled: Any = await client.recall(asked[number], KEY)
+        if number >= WARM_UP:
+            timing.samples.append((time.perf_counter() - began) * 1000)
+        assert recalled.choice.chosen, recalled.refused
+    await client.aclose()
+    return timing
+
+
+def measure_embedding() -> float:
+    """Short texts a second, by the processor time of one core."""
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    embedder = embedding.load(embedding.OFFLINE)
+    assert embedder is not None
+    texts = [f"{question} {number}" for number, question in enumerate(questions(EMBEDDED_TEXTS))]
+    embedder.embed(texts[:100])
+    began = time.process_time()
+    embedder.embed(texts)
+    return EMBEDDED_TEXTS / (time.process_time() - began)
+
+
+if __name__ == "__main__":
+    main()
