@@ -807,16 +807,19 @@ class Comparing:
             return False
         for index, number, digest in [*log.strays, *last]:
             if self._fits([(holes[0], digest)], good, checkpoint):
-                self.report.add(
-                    "forged_index",
-                    f"The event number {number} says that it stands at {index}; its place is {holes[0]}.",
-                )
-                if 0 <= index < log.size:
+                if index == holes[0]:
+                    self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
+                else:
+                    self.report.add(
+                        "forged_index",
+                        f"The event number {number} says that it stands at {index}; its place is {holes[0]}.",
+                    )
+                if (index, number, digest) in log.strays:
+                    log.strays.remove((index, number, digest))
+                else:
                     del log.leaves[32 * index :], log.numbers[index:], log.ids[index:]
                     log.holes = {hole for hole in log.holes if hole < index}
                     self._drop_empty_end()
-                else:
-                    log.strays.remove((index, number, digest))
                 log.numbers[holes[0]] = number
                 return True
         return False

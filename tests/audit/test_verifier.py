@@ -381,6 +381,16 @@ def test_whatever_stands_in_a_file_the_verifier_answers(data: st.DataObject) -> 
     assert verifier.told(report)
 
 
+@pytest.mark.parametrize(("one", "other"), [(1, 2), (2, 3), (3, 4)])
+def test_leaves_that_do_not_come_in_their_turn_are_named(one: int, other: int) -> None:
+    """What they are may be right; an export that was tidied up by hand is none of ours."""
+    records = some_log()
+    records[one], records[other] = records[other], records[one]
+    report = verifier.verify_export([json.dumps(each) for each in records])
+    assert report.verdict == "broken"
+    assert [found.kind for found in report.findings] == ["reordering"]
+
+
 def test_json_that_is_too_deep_is_no_log() -> None:
     with pytest.raises(CannotRead):
         verifier.verify_export(["[" * 100_000])
