@@ -38,6 +38,8 @@ bench:
 	$(PYTHON) -m tests.benchmarks.stores
 	$(PYTHON) -m tests.benchmarks.encryption
 	$(PYTHON) -m tests.benchmarks.audit
+	$(PYTHON) -m tests.benchmarks.memories
+	$(PYTHON) -m tests.benchmarks.recall
 
 # Every page at both widths and in both themes, as pictures in test-results/look/.
 look:

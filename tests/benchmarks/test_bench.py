@@ -81,3 +81,16 @@ def test_the_bench_of_stores_measures_and_writes_it_down(tmp_path: Path) -> None
         assert figures["timeline"]["p50_ms"] > 0
     for target in found["targets"]:
         assert target["name"] in run.stdout
+
+
+@pytest.mark.slow
+def test_the_bench_of_memories_measures_and_writes_it_down(tmp_path: Path) -> None:
+    options = ["--memories", "400", "--requests", "2", "--data-dir", str(tmp_path)]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.memories", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads((tmp_path / "bench-memories.json").read_text())
+    assert found["recall_for_agent"]["requests"] == 2
+    for target in found["targets"]:
+        assert target["name"] in run.stdout
