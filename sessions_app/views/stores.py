@@ -28,6 +28,9 @@ from sessions_app.services.registering import CannotRegister, Registration, regi
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
 from sessions_app.views.answers import refused
 
+LONGEST_NUMBER = 20
+"""Digits; what has thousands of them is no number to Python."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedStore:
@@ -71,8 +74,9 @@ def store(request: OperatorRequest, name: str) -> HttpResponse:
     """One store. `?edit=<id>` puts that pattern into the form; `?again` asks it though it hung a moment ago."""
     shown = access.store_for(request.user, name)
     context = store_context(shown, anyway="again" in request.GET)
-    if request.GET.get("edit", "").isdecimal():
-        edited = access.pattern_for(request.user, shown, int(request.GET["edit"]))
+    wanted = request.GET.get("edit", "")
+    if wanted.isdecimal() and len(wanted) <= LONGEST_NUMBER:
+        edited = access.pattern_for(request.user, shown, int(wanted))
         context |= {"edited": edited, "form": PatternForm(instance=edited)}
     return render(request, "sessions/store.html", context)
 

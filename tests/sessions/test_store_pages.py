@@ -66,6 +66,12 @@ class TestHealth:
 
 
 class TestPatterns:
+    @pytest.mark.parametrize(("wanted", "status"), [("9" * 20, 404), ("0", 404), ("1" * 5_000, 200), ("-1", 200)])
+    def test_a_number_in_the_address_that_is_none_of_its_patterns(
+        self, main: SessionStore, administrator: Client, wanted: str, status: int
+    ) -> None:
+        assert administrator.get(f"{address('store', main)}?edit={wanted}").status_code == status
+
     def test_an_administrator_tries_a_pattern_and_nothing_is_saved(
         self, main: SessionStore, administrator: Client
     ) -> None:

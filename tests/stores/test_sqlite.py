@@ -156,6 +156,11 @@ class TestFiles:
             attach_store(store)
         assert not (tmp_path / "none.db").exists()
 
+    def test_a_folder_is_not_attached(self, db: None, tmp_path: Path) -> None:
+        store = declare_store("files", kind="sqlite", options={"path": str(tmp_path)})
+        with pytest.raises(registry.AttachRefused, match="is a folder, and no file"):
+            attach_store(store)
+
     def test_two_stores_are_not_in_one_place(self, db: None, tmp_path: Path) -> None:
         agent = SqliteAgent(tmp_path)
         with pytest.raises(registry.AttachRefused, match="The store files is in this place already"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from time import monotonic, sleep
@@ -71,7 +72,8 @@ def writing(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def open_file(path: str, mode: str) -> sqlite3.Connection:
-    status(path)
+    if stat.S_ISDIR(status(path).st_mode):
+        raise StoreUnavailable(f"{path} is a folder, and no file.")
     # mode=rw and not rwc: a file that was deleted meanwhile must not come back empty.
     way = "ro&immutable=1" if is_out_of_reach(path) else mode
     connection = sqlite3.connect(
@@ -121,10 +123,10 @@ def fingerprint(path: str) -> str:
     facts = []
     for each in (path, f"{path}-wal"):
         with suppress(OSError):
-            stat = os.stat(each)
+            found = os.stat(each)
             # A reader may make an empty log, and does not write with that.
-            if stat.st_size:
-                facts.append(f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}")
+            if found.st_size:
+                facts.append(f"{found.st_ino} {found.st_size} {found.st_mtime_ns}")
     return " / ".join(facts)
 
 
