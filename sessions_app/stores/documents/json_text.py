@@ -82,7 +82,11 @@ def members(text: str, start: int = 0) -> dict[str, Part]:
         colon = COLON.match(text, place)
         if not colon:
             raise NotReadable
-        end = _end_of(text, colon.end())
+        end = (
+            _elements(text, colon.end())[1]
+            if text[colon.end() : colon.end() + 1] == "["
+            else _end_of(text, colon.end())
+        )
         found[name] = Part(colon.end(), end)
         place = _skip(text, end)
         if text[place : place + 1] != ",":
@@ -95,12 +99,16 @@ def members(text: str, start: int = 0) -> dict[str, Part]:
 
 def elements(text: str, start: int = 0) -> list[Part]:
     """Where each element of an array is; none for anything else. Raises NotReadable."""
+    return _elements(text, _skip(text, start))[0]
+
+
+def _elements(text: str, start: int) -> tuple[list[Part], int]:
+    """The same, and where the array ends. A long one never stands in memory as values."""
     found: list[Part] = []
-    place = _skip(text, start)
-    if text[place : place + 1] != "[":
-        return found
-    place = _skip(text, place + 1)
-    while text[place : place + 1] not in ("]", ""):
+    if text[start : start + 1] != "[":
+        return found, start
+    place = _skip(text, start + 1)
+    while found or text[place : place + 1] != "]":
         end = _end_of(text, place)
         found.append(Part(place, end))
         place = _skip(text, end)
@@ -109,7 +117,7 @@ def elements(text: str, start: int = 0) -> list[Part]:
         place = _skip(text, place + 1)
     if text[place : place + 1] != "]":
         raise NotReadable
-    return found
+    return found, place + 1
 
 
 def is_readable(text: str) -> bool:

@@ -46,7 +46,7 @@ def pieces_of_conversation(text: str, written_at: datetime | None) -> Iterator[P
     if len(text) < LONG:
         yield from _pieces(text, written_at)
         return
-    key = blake2b(text.encode(errors="surrogatepass"), digest_size=32).digest(), written_at
+    key = hash_of(text), written_at
     with _lock:
         pieces = _remembered.pop(key, None)
     if pieces is None:
@@ -56,6 +56,14 @@ def pieces_of_conversation(text: str, written_at: datetime | None) -> Iterator[P
         while len(_remembered) > REMEMBERED:
             _remembered.popitem(last=False)
     yield from pieces
+
+
+def hash_of(text: str) -> bytes:
+    """A stretch at a time: of a long document one more copy would be as long."""
+    hashed = blake2b(digest_size=32)
+    for start in range(0, len(text), LONG):
+        hashed.update(text[start : start + LONG].encode(errors="surrogatepass"))
+    return hashed.digest()
 
 
 def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
