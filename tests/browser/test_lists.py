@@ -17,6 +17,7 @@ from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
 from sessions_app.services import subjects
 from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Watch
+from tests.browser.looking import assert_accessible
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
 from tests.sessions.stores import stores
@@ -200,6 +201,35 @@ class TestWork:
         page.get_by_role("button", name="Save pattern").click()
         expect(page.get_by_text("Saved. Sessions without a subject are tried within seconds.")).to_be_visible()
         assert SessionIdPattern.objects.get().pattern == "customer_{subject}:ticket_{ticket}"
+
+
+def test_a_subject_is_chosen_by_keyboard_from_a_part_of_an_id(
+    three_sessions: list[SessionRecord], page: Page, sign_in: SignIn
+) -> None:
+    sign_in("support")
+    make_subject("cust_482")
+    page.goto("/sessions/?days=30")
+    page.locator("summary", has_text="More").press("Enter")
+    page.get_by_label("Subject", exact=True).fill("cust_4")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Which subject")
+    assert_accessible(page)
+    page.get_by_role("link", name="cust_48213").press("Enter")
+    expect(page.locator(".chip")).to_have_text([re.compile("last 30 days"), re.compile("subject cust_48213")])
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert "cust" not in page.url
+
+
+def test_a_session_is_attached_from_its_own_page(three_sessions: Any, page: Page, sign_in: SignIn) -> None:
+    sign_in("support")
+    make_subject("cust_7")
+    record = SessionRecord.objects.get(session_id="kiosk")
+    page.goto(record.get_absolute_url())
+    page.locator("summary", has_text="Attach to a subject").press("Enter")
+    page.get_by_label("Id in the host application").fill("cust_7")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("About this session")).to_contain_text("cust_7")
+    assert_accessible(page)
 
 
 def test_sessions_are_labelled_without_javascript(
