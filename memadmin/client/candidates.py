@@ -16,8 +16,12 @@ from uuid import UUID
 LIMIT = 40
 """Of how many each ranking, by meaning and by words, names the best."""
 
-SET_RUN = "SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.agent', %(agent)s, true)"
-"""Whose run it is, until the end of the transaction: what the row policies go by."""
+SET_RUN = """
+SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.agent', %(agent)s, true),
+       set_config('plan_cache_mode', 'force_generic_plan', true)
+"""
+"""Whose run it is, until the end of the transaction: what the row policies go by. And that FIND, prepared once on a
+connection, is not planned each time, which takes longer than to carry it out."""
 
 MAY_RECALL = """
     status = 'approved'
@@ -26,42 +30,39 @@ MAY_RECALL = """
     AND (agents = '{}' OR %(agent)s = ANY (agents))
 """
 
+COLUMNS = "id, version, kind, key, statement, subject_id, is_verified, provenance, decided_at, words"
+
+DISTANCE = "CASE WHEN embedder = %(embedder)s THEN embedding <=> %(vector)s::vector END AS distance"
+
 FIND = f"""
-WITH asked AS (
-    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS words,
+WITH asked AS MATERIALIZED (
+    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS terms,
            tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
 ), own AS MATERIALIZED (
-    SELECT id, words, CASE WHEN embedder = %(embedder)s THEN embedding <=> %(vector)s::vector END AS distance,
-           decided_at
-    FROM memories_app_memory
+    SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory
     WHERE subject_id = ANY ((SELECT memadmin_run_subjects())::uuid[]) AND {MAY_RECALL}
-), shared_near AS MATERIALIZED (
-    SELECT id, embedding <=> %(vector)s::vector AS distance FROM memories_app_memory
+), near AS MATERIALIZED (
+    SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory
     WHERE subject_id IS NULL AND embedder = %(embedder)s AND {MAY_RECALL}
     ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s
-), shared_worded AS MATERIALIZED (
-    SELECT m.id, ts_rank_cd(m.words, asked.words, 1) AS fit FROM memories_app_memory AS m, asked
-    WHERE m.subject_id IS NULL AND m.words @@ asked.words AND {MAY_RECALL}
-    ORDER BY fit DESC, m.id LIMIT %(limit)s
-), meaning AS (
-    SELECT id, distance FROM (
-        SELECT id, distance FROM own WHERE distance IS NOT NULL
-        UNION ALL SELECT id, distance FROM shared_near WHERE distance <= %(farthest_shared)s
-    ) AS near ORDER BY distance, id LIMIT %(limit)s
-), worded AS (
-    SELECT id FROM (
-        SELECT own.id, ts_rank_cd(own.words, asked.words, 1) AS fit FROM own, asked WHERE own.words @@ asked.words
-        UNION ALL SELECT id, fit FROM shared_worded
-    ) AS fitting ORDER BY fit DESC, id LIMIT %(limit)s
-), latest AS (
-    SELECT id FROM own ORDER BY decided_at DESC NULLS LAST, id LIMIT %(limit)s
+), found AS (
+    (SELECT * FROM own WHERE distance IS NOT NULL ORDER BY distance, id LIMIT %(limit)s)
+    UNION ALL
+    (SELECT own.* FROM own, asked WHERE own.words @@ asked.terms
+     ORDER BY ts_rank_cd(own.words, asked.terms, 1) DESC, id LIMIT %(limit)s)
+    UNION ALL
+    (SELECT * FROM own ORDER BY decided_at DESC NULLS LAST, id LIMIT %(limit)s)
+    UNION ALL
+    SELECT * FROM near WHERE distance <= %(farthest_shared)s
+    UNION ALL
+    (SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory, asked
+     WHERE subject_id IS NULL AND words @@ asked.terms AND {MAY_RECALL}
+     ORDER BY ts_rank_cd(words, asked.terms, 1) DESC, id LIMIT %(limit)s)
 )
-SELECT m.id, m.version, m.kind, m.key, m.statement, m.subject_id, m.is_verified, m.provenance, m.decided_at,
-       1 - meaning.distance, asked.lexemes,
-       ARRAY(SELECT unnest(tsvector_to_array(m.words)) INTERSECT SELECT unnest(asked.lexemes))
-FROM (SELECT id FROM meaning UNION SELECT id FROM worded UNION SELECT id FROM latest) AS found
-JOIN memories_app_memory AS m USING (id)
-LEFT JOIN meaning USING (id) CROSS JOIN asked
+SELECT DISTINCT ON (id) id, version, kind, key, statement, subject_id, is_verified, provenance, decided_at,
+       1 - distance, lexemes,
+       ARRAY(SELECT unnest(tsvector_to_array(words)) INTERSECT SELECT unnest(lexemes))
+FROM found, asked ORDER BY id
 """
 
 FARTHEST_SHARED = 0.8

@@ -140,8 +140,11 @@ def _weights(candidates: Sequence[Candidate]) -> dict[str, float]:
 
 
 def _places(values: Mapping[UUID, float]) -> dict[UUID, int]:
-    best = sorted(values, key=lambda memory: (-values[memory], str(memory)))
-    return {memory: place for place, memory in enumerate(best, 1)}
+    """The greatest first; equal ones share a place."""
+    first_of: dict[float, int] = {}
+    for place, value in enumerate(sorted(values.values(), reverse=True), 1):
+        first_of.setdefault(value, place)
+    return {memory: first_of[value] for memory, value in values.items()}
 
 
 def precedence(memory: Candidate) -> tuple[bool, bool, float, str]:
