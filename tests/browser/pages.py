@@ -64,9 +64,13 @@ session_pages = (
     "sessions",
 )
 audit_pages = ([path("", rows, name="list")], "audit")
+memory_pages = ([path("", rows, name="list")], "memories")
+review_pages = ([path("", rows, name="list")], "reviews")
 urlpatterns = [
     path("", include(session_pages)),
     path("audit/", include(audit_pages)),
+    path("memories/", include(memory_pages)),
+    path("reviews/", include(review_pages)),
     path("rows/<int:number>/", row, name="row"),
     path("pour/", pour, name="pour"),
     path("break/", break_cup, name="break"),
