@@ -105,6 +105,14 @@ def embedder(name: str) -> str:
     return value
 
 
+def distiller(name: str) -> str:
+    """What learns from sessions: `rules`, a model that the SDK can talk to as `agent:MODEL`, or `none`."""
+    value = text(name) or "rules"
+    if value not in ("rules", "none") and not re.fullmatch(r"agent:[\w.:/-]{1,70}", value):
+        raise ImproperlyConfigured(f"{name} must be rules, agent:MODEL or none; it is {value!r}.")
+    return value
+
+
 def https_address(name: str) -> str:
     """Empty when it is not set. Without HTTPS only this machine itself."""
     value = text(name)

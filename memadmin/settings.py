@@ -133,6 +133,11 @@ SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS
 # What makes the vectors of memories. Agents name the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
 
+# What learns from sessions that fell quiet. Locked and encrypted ones only where this says so.
+DISTILLER = environment.distiller("MEMADMIN_DISTILLER")
+DISTIL_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_DISTIL_AFTER_MINUTES", 10))
+DISTIL_LOCKED = environment.yes_or_no("MEMADMIN_DISTIL_LOCKED")
+
 INSTALLED_APPS = [
     "pgtrigger",
     "memadmin.web",

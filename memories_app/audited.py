@@ -10,6 +10,7 @@ from memadmin.audit import declare
 MEMORY = "memories_app.memory"
 SUBJECT = "sessions_app.subject"
 RULE = "memories_app.approvalrule"
+SESSION = "sessions_app.sessionrecord"
 
 
 class RejectReason(TextChoices):
@@ -69,3 +70,11 @@ MEMORY_RETIRED = declare(
     "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values
 )
 REVALIDATION_ASKED = declare("memory.revalidation_asked", "A memory went back to the review queue.", object=MEMORY)
+SESSION_DISTILLED = declare(
+    "session.distilled",
+    "A distiller read a session for what agents could remember; the reason says how that ended, the counters what came"
+    " of it and what it cost.",
+    object=SESSION,
+    counters=("proposed", "known", "left_out", "model_calls", "input_tokens", "output_tokens"),
+    reasons=("done", "nonsense", "timed_out", "failed", "refused"),
+)

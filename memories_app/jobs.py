@@ -5,7 +5,7 @@ from __future__ import annotations
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import placing, screening
+from memories_app.services import distilling, placing, screening
 
 
 @app.periodic(cron="* * * * * */2")
@@ -32,3 +32,11 @@ def place_evidence(timestamp: int) -> None:
     """Links what agents quoted to where it was said."""
     if not is_stale(timestamp):
         placing.place_evidence()
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="distil_quiet_sessions", lock="distil_quiet_sessions")
+def distil_quiet_sessions(timestamp: int) -> None:
+    """Reads sessions that fell quiet for what agents could remember, and proposes it."""
+    if not is_stale(timestamp):
+        distilling.distil_quiet_sessions()

@@ -1,0 +1,113 @@
+"""What distillers read, and what they answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Protocol
+from uuid import UUID
+
+from memadmin.client.secret_text import MASKED, mask_text
+from sessions_app.items import StoredItem
+from sessions_app.timeline import build_timeline
+from sessions_app.timeline.blocks import Text
+from sessions_app.timeline.events import Message
+
+LONGEST_SAID = 20_000
+"""Of one message so many characters are read; what is longer was pasted."""
+
+ITEMS_A_BATCH = 200
+
+SPEAKERS = ("user", "assistant")
+"""Whose words are read. What tools, pages and instructions say is nobody's wish."""
+
+OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message, its secrets masked."""
+
+    item_id: str
+    speaker: str
+    text: str
+    at: datetime | None = None
+    signal_id: UUID | None = None
+    """Where an operator said it about an item, and not somebody in the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that might be remembered, with the words it comes from, as they stand in `said`."""
+
+    kind: str
+    statement: str
+    quote: str
+    said: Said
+    key: str = ""
+    is_explicit: bool = True
+    confidence: float = 0.5
+
+    @property
+    def has_secret(self) -> bool:
+        return MASKED in self.statement or MASKED in self.key or MASKED in self.quote
+
+
+@dataclass(slots=True)
+class Cost:
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a distiller made of a session. `left_out` counts what it answered and nobody said."""
+
+    found: Sequence[Found] = ()
+    summary: str = ""
+    cost: Cost = field(default_factory=Cost)
+    left_out: int = 0
+
+
+class Distiller(Protocol):
+    name: str
+    """With its version; kept with all that it proposes."""
+
+    def read(self, said: Sequence[Said]) -> Reading:
+        """Raises Unread, with what it cost up to there."""
+        ...
+
+
+class Unread(Exception):
+    """A session was not distilled; nothing of it is proposed."""
+
+    def __init__(self, cost: Cost) -> None:
+        self.cost = cost
+        super().__init__(type(self).__name__)
+
+
+class Nonsense(Unread):
+    """The model answered what cannot be read."""
+
+
+class TookTooLong(Unread):
+    pass
+
+
+class Failed(Unread):
+    """The model could not be asked."""
+
+
+def said_in(items: Iterable[StoredItem]) -> Iterator[Said]:
+    """What users and assistants said, in order; sealed items that nobody opened say nothing."""
+    stored = iter(items)
+    while batch := list(islice(stored, ITEMS_A_BATCH)):
+        for event in build_timeline(batch, starts_session=False, ends_session=False).events:
+            if isinstance(event, Message) and event.role in SPEAKERS:
+                text = "\n".join(block.full for block in event.body if isinstance(block, Text))
+                if text.strip():
+                    masked = mask_text(text[:LONGEST_SAID])[0]
+                    yield Said(event.item.id, event.role, masked, event.item.written_at)

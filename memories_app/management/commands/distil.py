@@ -1,0 +1,88 @@
+"""Reads sessions for what agents could remember."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
+from django.utils.timezone import now
+
+from memories_app.models import Distillation
+from memories_app.services.distilling import Distilled, awaiting_distillation, distil_session
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import StoreUnavailable
+
+AT_ALL_TIMES = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Command(BaseCommand):
+    help = (
+        "Reads sessions, and proposes what agents could remember of them: those named, or else all that were written to"
+        " since they were last read and have fallen quiet. What reads them is MEMADMIN_DISTILLER. Reviewers decide."
+        " Run it with the database address of the worker."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "session", nargs="*", type=UUID, metavar="SESSION_UUID", help="as in the address of its timeline"
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object a line, for scripts")
+
+    def handle(self, *, session: Sequence[UUID], as_json: bool, **options: Any) -> None:
+        if settings.DISTILLER == "none":
+            raise CommandError("MEMADMIN_DISTILLER is none: nothing is learned from sessions here.")
+        failed = 0
+        for record in self.records(session):
+            try:
+                distilled = distil_session(record)
+            except StoreUnavailable as away:
+                self.stderr.write(f"{record.pk}: {away}")
+                failed += 1
+                continue
+            self.tell(record, distilled, as_json=as_json)
+            failed += distilled.row.outcome not in (Distillation.Outcome.DONE, Distillation.Outcome.REFUSED)
+        if failed:
+            sys.exit(1)
+
+    def records(self, named: Sequence[UUID]) -> Iterable[SessionRecord]:
+        if not named:
+            waiting = awaiting_distillation(quiet_since=now() - settings.DISTIL_AFTER, active_since=AT_ALL_TIMES)
+            return waiting.select_related("store", "subject").iterator(chunk_size=500)
+        known = SessionRecord.objects.on_record().select_related("store", "subject").in_bulk(list(named))
+        if missing := [str(one) for one in named if one not in known]:
+            raise CommandError(f"There is no session {', '.join(missing)}, or it was erased.")
+        return [known[one] for one in dict.fromkeys(named)]
+
+    def tell(self, record: SessionRecord, distilled: Distilled, *, as_json: bool) -> None:
+        row = distilled.row
+        if as_json:
+            report = {
+                "session": str(record.pk),
+                "distiller": row.distiller,
+                "outcome": row.outcome,
+                "proposed": row.proposal_count,
+                "known": distilled.known,
+                "left_out": distilled.left_out,
+                "model_calls": row.model_calls,
+                "input_tokens": row.input_tokens,
+                "output_tokens": row.output_tokens,
+            }
+            self.stdout.write(json.dumps(report))
+            return
+        words = f"{record.pk}: {row.get_outcome_display()}"
+        if row.outcome == Distillation.Outcome.DONE:
+            words += f", {row.proposal_count} proposed, {distilled.known} known, {distilled.left_out} left out"
+        if row.model_calls:
+            words += (
+                f"; {row.model_calls} call{pluralize(row.model_calls)},"
+                f" {row.input_tokens:,} tokens in, {row.output_tokens:,} out"
+            )
+        self.stdout.write(words)
