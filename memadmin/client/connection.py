@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection
@@ -69,7 +70,7 @@ class Console:
         scheme, colon, rest = dsn.partition("://")
         self._dsn = scheme.partition("+")[0] + colon + rest if colon else dsn
         self.seconds, self.rest_seconds = seconds, rest_seconds
-        self._idle: list[tuple[asyncio.AbstractEventLoop, Connection]] = []
+        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Connection]] = WeakKeyDictionary()
         self._rests_until = 0.0
         self._is_away = False
 
@@ -120,10 +121,8 @@ class Console:
         return await self.ask(in_run)
 
     async def aclose(self) -> None:
-        here = asyncio.get_running_loop()
-        mine = [connection for loop, connection in self._idle if loop is here]
-        self._idle = [(loop, connection) for loop, connection in self._idle if loop is not here]
-        for connection in mine:
+        """Closes what this event loop has open."""
+        for connection in self._idle.pop(asyncio.get_running_loop(), []):
             await connection.close()
 
     async def _in_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -157,21 +156,15 @@ class Console:
             is_fit = (problem.sqlstate or "").startswith(ANSWERS)
             raise
         finally:
-            if is_fit and not connection.broken and len(self._idle) < MOST_IDLE:
-                self._idle.append((asyncio.get_running_loop(), connection))
+            idle = self._idle.setdefault(asyncio.get_running_loop(), [])
+            if is_fit and not connection.broken and len(idle) < MOST_IDLE:
+                idle.append(connection)
             else:
                 await connection.close()
 
     def _take_idle(self) -> Connection | None:
-        here = asyncio.get_running_loop()
-        for place in reversed(range(len(self._idle))):
-            loop, connection = self._idle[place]
-            if loop is here or loop.is_closed():
-                del self._idle[place]
-                if loop is here and not connection.closed:
-                    return connection
-                connection.pgconn.finish()
-        return None
+        idle = self._idle.get(asyncio.get_running_loop(), [])
+        return idle.pop() if idle else None
 
     def _away(self, how: str) -> Unavailable:
         """Says so once, until it answers again. Messages of drivers quote addresses and statements, so none is told."""

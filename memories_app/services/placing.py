@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.utils.timezone import now
 from memadmin.client.items import text_of
 from memadmin.client.secret_text import mask_text
 from memories_app.models import Evidence
+from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
@@ -18,8 +20,8 @@ from sessions_app.timeline.decode import NotJson, parse_json
 RECENT = timedelta(hours=1)
 """What could not be found for so long is not looked for any more: it was taken back, or is sealed."""
 
-NEWEST = 60
-"""Of so many items of a session one is quoted that an agent has just read."""
+PAGE, MOST_PAGES = 100, 10
+"""How far back a quote is looked for: agents quote what they have just read, and may have talked on meanwhile."""
 
 BATCH = 100
 
@@ -27,7 +29,7 @@ BATCH = 100
 def place_evidence(limit: int = BATCH) -> int:
     """Notes from which item each new quote is that came without one; returns how many were found.
 
-    A query, and two and a page of items for each session that was quoted.
+    A query, and for each session that was quoted two and as many pages of items as it takes, ten at most.
     """
     waiting = list(
         Evidence.objects.filter(
@@ -36,31 +38,43 @@ def place_evidence(limit: int = BATCH) -> int:
         .exclude(quote="")
         .order_by("-memory__proposed_at", "pk")[:limit]
     )
+    quotes: dict[UUID, set[str]] = {}
+    for evidence in waiting:
+        if evidence.record_id:
+            quotes.setdefault(evidence.record_id, set()).add(evidence.quote)
+    places = {record_id: _places_of(record_id, wanted) for record_id, wanted in quotes.items()}
     found = 0
-    for record_id in dict.fromkeys(each.record_id for each in waiting if each.record_id):
-        said = _said_lately(record_id)
-        for evidence in waiting:
-            if evidence.record_id == record_id and (item_id := said.get(evidence.quote)):
-                # A redaction may have taken the quote out meanwhile, together with its item.
-                found += Evidence.objects.filter(pk=evidence.pk, gone_at=None).update(item_id=item_id)
+    for evidence in waiting:
+        if evidence.record_id and (item_id := places[evidence.record_id].get(evidence.quote)):
+            # A redaction may have taken the quote out meanwhile, together with its item.
+            found += Evidence.objects.filter(pk=evidence.pk, gone_at=None).update(item_id=item_id)
     return found
 
 
-def _said_lately(record_id: UUID) -> dict[str, str]:
-    """The ids of a session's newest items by their texts, as they are and with secrets masked as agents mask them."""
+def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, str]:
+    """The ids of the newest items of a session that say these, word for word."""
     record = SessionRecord.objects.on_record().select_related("store").filter(pk=record_id).first()
     if record is None or record.is_encrypted:
         return {}
+    backend, places = backend_for(record.store), dict[str, str]()
     try:
-        page = backend_for(record.store).last_page(record.session_id, NEWEST)
+        page = backend.last_page(record.session_id, PAGE)
+        for _ in range(MOST_PAGES):
+            in_page = {text: item.id for item in page.items for text in _texts_of(item) if text in quotes}
+            places = in_page | places  # of what was said twice, the last time
+            if not page.items or quotes <= places.keys():
+                break
+            page = backend.page_before(record.session_id, page.items[0].position, PAGE)
     except StoreUnavailable:
-        return {}
-    said = {}
-    for item in page.items:
-        try:
-            content = parse_json(item.raw)
-        except NotJson:
-            continue
-        if isinstance(content, dict) and (text := text_of(content)):
-            said[text] = said[mask_text(text)[0]] = item.id
-    return said
+        pass  # what was found before it went away is found
+    return places
+
+
+def _texts_of(item: StoredItem) -> tuple[str, ...]:
+    """What an item says, as it is and as agents quote it: without secrets."""
+    try:
+        content = parse_json(item.raw)
+    except NotJson:
+        return ()
+    text = text_of(content) if isinstance(content, dict) else ""
+    return (text, mask_text(text)[0]) if text else ()

@@ -9,6 +9,7 @@ from sessions_app.models import SessionStore
 from tests.agents import attach_main_store
 from tests.deploy.conftest import in_force  # noqa: F401
 from tests.deploy.connecting import bring_into_force
+from tests.stores.conftest import redis_server, shared_redis  # noqa: F401
 
 
 @pytest.fixture

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from agents import Agent, SQLiteSession, handoff
+from agents import Agent, RunConfig, Runner, SQLiteSession, handoff
 from agents.testing import function_call
 from django.utils.timezone import now
 
@@ -22,7 +23,7 @@ from memories_app.models import LearningStop, Memory, Recall, Signal
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.agents import second_connection
-from tests.client.agents import Customer, client_at, in_agent, plain_bot, talk
+from tests.client.agents import Customer, client_at, in_agent, plain_bot, scripted, talk
 from tests.memories.builders import approved, proposed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,6 +78,48 @@ def test_a_run_is_told_what_was_approved_for_its_subject(client: MemoryClient, a
     assert (recall.subject, recall.session_id, recall.agent) == (ada, "s1", "Support")
     assert recall.record_id == SessionRecord.objects.get(session_id="s1").pk
     assert [(each.memory.statement, each.version, each.place) for each in recall.memories.all()] == [(TEA, 1, 1)]
+
+
+def test_a_streamed_run_is_told_too(client: MemoryClient, ada: Subject) -> None:
+    approved(TEA, subject=ada, is_embedded=True)
+    model = scripted("Tea.")
+
+    async def run() -> None:
+        config = RunConfig(model=model, tracing_disabled=True, call_model_input_filter=memory_filter(client))
+        session = client.session(SQLiteSession("s1"))
+        said = "What shall I drink?"
+        result = Runner.run_streamed(plain_bot(), said, session=session, context=Customer("ada"), run_config=config)
+        async for _ in result.stream_events():
+            pass
+
+    in_agent(run)
+    assert TEA in instructed(model)
+    assert Recall.objects.get().session_id == "s1"
+
+
+def test_runs_side_by_side_are_told_of_their_own_subject(client: MemoryClient, ada: Subject) -> None:
+    """With one filter, one client and one event loop for all of them."""
+    approved(TEA, subject=ada, is_embedded=True)
+    approved("Drinks cocoa.", subject=subject_for_key(SubjectKind.USER, "bob"), is_embedded=True)
+    told = memory_filter(client)
+
+    async def run() -> list[Any]:
+        names = ["ada", "bob"] * 6
+        runs = [
+            talk(
+                client.session(SQLiteSession(f"{name}-{number}")),
+                "What shall I drink?",
+                context=Customer(name),
+                call_model_input_filter=told,
+            )
+            for number, name in enumerate(names)
+        ]
+        return list(zip(names, await asyncio.gather(*runs), strict=True))
+
+    for name, model in in_agent(run):
+        assert (TEA in instructed(model), "cocoa" in instructed(model)) == (name == "ada", name == "bob")
+    assert {(recall.session_id.split("-")[0]) for recall in Recall.objects.filter(subject=ada)} == {"ada"}
+    assert Recall.objects.count() == 12
 
 
 def test_what_it_is_told_cannot_end_the_block(client: MemoryClient, ada: Subject) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 from agents import Agent, RunConfig, Runner, SessionSettings, SQLiteSession, function_tool
-from agents.extensions.memory import AdvancedSQLiteSession, EncryptedSession, SQLAlchemySession
+from agents.extensions.memory import AdvancedSQLiteSession, EncryptedSession, RedisSession, SQLAlchemySession
 from agents.extensions.memory.async_sqlite_session import AsyncSQLiteSession
 from agents.memory import OpenAIConversationsSession, OpenAIResponsesCompactionSession, Session
 from agents.testing import function_call
@@ -31,6 +31,7 @@ from tests.agents import second_connection
 from tests.client.agents import Customer, console_at, in_agent, in_postgres, plain_bot, scripted, talk
 from tests.client.conftest import address
 from tests.stores.conversations_api import KEY, ConversationsServer
+from tests.stores.servers import RedisServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -136,19 +137,50 @@ async def everything_that_sessions_do(session: Session) -> list[Any]:
     return [as_told(each) if isinstance(each, list) and each and isinstance(each[0], dict) else each for each in seen]
 
 
+async def close(session: Any) -> None:
+    """Some have connections with threads of their own."""
+    if isinstance(session, SQLAlchemySession):
+        await session.engine.dispose()
+    elif isinstance(session, AsyncSQLiteSession):
+        await session.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_does_what_the_session_inside_of_it_does(kind: str, console: Console, tmp_path: Path) -> None:
     declare_store("elsewhere", kind="sqlite", options={"path": str(tmp_path / "governed.db")})
     store = "main" if "PostgreSQL" in kind or kind == "compacting" else "elsewhere"
 
     async def compared() -> tuple[list[Any], list[Any]]:
-        alone = await everything_that_sessions_do(KINDS[kind](tmp_path, "alone"))
-        inner = KINDS[kind](tmp_path, "governed")
-        return alone, await everything_that_sessions_do(GovernedSession(inner, console=console, store=store))
+        bare, inner = KINDS[kind](tmp_path, "alone"), KINDS[kind](tmp_path, "governed")
+        governed = GovernedSession(inner, console=console, store=store)
+        try:
+            return await everything_that_sessions_do(bare), await everything_that_sessions_do(governed)
+        finally:
+            await close(bare)
+            await close(inner)
 
     alone, governed = in_agent(compared)
     assert governed == alone
     assert SessionRecord.objects.filter(store__name=store, session_id="governed").exists()
+
+
+def test_it_does_what_a_session_in_redis_does(console: Console, redis_server: RedisServer, tmp_path: Path) -> None:
+    declare_store("elsewhere", kind="sqlite", options={"path": str(tmp_path / "x.db")})
+    url = f"redis://127.0.0.1:{redis_server.port}"
+
+    async def compared() -> tuple[list[Any], list[Any]]:
+        alone, inner = (RedisSession.from_url(name, url=url) for name in ("alone", "governed"))
+        try:
+            return (
+                await everything_that_sessions_do(alone),
+                await everything_that_sessions_do(GovernedSession(inner, console=console, store="elsewhere")),
+            )
+        finally:
+            await alone.close()
+            await inner.close()
+
+    alone, governed = in_agent(compared)
+    assert governed == alone
 
 
 def test_a_conversation_that_openai_keeps_is_treated_as_one(console: Console, tmp_path: Path) -> None:

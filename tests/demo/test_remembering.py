@@ -15,6 +15,7 @@ from memadmin.demo import agents, preparing, remembering, talks
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
 from memories_app.models import Evidence, Memory, RecalledMemory, Review, Signal
+from memories_app.services import placing
 from memories_app.services.placing import place_evidence
 from memories_app.services.screening import screen_memories
 from sessions_app.masked_reader import reader_for
@@ -100,6 +101,16 @@ def test_a_bot_that_keeps_its_sessions_in_a_file_proposes_too(role: str) -> None
     evidence = Evidence.objects.get()
     assert quoted(evidence) == evidence.quote
     assert evidence.session_id == "counter:cust_48213"
+
+
+def test_a_quote_is_found_when_much_was_said_since(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "PAGE", 2)
+    monkeypatch.setattr(placing, "MOST_PAGES", 1)
+    agents.run_all([support.DENTED_POT], role=role)
+    assert place_evidence() == 0
+    monkeypatch.setattr(placing, "MOST_PAGES", 10)
+    assert place_evidence() == 1
+    assert quoted(Evidence.objects.get()) == Evidence.objects.get().quote
 
 
 def test_what_is_not_found_is_left_without_a_place(role: str) -> None:
