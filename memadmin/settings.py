@@ -121,6 +121,8 @@ PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_H
 READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE", 100)
 READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT", 300)
 READ_WINDOW = timedelta(hours=1)
+# How soon a proposed memory is to be decided about: what waits longer is late.
+REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS", 48))
 # Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
 NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 

@@ -7,10 +7,20 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
-from memories_app.models import Memory
+from memories_app.models import ApprovalRule, Memory, SavedView
 
 
 def memory_for(user: User, memory_id: UUID) -> Memory:
     """A memory that this operator may see, proposals included. Raises Http404."""
-    known = Memory.objects.select_related("subject", "replaces", "merged_into").prefetch_related("subject__aliases")
-    return get_object_or_404(known.defer("embedding", "words"), pk=memory_id)
+    known = Memory.objects.select_related("subject", "replaces", "merged_into", "claimed_by", "proposed_by")
+    return get_object_or_404(known.prefetch_related("subject__aliases").defer("embedding", "words"), pk=memory_id)
+
+
+def view_for(user: User, view_id: UUID) -> SavedView:
+    """One of one's own saved views. Raises Http404."""
+    return get_object_or_404(SavedView, pk=view_id, owner=user)
+
+
+def rule_for(user: User, rule_id: UUID) -> ApprovalRule:
+    """A rule that approves by itself. Raises Http404."""
+    return get_object_or_404(ApprovalRule, pk=rule_id)

@@ -65,6 +65,15 @@ BASE_ACCEPTED = declare(
     "A reviewer held a proposal against the memory as it is now, which had changed.",
     object=MEMORY,
 )
+RULE_SAVED = declare(
+    "approval_rule.saved", "Somebody made or changed a rule that approves by itself.", object=RULE, counters=("active",)
+)
+SAMPLE_JUDGED = declare(
+    "memory.sample_judged",
+    "Somebody looked at what a rule had approved, and agreed or sent it back to the queue.",
+    object=MEMORY,
+    counters=("agreed",),
+)
 DECISION_UNDONE = declare("memory.decision_undone", "A reviewer undid a decision of the last minute.", object=MEMORY)
 MEMORY_RETIRED = declare(
     "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+WORDS = re.compile(r"\s+|\w+|[^\w\s]+")
+
+MOST_PAIRS = 200_000
+"""Of equal words, one in each text. A text that repeats itself for pages is shown as replaced: finding out what of it
+stayed would take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +24,26 @@ class Piece:
 
 def changes(before: str, after: str) -> list[Piece]:
     """The words of both in order, those removed before those that took their place."""
-    return list(_pieces(WORDS.findall(before), WORDS.findall(after)))
-
-
-def _pieces(before: list[str], after: list[str]) -> Iterator[Piece]:
-    for what, left, left_end, right, right_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if what == "equal":
-            yield Piece("kept", "".join(before[left:left_end]))
+    one, other = WORDS.findall(before), WORDS.findall(after)
+    if _pairs(one, other) > MOST_PAIRS:
+        return _changed(before, after)
+    pieces: list[Piece] = []
+    removed = added = ""
+    for what, left, left_end, right, right_end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        old, new = "".join(one[left:left_end]), "".join(other[right:right_end])
+        # A space alone that stayed between two changes is part of them: a sentence reads better than its crumbs.
+        if what != "equal" or ((removed or added) and old.isspace()):
+            removed, added = removed + old, added + new
             continue
-        if left < left_end:
-            yield Piece("removed", "".join(before[left:left_end]))
-        if right < right_end:
-            yield Piece("added", "".join(after[right:right_end]))
+        pieces += [*_changed(removed, added), Piece("kept", old)]
+        removed = added = ""
+    return pieces + _changed(removed, added)
+
+
+def _changed(removed: str, added: str) -> list[Piece]:
+    return [piece for piece in (Piece("removed", removed), Piece("added", added)) if piece.text]
+
+
+def _pairs(one: list[str], other: list[str]) -> int:
+    counts = Counter(other)
+    return sum(counts[word] for word in one)

@@ -80,7 +80,7 @@ function focusedRow() {
 
 function stepRow(by) {
   const rows = [...document.querySelectorAll("[data-row]")];
-  const at = rows.indexOf(focusedRow());
+  const at = rows.indexOf(focusedRow() ?? document.querySelector("[data-row][aria-current]"));
   const row = rows[Math.min(rows.length - 1, Math.max(0, at + by))];
   if (row) (row.matches("a") ? row : row.querySelector("a"))?.focus();
 }

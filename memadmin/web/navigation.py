@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -39,6 +40,7 @@ class Link:
     symbol: str
     key: str
     is_current: bool
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ SECTIONS = {
         Place("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
     ],
     "Memories": [
+        Place("Review queue", "reviews:list", "checklist", "r", ("memories_app.review_memory",)),
         Place("Memories", "memories:list", "bulb", "m", ("memories_app.read_memory",)),
     ],
     "Governance": [
@@ -68,19 +71,35 @@ SECTIONS = {
     ],
 }
 
+WAITING: dict[str, Callable[[], int]] = {}
+"""How many wait at a place for those who may see it: a capped count, asked on every page, by URL name."""
+
 
 def sections_for(request: HttpRequest) -> list[Section]:
     """The sections with the places this operator may see."""
     sections = []
     for title, places in SECTIONS.items():
         links = [
-            Link(place.title, place.url, place.symbol, f"g {place.key}", is_current=is_inside(request.path, place.url))
+            Link(
+                place.title,
+                place.url,
+                place.symbol,
+                f"g {place.key}",
+                is_current=is_inside(request.path, place.url),
+                count=waiting_at(place.url_name),
+            )
             for place in places
             if may_see(request.user, place)
         ]
         if links:
             sections.append(Section(title, links))
     return sections
+
+
+def waiting_at(url_name: str) -> int:
+    """One query where something can wait."""
+    count = WAITING.get(url_name)
+    return count() if count else 0
 
 
 def place_at(path: str) -> Place | None:

@@ -23,14 +23,14 @@ def listed(memories: Sequence[Memory]) -> None:
         )
 
 
-def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote]) -> None:
-    """One memory with what was said: words of sessions, so it takes a purpose as those do."""
+def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote], beside: Iterable[Memory] = ()) -> None:
+    """One memory with what was said: words of sessions, so it takes a purpose as those do; and others beside it."""
     read = [quote for quote in quotes if quote.text]
     audit.before_showing(
         audited.MEMORY_VIEWED,
         target=shown,
         subject=shown.subject_id,
-        shown={quote.record.pk for quote in read if quote.record},
+        shown={quote.record.pk for quote in read if quote.record} | with_subjects(beside),
         counters={"evidence": len(read)},
         reason_code=rules.purpose_of(request),
     )

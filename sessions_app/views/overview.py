@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
 from memadmin.counting import COUNT_CAP
+from memadmin.web.navigation import waiting_at
 from memadmin.web.requests import OperatorRequest
 from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord
@@ -36,6 +37,8 @@ def overview(request: OperatorRequest) -> HttpResponse:
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
             "sessions": showing.listed(with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)),
         }
+    if request.user.has_perm("memories_app.review_memory"):
+        context["reviews_waiting"] = waiting_at("reviews:list")
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context |= {

@@ -185,6 +185,16 @@ MATRIX: dict[str, Rule] = {
     "sessions:pattern-try-change": verb(ADMINISTRATORS),
     "sessions:pattern-up": verb(ADMINISTRATORS),
     "sessions:pattern-delete": verb(ADMINISTRATORS),
+    # Reviews
+    "reviews:list": page(REVIEWERS),
+    "reviews:review": page(REVIEWERS),
+    "reviews:decide": verb(REVIEWERS),
+    "reviews:view-save": verb(REVIEWERS),
+    "reviews:view-delete": verb(REVIEWERS),
+    **{
+        f"reviews:{name}": verb(REVIEWERS)
+        for name in ("approve", "edit", "reject", "merge", "snooze", "wake", "accept-base", "undo", "let-go")
+    },
     # Raw edits
     "admin:index": form(DOOR),
     "admin:app_list": form(DOOR),

@@ -24,6 +24,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
+from memories_app.models import SavedView
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.services.redaction import RedactionRequest, redact_in_session
@@ -48,7 +49,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
-from tests.memories.builders import proposed
+from tests.memories.queue import waiting
 from tests.people import person, signed_in
 from tests.web.test_headers import POLICY
 
@@ -142,6 +143,9 @@ def make_world(user: User) -> World:
     factors = {each.pk: Authenticator.objects.get(user=each, type="totp").pk for each in (user, colleague)}
     own_session = UserSession.objects.create(user=user, ip="127.0.0.1", session_key="own", user_agent="")
     their_session = UserSession.objects.create(user=colleague, ip="127.0.0.1", session_key="theirs", user_agent="")
+    own_view, their_view = (
+        SavedView.objects.create(owner=by, name="risky", query="risk=any") for by in (user, colleague)
+    )
     nothing = uuid.uuid4()
     return World(
         here={
@@ -158,9 +162,10 @@ def make_world(user: User) -> World:
                 record, RedactionRequest("tea leaves", reason=RedactReason.MISTAKE, by=user)
             ).pk,
             "grant_id": own.pk,
-            "memory_id": proposed(subject=subject).pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
+            "memory_id": waiting("Prefers tea.", subject=subject).pk,
+            "view_id": own_view.pk,
             "factor_id": factors[user.pk],
             "person_id": colleague.pk,
             "id": colleague.pk,
@@ -181,11 +186,17 @@ def make_world(user: User) -> World:
             "watched_id": 999_999,
             "grant_id": nothing,
             "event_id": nothing,
+            "view_id": nothing,
             "session_id": 999_999,
             "factor_id": 999_999,
             "person_id": 999_999,
         },
-        somebody_elses={"grant_id": theirs.pk, "session_id": their_session.pk, "factor_id": factors[colleague.pk]},
+        somebody_elses={
+            "grant_id": theirs.pk,
+            "session_id": their_session.pk,
+            "factor_id": factors[colleague.pk],
+            "view_id": their_view.pk,
+        },
         locked={"record_id": locked.pk},
         object_ids={
             "auth_user": colleague.pk,

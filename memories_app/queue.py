@@ -1,0 +1,229 @@
+"""The review queue: what waits, under filters, in the order of waiting; and what comes after a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from django.http import QueryDict
+from django.utils.timezone import now
+
+from memadmin.counting import COUNT_CAP
+from memadmin.web.filters import FilterForm
+from memadmin.web.masking import TookTooLong, mask_text
+from memories_app.flags import FLAGS, Flag, flag_named
+from memories_app.models import Memory, Review
+from memories_app.querysets import MemoryQuerySet
+from sessions_app.services.revealing import REVEAL
+
+BESIDE = 30
+"""How many of the queue stand beside the one that is read, and how many of them before it."""
+
+BEFORE = 4
+
+SHOW = {
+    "mine": "held by me",
+    "shared": "shared by all",
+    "second": "a second person needed",
+    "changes": "changes of a memory",
+    "again": "to be re-validated",
+    "late": "late",
+    "snoozed": "snoozed",
+}
+
+HIDDEN = "[hidden: looking through it for personal data took too long]"
+
+
+class QueueFilter(FilterForm):
+    """What of the queue is shown. Without any: all that waits and was not put off."""
+
+    show = forms.ChoiceField(
+        choices=[("", "Oldest first"), *((name, words.capitalize()) for name, words in SHOW.items())],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Show"}),
+    )
+    kind = forms.ChoiceField(
+        choices=[("", "Any kind"), *((value, label.capitalize()) for value, label in Memory.Kind.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Kind"}),
+    )
+    risk = forms.ChoiceField(
+        choices=[("", "Any risk"), ("any", "Risky"), ("none", "Without risks")]
+        + [(name, flag.word.capitalize()) for name, flag in FLAGS.items()],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Risk"}),
+    )
+    source = forms.ChoiceField(
+        choices=[("", "Any source"), *((value, label.capitalize()) for value, label in Memory.Source.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Source"}),
+    )
+
+    def __init__(self, query: QueryDict, user: User) -> None:
+        super().__init__(query)
+        self.user = user
+
+    def queryset(self) -> MemoryQuerySet:
+        waiting = Memory.objects.awaiting_review()
+        if self.errors:
+            return waiting.none()
+        active = self.active
+        if active.get("show") != "snoozed":
+            waiting = waiting.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
+        for name, value in active.items():
+            waiting = narrowed(waiting, name, value, self.user)
+        return waiting
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        if name == "show":
+            return SHOW[value]
+        if name == "risk":
+            return {"any": "risky", "none": "without risks"}.get(value) or flag_named(value).word
+        return str(value if name == "kind" else Memory.Source(value).label)
+
+
+def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> MemoryQuerySet:
+    match name, value:
+        case "show", "mine":
+            return waiting.filter(claimed_by=user, claimed_until__gt=Now())
+        case "show", "shared":
+            return waiting.filter(TAKES_TWO, subject=None)
+        case "show", "second":
+            return waiting.filter(TAKES_TWO, Exists(first_approvals().exclude(reviewer=user)))
+        case "show", "changes":
+            return waiting.filter(replaces__isnull=False)
+        case "show", "again":
+            return waiting.filter(status=Memory.Status.NEEDS_REVALIDATION)
+        case "show", "late":
+            return waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
+        case "show", "snoozed":
+            return waiting.filter(snoozed_until__gt=Now())
+        case "risk", "any":
+            return waiting.filter(TAKES_TWO).exclude(risk_flags=[])
+        case "risk", "none":
+            return waiting.filter(risk_flags=[])
+        case "risk", flag:
+            return waiting.filter(TAKES_TWO, risk_flags__contains=[flag])
+    return waiting.filter(**{name: value})
+
+
+# As the index of it says it.
+TAKES_TWO = Q(subject__isnull=True) | ~Q(risk_flags=[])
+
+
+def first_approvals() -> Any:
+    """Approvals that count, of the memory of an outer query."""
+    return Review.objects.filter(
+        memory=OuterRef("pk"),
+        decision=Review.Decision.APPROVE,
+        undone_at=None,
+        content_hash=OuterRef("content_hash"),
+        decided_at__gte=OuterRef("awaiting_since"),
+    )
+
+
+def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory | None:
+    """What comes next for this reviewer: the first behind `after` that is theirs to decide, else the first of all."""
+    free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
+    theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
+    theirs = theirs.filter(~Exists(first_approvals().filter(reviewer=user)))
+    return theirs.filter(behind(after)).first() or theirs.first()
+
+
+def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
+    """The queue where this one stands: a few before it, itself, and those behind. Two queries."""
+    waiting = for_rows(filters.queryset())
+    before = list(waiting.filter(~behind(memory) & ~Q(pk=memory.pk)).reverse()[:BEFORE])
+    return [*reversed(before), memory, *waiting.filter(behind(memory))[: BESIDE - len(before)]]
+
+
+def behind(memory: Memory) -> Q:
+    # The first part is implied by the rest, but the planner sees no range of the index in an OR.
+    later = Q(awaiting_since__gt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__gt=memory.pk)
+    return Q(awaiting_since__gte=memory.awaiting_since) & later
+
+
+def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
+    """With what a row shows. One query more, for the ids of subjects."""
+    shown = memories.select_related("subject", "claimed_by").prefetch_related("subject__aliases")
+    return shown.defer("embedding", "words", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    memory: Memory
+    statement: str
+    waited: str
+    is_late: bool
+    is_held: bool
+    flags: list[Flag]
+
+
+def rows_of(memories: list[Memory], user: User) -> list[Row]:
+    """What the list says of each, as this person may see it."""
+    moment, is_masked = now(), not user.has_perm(REVEAL)
+    return [
+        Row(
+            memory,
+            masked(memory.statement) if is_masked else memory.statement,
+            age(moment - memory.awaiting_since),
+            moment - memory.awaiting_since > settings.REVIEW_WITHIN,
+            is_held(memory, user, moment),
+            [flag_named(flag) for flag in memory.risk_flags[:2]],
+        )
+        for memory in memories
+    ]
+
+
+def is_held(memory: Memory, user: User, moment: datetime) -> bool:
+    """Whether somebody else is deciding about it."""
+    until = memory.claimed_until
+    return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
+
+
+def masked(text: str) -> str:
+    try:
+        return mask_text(text, regions=settings.PHONE_REGIONS)[0]
+    except TookTooLong:
+        return HIDDEN
+
+
+def age(length: timedelta) -> str:
+    """How long something waits, by its two largest units: "3 d 4 h", "22 h", "5 min"."""
+    minutes = max(int(length.total_seconds() // 60), 0)
+    days, hours = divmod(minutes // 60, 24)
+    if days:
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    return f"{hours} h" if hours else f"{minutes} min"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the queue stands: capped counts, and how long the oldest has waited."""
+
+    waiting: int
+    late: int
+    oldest: str
+
+
+def standing() -> Standing:
+    """Three queries, each of at most a thousand rows of an index."""
+    waiting = not_put_off()
+    oldest = waiting.values_list("awaiting_since", flat=True).first()
+    late = waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
+    return Standing(count_waiting(), late[: COUNT_CAP + 1].count(), age(now() - oldest) if oldest else "")
+
+
+def not_put_off() -> MemoryQuerySet:
+    return Memory.objects.awaiting_review().filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
+
+
+def count_waiting() -> int:
+    """Capped. One query."""
+    return not_put_off()[: COUNT_CAP + 1].count()

@@ -1,0 +1,142 @@
+"""What reviewers fill in."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django import forms
+
+from memories_app.audited import RejectReason
+from memories_app.models import ApprovalRule, Memory
+from memories_app.models.memories import LONGEST_STATEMENT
+
+SNOOZES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+
+DECISIONS = ("approve", "reject", "snooze")
+
+
+class ReadForm(forms.Form):
+    """What somebody read before they decide: the text by its hash, and the version of the memory it would change."""
+
+    content_hash = forms.CharField(max_length=64)
+    base_version = forms.IntegerField(required=False, min_value=1)
+    note = forms.CharField(max_length=1000, required=False)
+
+
+class EditForm(ReadForm):
+    statement = forms.CharField(
+        max_length=LONGEST_STATEMENT,
+        widget=forms.Textarea({"class": "form-control", "rows": 4, "autofocus": True}),
+        error_messages={
+            "required": "A memory says something; this one is empty.",
+            "max_length": f"A memory has at most {LONGEST_STATEMENT:,} characters.",
+        },
+    )
+    kind = forms.ChoiceField(choices=Memory.Kind, widget=forms.Select({"class": "form-select"}))
+
+
+class RejectForm(ReadForm):
+    reason = forms.ChoiceField(
+        choices=RejectReason, error_messages={"required": "A rejection needs a reason: distillers learn from it."}
+    )
+
+
+class MergeForm(ReadForm):
+    into = forms.UUIDField(error_messages={"required": "Choose the memory that says the same."})
+
+
+class SnoozeForm(forms.Form):
+    length = forms.ChoiceField(choices=[(name, name) for name in SNOOZES])
+
+    def clean_length(self) -> timedelta:
+        return SNOOZES[self.cleaned_data["length"]]
+
+
+class ManyForm(forms.Form):
+    """Proposals that were ticked, each with the hash of what was read, and what is to be decided about them."""
+
+    verb = forms.ChoiceField(choices=[(verb, verb) for verb in DECISIONS])
+    reason = forms.ChoiceField(choices=[("", ""), *RejectReason.choices], required=False)
+    length = forms.ChoiceField(choices=[("", ""), *((name, name) for name in SNOOZES)], required=False)
+    read: dict[UUID, str]
+
+    def clean(self) -> dict[str, Any]:
+        chosen = {}
+        for value in self.data.getlist("memory"):  # type: ignore[attr-defined]  # a QueryDict
+            key, _, read_hash = value.partition(":")
+            try:
+                chosen[UUID(key)] = read_hash
+            except ValueError as problem:
+                raise forms.ValidationError("That is not a list of memories.") from problem
+        if not chosen:
+            raise forms.ValidationError("Nothing was ticked.")
+        self.read = chosen
+        cleaned = self.cleaned_data
+        if cleaned.get("verb") == "reject" and not cleaned.get("reason"):
+            raise forms.ValidationError("A rejection needs a reason: distillers learn from it.")
+        if cleaned.get("verb") == "snooze" and not cleaned.get("length"):
+            raise forms.ValidationError("Say for how long.")
+        return cleaned
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What the verb asks for besides the proposals."""
+        match self.cleaned_data["verb"]:
+            case "reject":
+                return {"reason": self.cleaned_data["reason"]}
+            case "snooze":
+                return {"length": SNOOZES[self.cleaned_data["length"]]}
+        return {}
+
+
+class ViewForm(forms.Form):
+    """A name for the filters that are on."""
+
+    name = forms.CharField(
+        max_length=60,
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "placeholder": "Name of this view"}),
+        error_messages={"required": "A view needs a name."},
+    )
+
+
+class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at run time
+    """The conditions of a rule; what is left empty takes any."""
+
+    kinds = forms.MultipleChoiceField(choices=Memory.Kind, required=False, widget=forms.CheckboxSelectMultiple)
+    sources = forms.MultipleChoiceField(choices=Memory.Source, required=False, widget=forms.CheckboxSelectMultiple)
+    min_confidence = forms.FloatField(
+        min_value=0,
+        max_value=1,
+        widget=forms.NumberInput({"class": "form-control", "step": "0.01"}),
+        error_messages={
+            "min_value": "Confidence lies between 0 and 1.",
+            "max_value": "Confidence lies between 0 and 1.",
+        },
+    )
+    sample_percent = forms.IntegerField(
+        min_value=0,
+        max_value=100,
+        widget=forms.NumberInput({"class": "form-control"}),
+        error_messages={"min_value": "Of a hundred: 0 to 100.", "max_value": "Of a hundred: 0 to 100."},
+    )
+
+    class Meta:
+        model = ApprovalRule
+        fields = (
+            "name",
+            "kinds",
+            "provenance",
+            "sources",
+            "extractor",
+            "min_confidence",
+            "sample_percent",
+            "is_active",
+        )
+        widgets: ClassVar = {
+            "name": forms.TextInput({"class": "form-control", "autocomplete": "off"}),
+            "provenance": forms.Select({"class": "form-select"}),
+            "extractor": forms.TextInput({"class": "form-control", "autocomplete": "off"}),
+            "is_active": forms.CheckboxInput({"class": "form-check-input"}),
+        }

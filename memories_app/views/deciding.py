@@ -1,0 +1,220 @@
+"""Deciding on screen: each verb leads on to the next proposal, with a minute to undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from memadmin.web.filters import sentences
+from memadmin.web.requests import OperatorRequest
+from memories_app import access
+from memories_app.models import Memory
+from memories_app.queue import QueueFilter, masked, next_to_decide
+from memories_app.review_forms import EditForm, ManyForm, MergeForm, ReadForm, RejectForm, SnoozeForm
+from memories_app.services import reviewing
+from memories_app.services.claiming import release
+from memories_app.services.deciding_many import chosen, decide_many
+from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.undoing import undo_decision
+from memories_app.views.reviews import REVIEW, proposal_page
+from sessions_app.services.revealing import REVEAL
+
+DONE = {"approve": "approved", "reject": "rejected", "snooze": "snoozed"}
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def approve(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    form = ReadForm(request.POST)
+
+    def decide(memory: Memory) -> Memory:
+        return reviewing.approve_memory(memory, by=request.user, **form.cleaned_data)
+
+    return decided(request, memory_id, form, decide)
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def edit(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """Approves in other words. Who sees values masked edits no text that has some: the mask would be stored."""
+    form = EditForm(request.POST)
+
+    def decide(memory: Memory) -> Memory:
+        if not request.user.has_perm(REVEAL) and masked(memory.statement) != memory.statement:
+            raise Refused(memory, "It holds a value that you see masked. Somebody who may reveal it edits this.")
+        said = dict(form.cleaned_data)
+        changes = {name: said.pop(name) for name in ("statement", "kind")}
+        changes["statement"] = changes["statement"].strip()
+        return reviewing.edit_and_approve(memory, by=request.user, changes=changes, **said)
+
+    return decided(request, memory_id, form, decide)
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def reject(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    form = RejectForm(request.POST)
+
+    def decide(memory: Memory) -> Memory:
+        said = {name: form.cleaned_data[name] for name in ("content_hash", "reason", "note")}
+        return reviewing.reject_memory(memory, by=request.user, **said)
+
+    return decided(request, memory_id, form, decide)
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def merge(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    form = MergeForm(request.POST)
+
+    def decide(memory: Memory) -> Memory:
+        into = access.memory_for(request.user, form.cleaned_data["into"])
+        said = {name: form.cleaned_data[name] for name in ("content_hash", "note")}
+        return reviewing.merge_memory(memory, by=request.user, into=into, **said)
+
+    return decided(request, memory_id, form, decide)
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    form = SnoozeForm(request.POST)
+
+    def decide(memory: Memory) -> Memory:
+        memory = reviewing.snooze_memory(memory, by=request.user, length=form.cleaned_data["length"])
+        messages.success(request, "Snoozed. It keeps its place, and comes back by itself.")
+        return memory
+
+    return decided(request, memory_id, form, decide)
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    memory = access.memory_for(request.user, memory_id)
+    try:
+        reviewing.wake_memory(memory, by=request.user)
+    except Refused as problem:
+        return refused(request, memory, problem)
+    return redirect(address_of(memory, request))
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """Says that the difference to the memory as it is now was read."""
+    memory = access.memory_for(request.user, memory_id)
+    form = ReadForm(request.POST)
+    if not form.is_valid():
+        return refused(request, memory, Refused(memory, " ".join(sentences(form))))
+    try:
+        reviewing.accept_base(memory, by=request.user, base_version=form.cleaned_data["base_version"] or 0)
+    except Refused as problem:
+        return refused(request, memory, problem)
+    return redirect(address_of(memory, request))
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    memory = access.memory_for(request.user, memory_id)
+    try:
+        undo_decision(memory, by=request.user)
+    except Refused as problem:
+        return refused(request, memory, problem)
+    messages.success(request, "Undone: it waits again, and you hold it.")
+    return redirect(address_of(memory, request))
+
+
+@require_POST
+@permission_required(REVIEW, raise_exception=True)
+def let_go(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """Gives a proposal back to the queue without a decision."""
+    release(access.memory_for(request.user, memory_id), by=request.user)
+    return redirect(f"{reverse('reviews:list')}?{query_of(request)}")
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def decide_about_many(request: OperatorRequest) -> HttpResponse:
+    """First says how many of those that were ticked qualify, and why the others do not; then decides."""
+    back = f"{reverse('reviews:list')}?{urlencode({'as': 'table'})}&{query_of(request)}"
+    form = ManyForm(request.POST)
+    if not form.is_valid():
+        for sentence in sentences(form):
+            messages.error(request, sentence)
+        return redirect(back)
+    verb = form.cleaned_data["verb"]
+    if "confirmed" not in request.POST:
+        looked_at = chosen(form.read, by=request.user, verb=verb)
+        context = {
+            "verb": verb,
+            "form": form,
+            "qualify": [each for each in looked_at if not each.why_not],
+            "left": [each for each in looked_at if each.why_not],
+            "count": len(form.read),
+            "back": back,
+            "query": query_of(request),
+        }
+        return render(request, "memories/decide_many.html", context)
+    outcome = decide_many(form.read, by=request.user, verb=verb, **form.said)
+    done, left = len(outcome.done), len(outcome.left)
+    said = f"{done} of {done + left} proposal{pluralize(done + left)} {DONE[verb]}."
+    (messages.warning if left else messages.success)(request, said + (" The others stay." if left else ""))
+    return redirect(back)
+
+
+def decided(
+    request: OperatorRequest,
+    memory_id: UUID,
+    form: ReadForm | SnoozeForm,
+    decide: Callable[[Memory], Memory],
+) -> HttpResponse:
+    """Takes a decision and leads on to the next proposal under the same filters."""
+    memory = access.memory_for(request.user, memory_id)
+    if not form.is_valid():
+        edit_form = form if isinstance(form, EditForm) else None
+        return refused(request, memory, Refused(memory, " ".join(sentences(form))), edit_form)
+    try:
+        memory = decide(memory)
+    except Refused as problem:
+        return refused(request, memory, problem, form if isinstance(form, EditForm) else None)
+    following = next_to_decide(QueueFilter(request.GET, request.user), after=memory, user=request.user)
+    query = "&".join(filter(None, [query_of(request), urlencode({"decided": memory.pk})]))
+    where = reverse("reviews:review", args=[following.pk]) if following else reverse("reviews:list")
+    return redirect(f"{where}?{query}")
+
+
+def refused(
+    request: OperatorRequest, memory: Memory, problem: Refused, edit_form: EditForm | None = None
+) -> HttpResponse:
+    """The proposal as it is by now, with why the decision was not saved: 409 where somebody was faster, else 422."""
+    status = 409 if isinstance(problem, Overtaken) else 422
+    return proposal_page(request, memory, problem=problem, edit=edit_form, status=status)
+
+
+def query_of(request: OperatorRequest) -> str:
+    return QueueFilter(request.GET or QueryDict(request.POST.get("query", "")), request.user).query_string()
+
+
+def address_of(memory: Memory, request: OperatorRequest) -> str:
+    return f"{reverse('reviews:review', args=[memory.pk])}?{query_of(request)}"

@@ -1,0 +1,164 @@
+"""The review queue on screen: the list, one proposal with what is needed to decide about it, saved views, health."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.timezone import now
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.web.filters import sentences
+from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.requests import OperatorRequest
+from memories_app import access
+from memories_app.audited import RejectReason
+from memories_app.beside import Beside, beside
+from memories_app.models import Memory, Review, SavedView
+from memories_app.queue import QueueFilter, age, around, for_rows, is_held, rows_of, standing
+from memories_app.review_forms import EditForm, ViewForm
+from memories_app.services.claiming import HeldBySomebody, claim, last_review
+from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.undoing import UNDO_WITHIN
+from memories_app.views import showing
+
+READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
+
+PAGE_PROPOSALS = 50
+SALT = "reviews"
+MOST_VIEWS = 20
+
+
+@require_safe
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def review_queue(request: OperatorRequest) -> HttpResponse:
+    """The list beside how the queue stands, or as a table in which many are decided about at once."""
+    filters = QueueFilter(request.GET, request.user)
+    is_table = request.GET.get("as") == "table"
+    context = queue_context(request, filters) | {"is_table": is_table, "reasons": RejectReason.choices}
+    status = 400 if filters.problems else 200
+    try:
+        page = page_by_key(
+            for_rows(filters.queryset()), cursor=request.GET.get("cursor", ""), size=PAGE_PROPOSALS, salt=SALT
+        )
+    except BadCursor as problem:
+        context["bad_cursor"], status = problem, 400
+    else:
+        showing.listed(page.rows)
+        context |= {"page": page, "rows": rows_of(page.rows, request.user)}
+    return render(request, "memories/reviews.html", context, status=status)
+
+
+@require_safe
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """One proposal; opening it claims it, and lets go of what this person held before."""
+    memory = access.memory_for(request.user, memory_id)
+    problem: Refused | None = None
+    if request.method == "GET" and memory.is_awaiting:
+        try:
+            claim(memory, by=request.user)
+        except Overtaken as overtaken:
+            problem = overtaken
+    return proposal_page(request, memory, problem=problem)
+
+
+def proposal_page(
+    request: OperatorRequest,
+    memory: Memory,
+    *,
+    problem: Refused | None = None,
+    edit: EditForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page of a proposal as it is now, also when a decision about it was refused."""
+    filters = QueueFilter(request.GET, request.user)
+    # After a lost race what is there by now is shown, not what was read before the race.
+    memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
+    shown = beside(memory, reader=request.user)
+    in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[:PAGE_PROPOSALS])
+    showing.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
+    moment = now()
+    context = queue_context(request, filters) | {
+        "memory": memory,
+        "shown": shown,
+        "rows": rows_of(in_queue, request.user),
+        "problem": problem,
+        "is_held": isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment),
+        "decision": None if memory.is_awaiting else last_review(memory),
+        "waited": age(moment - memory.awaiting_since),
+        "reasons": RejectReason.choices,
+        "edit": edit or edit_form(memory),
+        "may_approve": may_approve(memory, shown, request),
+    }
+    return render(request, "memories/review.html", context, status=status)
+
+
+def edit_form(memory: Memory) -> EditForm:
+    read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
+    return EditForm(initial=read | {"statement": memory.statement, "kind": memory.kind})
+
+
+def may_approve(memory: Memory, shown: Beside, request: OperatorRequest) -> bool:
+    """Whether the button is on; the verb asks all of it again."""
+    own = {memory.proposed_by_id, *(review.reviewer_id for review in shown.approvals)}
+    return memory.is_screened and not shown.is_base_changed and request.user.pk not in own
+
+
+def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, Any]:
+    """What the head of the queue shows on each of its pages."""
+    return {
+        "filters": filters,
+        "query": filters.query_string(),
+        "standing": standing(),
+        "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
+        "view_form": ViewForm(),
+        "undoable": undoable(request),
+    }
+
+
+def undoable(request: OperatorRequest) -> Review | None:
+    """The decision that led here, while it can be undone."""
+    try:
+        decided = UUID(request.GET.get("decided", ""))
+    except ValueError:
+        return None
+    mine = Review.objects.filter(memory=decided, reviewer=request.user, undone_at=None)
+    return mine.filter(decided_at__gt=now() - UNDO_WITHIN).select_related("memory").order_by("-decided_at").first()
+
+
+@require_POST
+@permission_required(REVIEW, raise_exception=True)
+def save_view(request: OperatorRequest) -> HttpResponse:
+    """Keeps the filters that are on under a name; a name that is there gets them instead."""
+    form = ViewForm(request.POST)
+    filters = QueueFilter(QueryDict(request.POST.get("query", "")), request.user)
+    if not form.is_valid() or filters.problems:
+        for sentence in [*sentences(form), *filters.problems]:
+            messages.error(request, sentence)
+        return redirect("reviews:list")
+    query = filters.query_string()
+    name = form.cleaned_data["name"]
+    mine = SavedView.objects.filter(owner=request.user)
+    if mine.count() >= MOST_VIEWS and not mine.filter(name=name).exists():
+        messages.error(request, f"You have {MOST_VIEWS} views already. Delete one first.")
+    else:
+        SavedView.objects.update_or_create(owner=request.user, name=name, defaults={"query": query})
+        messages.success(request, f"Saved as “{name}”.")
+    return redirect(f"{reverse('reviews:list')}?{query}")
+
+
+@require_POST
+@permission_required(REVIEW, raise_exception=True)
+def delete_view(request: OperatorRequest, view_id: UUID) -> HttpResponse:
+    access.view_for(request.user, view_id).delete()
+    messages.success(request, "The view is gone; what it showed stays.")
+    return redirect("reviews:list")

@@ -1,0 +1,360 @@
+"""The pages of the review queue: what they show, to whom, and where a decision leads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import F
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin.audit.models import AuditEvent
+from memories_app.differing import changes
+from memories_app.models import Memory, Review, SavedView
+from memories_app.services import claiming, reviewing
+from memories_app.services.proposing import Quote
+from tests.builders import make_session, make_subject
+from tests.memories.queue import a_reviewer, approved, propose, waiting
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = reverse("reviews:list")
+CARD = "4111 1111 1111 1111"
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return a_reviewer("ada")
+
+
+@pytest.fixture
+def desk(ada: User) -> Client:
+    return signed_in(ada)
+
+
+def page_of(memory: Memory, verb: str = "review") -> str:
+    return reverse(f"reviews:{verb}", args=[memory.pk])
+
+
+def read(memory: Memory, **said: object) -> dict[str, Any]:
+    return {"content_hash": memory.content_hash, "base_version": memory.base_version or "", **said}
+
+
+def old(memory: Memory, hours: int) -> Memory:
+    Memory.objects.filter(pk=memory.pk).update(awaiting_since=F("awaiting_since") - timedelta(hours=hours))
+    memory.refresh_from_db()
+    return memory
+
+
+class TestQueue:
+    def test_the_oldest_comes_first_and_what_is_late_is_counted(self, desk: Client) -> None:
+        young, late = waiting("Prefers tea."), old(waiting("Prefers gin."), 50)
+        page = desk.get(QUEUE)
+        assert [row.memory for row in page.context["rows"]] == [late, young]
+        assert (page.context["standing"].waiting, page.context["standing"].late) == (2, 1)
+        assert page.context["standing"].oldest == "2 d 2 h"
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ("show=shared", {"shared", "approved once"}),
+            ("show=second", {"approved once"}),
+            ("show=late", {"old"}),
+            ("show=snoozed", {"snoozed"}),
+            ("show=mine", {"held"}),
+            ("show=changes", {"change"}),
+            ("kind=procedure", {"shared", "approved once"}),
+            ("risk=any", {"risky"}),
+            ("risk=link", {"risky"}),
+            ("risk=secret", set()),
+            ("source=tool", {"old"}),
+            ("", {"shared", "approved once", "old", "held", "change", "risky"}),
+        ],
+    )
+    def test_filters(self, desk: Client, ada: User, query: str, expected: set[str]) -> None:
+        waiting("shared", shared=True, kind="procedure")
+        once = waiting("approved once", shared=True, kind="procedure")
+        reviewing.approve_memory(once, by=a_reviewer(), content_hash=once.content_hash)
+        old(waiting("old", source="tool"), 50)
+        reviewing.snooze_memory(waiting("snoozed"), by=ada, length=timedelta(hours=1))
+        claiming.claim(waiting("held"), by=ada)
+        waiting("change", replaces=approved())
+        waiting("risky", flags=("link",))
+        assert {row.statement for row in desk.get(f"{QUEUE}?{query}").context["rows"]} == expected
+
+    def test_a_filter_that_is_none_shows_nothing(self, desk: Client) -> None:
+        waiting()
+        page = desk.get(f"{QUEUE}?kind=opinion")
+        assert (page.status_code, page.context["rows"]) == (400, [])
+
+    def test_what_was_listed_is_recorded(self, desk: Client) -> None:
+        memory = waiting()
+        desk.get(QUEUE)
+        assert set(AuditEvent.objects.get(type="memory.listed").shown) == {memory.pk, memory.subject_id}
+
+    def test_it_is_paged_by_key(self, desk: Client) -> None:
+        subject = make_subject()
+        for _ in range(51):
+            waiting(subject=subject)
+        page = desk.get(QUEUE)
+        behind = desk.get(f"{QUEUE}?cursor={page.context['page'].older}")
+        assert (len(page.context["rows"]), len(behind.context["rows"])) == (50, 1)
+        assert desk.get(f"{QUEUE}?cursor=made-up").status_code == 400
+
+    def test_views_are_ones_own(self, desk: Client, ada: User) -> None:
+        desk.post(reverse("reviews:view-save"), {"name": "Odd ones", "query": "risk=any&nonsense=1"})
+        view = SavedView.objects.get(owner=ada)
+        assert view.query == "risk=any"
+        assert "Odd ones" in desk.get(QUEUE).text
+        assert "Odd ones" not in signed_in(a_reviewer()).get(QUEUE).text
+        desk.post(reverse("reviews:view-delete", args=[view.pk]))
+        assert not SavedView.objects.exists()
+
+    def test_the_sidebar_says_how_many_wait(self, desk: Client, operator: Client) -> None:
+        waiting()
+        assert '<span class="badge bg-blue-lt">1</span>' in desk.get(reverse("sessions:overview")).text
+        assert "Review queue" not in operator.get(reverse("sessions:overview")).text
+
+
+class TestProposal:
+    def test_opening_it_claims_it_and_is_recorded(self, desk: Client, ada: User) -> None:
+        memory = waiting("Prefers tea.", evidence=[Quote("I would like tea", speaker="user")])
+        page = desk.get(page_of(memory))
+        assert "Prefers tea." in page.text
+        assert "I would like tea" in page.text
+        memory.refresh_from_db()
+        assert memory.claimed_by == ada
+        event = AuditEvent.objects.get(type="memory.viewed")
+        assert (event.object_ref, event.subject_ref, event.counters) == (memory.pk, memory.subject_id, {"evidence": 1})
+
+    def test_what_somebody_else_holds_can_be_read_but_not_decided(self, desk: Client) -> None:
+        memory = waiting()
+        claiming.claim(memory, by=a_reviewer("grace"))
+        page = desk.get(page_of(memory))
+        assert "grace is deciding about this one" in page.text
+        assert 'data-key="a"' not in page.text
+
+    def test_hostile_words_stay_words(self, desk: Client) -> None:
+        memory = waiting(
+            "<script>alert(1)</script> \u202eevil\u200b", evidence=[Quote('<img src=x onerror="alert(1)">')]
+        )
+        text = desk.get(page_of(memory)).text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "\\u202eevil\\u200b" in text
+
+    def test_values_are_masked_for_who_may_not_reveal_them(self, desk: Client) -> None:
+        memory = waiting(f"Pays with {CARD}.", evidence=[Quote(f"my card is {CARD}")], flags=("card_number",))
+        text = desk.get(page_of(memory)).text
+        assert CARD not in text
+        assert "card •••• 1111" in text
+        assert CARD not in desk.get(QUEUE).text
+        seen_whole = signed_in(a_reviewer(role="compliance"))
+        claiming.release(memory, by=User.objects.get(username="ada"))
+        assert CARD in seen_whole.get(page_of(memory)).text
+
+    def test_who_sees_masks_does_not_write_them_into_a_memory(self, desk: Client) -> None:
+        memory = waiting(f"Pays with {CARD}.", flags=("card_number",))
+        answer = desk.post(page_of(memory, "edit"), read(memory, statement="Pays with [card •••• 1111].", kind="fact"))
+        assert answer.status_code == 422
+        memory.refresh_from_db()
+        assert memory.statement == f"Pays with {CARD}."
+
+    def test_words_of_a_locked_session_take_a_grant(self, desk: Client) -> None:
+        subject = make_subject()
+        locked, open_one = make_session(subject=subject, is_sensitive=True), make_session(subject=subject)
+        memory = waiting(
+            subject=subject,
+            evidence=[Quote("a secret word", record_id=locked.pk), Quote("a plain word", record_id=open_one.pk)],
+        )
+        text = desk.get(page_of(memory)).text
+        assert "a plain word" in text
+        assert "a secret word" not in text
+        assert "takes a grant" in text
+
+    def test_the_difference_is_shown_word_by_word_and_a_changed_base_read_again(self, desk: Client) -> None:
+        memory = approved("Prefers tea.")
+        late = waiting("Prefers juice.", replaces=memory)
+        change = waiting("Prefers black tea.", replaces=memory)
+        reviewing.approve_memory(change, by=a_reviewer(), content_hash=change.content_hash, base_version=1)
+        page = desk.get(page_of(late))
+        assert [text.title for text in page.context["shown"].difference] == ["v1, its base", "v2, now", "Proposed"]
+        assert "<del>black tea</del><ins>juice</ins>" in page.text
+        assert "I have read v2" in page.text
+        assert page.context["may_approve"] is False
+        assert desk.post(page_of(late, "approve"), read(late, base_version=2)).status_code == 409
+        desk.post(page_of(late, "accept-base"), read(late, base_version=2))
+        assert desk.get(page_of(late)).context["may_approve"] is True
+
+    def test_what_speaks_of_the_same_and_what_is_alike_stands_beside_it(self, desk: Client) -> None:
+        subject = make_subject()
+        approved("Wants a voucher.", subject=subject, key="refund")
+        approved("Drinks green tea in the morning.", subject=subject)
+        approved("Drinks green tea.", subject=make_subject())
+        memory = waiting("Wants green tea.", subject=subject, key="refund")
+        page = desk.get(page_of(memory))
+        found = {(each.text, each.contradicts) for each in page.context["shown"].neighbours}
+        assert found == {("Wants a voucher.", True), ("Drinks green tea in the morning.", False)}
+
+    def test_a_memory_that_is_unknown_is_not_found(self, desk: Client) -> None:
+        memory = waiting()
+        Memory.objects.all().delete()
+        assert desk.get(page_of(memory)).status_code == 404
+
+
+class TestDeciding:
+    def test_a_decision_leads_on_to_the_next_and_can_be_undone_there(self, desk: Client) -> None:
+        first, second = old(waiting(), 2), old(waiting(), 1)
+        answer = desk.post(page_of(first, "approve") + "?kind=preference", read(first), follow=True)
+        assert answer.context["memory"] == second
+        assert answer.redirect_chain[0][0].startswith(f"{page_of(second)}?kind=preference&decided=")
+        assert 'data-key="u"' in answer.text
+        undone = desk.post(page_of(first, "undo"), follow=True)
+        assert undone.context["memory"] == first
+        first.refresh_from_db()
+        assert first.status == Memory.Status.PROPOSED
+
+    def test_the_last_one_leads_to_the_empty_queue(self, desk: Client) -> None:
+        memory = waiting()
+        answer = desk.post(page_of(memory, "reject"), read(memory, reason="wrong"), follow=True)
+        assert answer.redirect_chain[0][0].startswith(QUEUE)
+        assert "Nothing waits" in answer.text
+
+    def test_what_is_next_is_somebodys_to_decide(self, desk: Client, ada: User) -> None:
+        memory = old(waiting(), 5)
+        claiming.claim(waiting(), by=a_reviewer())
+        waiting(by=ada)
+        once = waiting(shared=True)
+        reviewing.approve_memory(once, by=ada, content_hash=once.content_hash)
+        answer = desk.post(page_of(memory, "approve"), read(memory))
+        assert answer["Location"].startswith(f"{QUEUE}?decided=")
+
+    def test_who_was_slower_is_told_who_won(self, desk: Client) -> None:
+        memory = waiting()
+        reviewing.reject_memory(memory, by=a_reviewer("grace"), content_hash=memory.content_hash, reason="wrong")
+        answer = desk.post(page_of(memory, "approve"), read(memory))
+        assert answer.status_code == 409
+        assert "grace rejected it already. Your decision was not saved." in answer.text
+        assert Review.objects.count() == 1
+
+    def test_a_rejection_without_a_reason_is_refused(self, desk: Client) -> None:
+        memory = waiting()
+        answer = desk.post(page_of(memory, "reject"), read(memory))
+        assert answer.status_code == 422
+        assert "A rejection needs a reason" in answer.text
+
+    def test_ones_own_is_refused(self, desk: Client, ada: User) -> None:
+        memory = waiting(by=ada)
+        answer = desk.post(page_of(memory, "approve"), read(memory))
+        assert answer.status_code == 422
+        assert "You proposed this yourself" in answer.text
+
+    def test_what_nobody_looked_through_is_not_approved(self, desk: Client) -> None:
+        memory = propose()
+        assert desk.get(page_of(memory)).context["may_approve"] is False
+        assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 422
+
+    def test_other_words(self, desk: Client) -> None:
+        memory = waiting("Prefers tee.")
+        desk.post(page_of(memory, "edit"), read(memory, statement=" Prefers tea. ", kind="fact"))
+        memory.refresh_from_db()
+        assert (memory.statement, memory.kind, memory.status) == ("Prefers tea.", "fact", "approved")
+
+    def test_words_that_are_none_come_back_with_the_reason(self, desk: Client) -> None:
+        memory = waiting()
+        answer = desk.post(page_of(memory, "edit"), read(memory, statement="x" * 2001, kind="fact"))
+        assert answer.status_code == 422
+        assert "at most 2,000 characters" in answer.text
+        assert "x" * 2001 in answer.text
+
+    def test_merging_snoozing_and_waking(self, desk: Client) -> None:
+        memory = waiting()
+        other = approved(subject=memory.subject)
+        desk.post(page_of(memory, "snooze"), {"length": "day"})
+        memory.refresh_from_db()
+        assert memory.snoozed_until is not None
+        desk.post(page_of(memory, "wake"))
+        desk.post(page_of(memory, "merge"), read(memory, into=other.pk))
+        memory.refresh_from_db()
+        assert (memory.status, memory.merged_into) == ("merged", other)
+
+    def test_letting_go(self, desk: Client) -> None:
+        memory = waiting()
+        desk.get(page_of(memory))
+        desk.post(page_of(memory, "let-go"))
+        memory.refresh_from_db()
+        assert memory.claimed_by is None
+
+
+def test_pages_ask_as_much_of_many_as_of_few(desk: Client) -> None:
+    def queries() -> list[int]:
+        counts = []
+        for url in (QUEUE, f"{QUEUE}?as=table", page_of(first)):
+            desk.get(url)
+            with CaptureQueriesContext(connection) as asked:
+                desk.get(url)
+            counts.append(len(asked))
+        return counts
+
+    subject = make_subject()
+    first = old(waiting(subject=subject, evidence=[Quote("tea")]), 9)
+    waiting(subject=subject)
+    few = queries()
+    for _ in range(20):
+        waiting(subject=subject, evidence=[Quote("tea")])
+        waiting()
+    assert queries() == few
+    assert few[0] <= 15
+    assert few[2] <= 30
+
+
+class TestMany:
+    def test_it_first_says_how_many_qualify(self, desk: Client) -> None:
+        plain, risky = waiting(), waiting(flags=("secret",))
+        ticked = {"verb": "approve", "memory": [f"{each.pk}:{each.content_hash}" for each in (plain, risky)]}
+        page = desk.post(reverse("reviews:decide"), ticked)
+        assert "1 of 2 qualify" in page.text
+        assert "takes two people" in page.text
+        assert not Review.objects.exists()
+        desk.post(reverse("reviews:decide"), ticked | {"confirmed": "yes"})
+        assert Review.objects.get().memory == plain
+
+    @pytest.mark.parametrize("sent", [{}, {"memory": "x"}, {"memory": f"{'0' * 32}:x"}, {"verb": "reject"}])
+    def test_nonsense_is_refused_in_words(self, desk: Client, sent: dict[str, str]) -> None:
+        answer = desk.post(reverse("reviews:decide"), sent, follow=True)
+        assert answer.status_code == 200
+        assert "toast-static" in answer.text
+
+    def test_the_table_has_a_box_for_each(self, desk: Client) -> None:
+        memory = waiting()
+        assert f'value="{memory.pk}:{memory.content_hash}"' in desk.get(f"{QUEUE}?as=table").text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("Drinks tea.", "Drinks tea.", "=Drinks tea."),
+        ("Drinks tea.", "Drinks gin.", "=Drinks |-tea|+gin|=."),
+        ("Only if it is worth it.", "Never offer it.", "-Only if it is worth|+Never offer|= it."),
+        ("", "New.", "+New."),
+        ("Old.", "", "-Old."),
+        ("a " * 900, "b" + " a" * 900, "-" + "a " * 900 + "|+b" + " a" * 900),
+    ],
+)
+def test_differences_word_by_word(before: str, after: str, expected: str) -> None:
+    signs = {"kept": "=", "removed": "-", "added": "+"}
+    assert "|".join(signs[piece.what] + piece.text for piece in changes(before, after)) == expected
+
+
+def test_the_moment_of_a_page_is_not_needed_for_a_claim_that_ran_out(desk: Client) -> None:
+    memory = waiting()
+    claiming.claim(memory, by=a_reviewer())
+    Memory.objects.filter(pk=memory.pk).update(claimed_until=now() - timedelta(minutes=1))
+    assert 'data-key="a"' in desk.get(page_of(memory)).text
