@@ -182,6 +182,17 @@ class Memory(models.Model):
             ),
             models.Index("claimed_by", condition=Q(claimed_by__isnull=False), name="memory_claimed"),
             models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
+            # One for each filter of the list: a rare value would be found by walking over everything newer.
+            *(
+                models.Index(name, F("proposed_at").desc(), F("id").desc(), name=f"memory_{name}_newest")
+                for name in ("status", "kind", "source")
+            ),
+            models.Index(
+                F("proposed_at").desc(),
+                F("id").desc(),
+                condition=Q(subject__isnull=True),
+                name="memory_shared_newest",
+            ),
             models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),
             # A subject's own memories are compared one by one, which is exact; only what all share is many.
             HnswIndex(
