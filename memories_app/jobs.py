@@ -31,7 +31,7 @@ def embed_memories(timestamp: int) -> None:
 def place_evidence(timestamp: int) -> None:
     """Links what agents quoted to where it was said."""
     if not is_stale(timestamp):
-        placing.place_evidence()
+        placing.place_evidence(within=placing.LATE if timestamp % 60 < 10 else placing.RECENT)
 
 
 @app.periodic(cron="* * * * *")

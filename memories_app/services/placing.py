@@ -17,8 +17,9 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline.decode import NotJson, parse_json
 
-RECENT = timedelta(hours=1)
-"""What could not be found for so long is not looked for any more: it was taken back, or is sealed."""
+RECENT, LATE = timedelta(minutes=1), timedelta(hours=1)
+"""What is not found at once was taken back, or is sealed, or its store is away: it is looked for now and then, and not
+any more after an hour."""
 
 PAGE, MOST_PAGES = 100, 10
 """How far back a quote is looked for: agents quote what they have just read, and may have talked on meanwhile."""
@@ -26,14 +27,14 @@ PAGE, MOST_PAGES = 100, 10
 BATCH = 100
 
 
-def place_evidence(limit: int = BATCH) -> int:
-    """Notes from which item each new quote is that came without one; returns how many were found.
+def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
+    """Notes from which item each quote is that came without one `within` this time; returns how many were found.
 
     A query, and for each session that was quoted two and as many pages of items as it takes, ten at most.
     """
     waiting = list(
         Evidence.objects.filter(
-            item_id="", record_id__isnull=False, gone_at=None, memory__proposed_at__gt=now() - RECENT
+            item_id="", record_id__isnull=False, gone_at=None, memory__proposed_at__gt=now() - within
         )
         .exclude(quote="")
         .order_by("-memory__proposed_at", "pk")[:limit]

@@ -13,6 +13,7 @@ from agents import Agent, RunConfig, Runner, SQLiteSession, handoff
 from agents.testing import function_call
 from django.utils.timezone import now
 
+from memadmin.client import recalling
 from memadmin.client.answers import Answer, Kept, Reason
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.injecting import Told, instructions, memory_filter
@@ -129,6 +130,14 @@ def test_what_it_is_told_cannot_end_the_block(client: MemoryClient, ada: Subject
     text = in_agent(lambda: client.recall("pay", "ada")).text
     assert text.count("<memories") == text.count("</memories") == 1
     assert text.endswith("</memories>")
+
+
+def test_broken_variant_a_statement_as_it_stands_would_end_the_block(
+    client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approved(HOSTILE, subject=ada, is_embedded=True)
+    monkeypatch.setattr(recalling, "as_line", str)
+    assert in_agent(lambda: client.recall("pay", "ada")).text.count("</memories") == 2
 
 
 def test_all_agents_of_a_run_are_told_and_it_is_looked_up_once_for_each(

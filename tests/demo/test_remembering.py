@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ def test_their_proposals_wait_with_the_items_that_they_come_from(role: str) -> N
         ("Wants refunds on the card, never as a voucher.", "proposed", "refund_method"),
         ("Orders go to Kalju 4, Tallinn.", "proposed", "delivery_address"),
     }
+    assert place_evidence(within=timedelta(0)) == 0
     assert place_evidence() == 2
     assert place_evidence() == 0
     for evidence in Evidence.objects.all():
