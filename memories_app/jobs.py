@@ -5,7 +5,7 @@ from __future__ import annotations
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import distilling, placing, screening
+from memories_app.services import distilling, placing, rules, screening
 
 
 @app.periodic(cron="* * * * * */2")
@@ -40,3 +40,12 @@ def distil_quiet_sessions(timestamp: int) -> None:
     """Reads sessions that fell quiet for what agents could remember, and proposes it."""
     if not is_stale(timestamp):
         distilling.distil_quiet_sessions()
+
+
+@app.periodic(cron="* * * * * */10")
+@app.task(queueing_lock="apply_approval_rules", lock="apply_approval_rules")
+def apply_approval_rules(timestamp: int) -> None:
+    """Approves what rules say that a person need not see."""
+    if not is_stale(timestamp):
+        while rules.apply_rules() >= rules.BATCH:
+            pass

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memories_app.views import deciding, reviews
+from memories_app.views import deciding, reviews, rules
 
 app_name = "reviews"
 urlpatterns = [
@@ -8,6 +8,11 @@ urlpatterns = [
     path("decide/", deciding.decide_about_many, name="decide"),
     path("views/", reviews.save_view, name="view-save"),
     path("views/<uuid:view_id>/delete/", reviews.delete_view, name="view-delete"),
+    path("rules/", rules.rule_list, name="rules"),
+    path("rules/new/", rules.new_rule, name="rule-new"),
+    path("rules/<uuid:rule_id>/", rules.rule, name="rule"),
+    path("samples/<uuid:review_id>/", rules.judge, name="sample"),
+    path("health/", rules.health, name="health"),
     path("<uuid:memory_id>/", reviews.review, name="review"),
     path("<uuid:memory_id>/approve/", deciding.approve, name="approve"),
     path("<uuid:memory_id>/edit/", deciding.edit, name="edit"),

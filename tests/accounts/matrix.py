@@ -189,6 +189,11 @@ MATRIX: dict[str, Rule] = {
     "reviews:list": page(REVIEWERS),
     "reviews:review": page(REVIEWERS),
     "reviews:decide": verb(REVIEWERS),
+    "reviews:rules": page(REVIEWERS),
+    "reviews:rule-new": form(DECIDERS),
+    "reviews:rule": form(DECIDERS),
+    "reviews:sample": verb(REVIEWERS),
+    "reviews:health": page(REVIEWERS),
     "reviews:view-save": verb(REVIEWERS),
     "reviews:view-delete": verb(REVIEWERS),
     **{

@@ -24,7 +24,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
-from memories_app.models import SavedView
+from memories_app.models import ApprovalRule, Review, SavedView
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.services.redaction import RedactionRequest, redact_in_session
@@ -146,6 +146,7 @@ def make_world(user: User) -> World:
     own_view, their_view = (
         SavedView.objects.create(owner=by, name="risky", query="risk=any") for by in (user, colleague)
     )
+    rule, decided = ApprovalRule.objects.create(name="sure ones"), waiting("Prefers gin.", subject=subject)
     nothing = uuid.uuid4()
     return World(
         here={
@@ -166,6 +167,8 @@ def make_world(user: User) -> World:
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
             "view_id": own_view.pk,
+            "rule_id": rule.pk,
+            "review_id": Review.objects.create(memory=decided, rule=rule, decision="approve", is_sample=True).pk,
             "factor_id": factors[user.pk],
             "person_id": colleague.pk,
             "id": colleague.pk,
@@ -187,6 +190,8 @@ def make_world(user: User) -> World:
             "grant_id": nothing,
             "event_id": nothing,
             "view_id": nothing,
+            "rule_id": nothing,
+            "review_id": nothing,
             "session_id": 999_999,
             "factor_id": 999_999,
             "person_id": 999_999,

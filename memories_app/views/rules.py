@@ -1,0 +1,107 @@
+"""Rules that approve by themselves, the samples of them that a person looks at, and how the queue is kept."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from memadmin.web.requests import OperatorRequest
+from memories_app import access
+from memories_app.health import paces
+from memories_app.models import ApprovalRule, Memory, Review
+from memories_app.queue import for_rows, rows_of, standing
+from memories_app.review_forms import RuleForm
+from memories_app.services import rules
+from memories_app.services.refusals import Refused
+from memories_app.views import showing
+from memories_app.views.reviews import REVIEW
+
+VIEW = "memories_app.view_approvalrule"
+ADD, CHANGE = "memories_app.add_approvalrule", "memories_app.change_approvalrule"
+
+MOST_RULES = 50
+MOST_SAMPLES = 20
+
+
+@require_safe
+@never_cache
+@permission_required(VIEW, raise_exception=True)
+def rule_list(request: OperatorRequest) -> HttpResponse:
+    """Each rule with what it would have done last month, and what of its approvals waits for a look."""
+    samples = list(rules.samples_to_see().select_related("rule")[:MOST_SAMPLES])
+    memories = {
+        memory.pk: memory
+        for memory in for_rows(Memory.objects.all()).filter(pk__in=[sample.memory_id for sample in samples])
+    }
+    listed = [memories[sample.memory_id] for sample in samples]
+    showing.listed(listed)
+    context = {
+        "rules": [(rule, rules.hindsight(rule)) for rule in ApprovalRule.objects.all()[:MOST_RULES]],
+        "samples": list(zip(samples, rows_of(listed, request.user), strict=True)),
+    }
+    return render(request, "memories/rules.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(ADD, raise_exception=True)
+def new_rule(request: OperatorRequest) -> HttpResponse:
+    return edit(request, ApprovalRule())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(CHANGE, raise_exception=True)
+def rule(request: OperatorRequest, rule_id: UUID) -> HttpResponse:
+    return edit(request, access.rule_for(request.user, rule_id))
+
+
+def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
+    """The form of a rule. "try" says what it would have done as it stands in the form, and saves nothing."""
+    is_new = changed._state.adding
+    form = RuleForm(request.POST if request.method == "POST" else None, instance=changed)
+    status, hindsight = 200, None
+    if request.method != "POST":
+        hindsight = None if is_new else rules.hindsight(changed)
+    elif not form.is_valid():
+        status = 422
+    elif "try" in request.POST:
+        hindsight = rules.hindsight(form.instance)
+    else:
+        rules.save_rule(form.instance, by=request.user, values=form.cleaned_data)
+        messages.success(
+            request, "The rule is saved." if form.instance.is_active else "Saved; it approves nothing yet."
+        )
+        return redirect("reviews:rules")
+    context = {"form": form, "is_new": is_new, "hindsight": hindsight, "rule": changed}
+    return render(request, "memories/rule.html", context, status=status)
+
+
+@require_POST
+@permission_required(REVIEW, raise_exception=True)
+def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
+    """Agrees with what a rule approved, or sends it back to the queue."""
+    sample = get_object_or_404(Review, pk=review_id, is_sample=True)
+    agreed = request.POST.get("agreed") == "yes"
+    try:
+        rules.judge_sample(sample, by=request.user, agreed=agreed)
+    except Refused as problem:
+        messages.error(request, str(problem))
+    else:
+        messages.success(request, "Noted." if agreed else "Back in the queue; agents are not told of it any more.")
+    return redirect("reviews:rules")
+
+
+@require_safe
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def health(request: OperatorRequest) -> HttpResponse:
+    """How the queue stands, and how reviewers keep it."""
+    context = {"standing": standing(), "paces": paces(), "samples_waiting": rules.samples_to_see()[:1000].count()}
+    return render(request, "memories/health.html", context)

@@ -1,0 +1,193 @@
+"""Rules that approve by themselves: what they take, what they leave, and what a person makes of a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from memories_app.models import ApprovalRule, Memory, Review
+from memories_app.services import claiming, reviewing, rules
+from memories_app.services.refusals import NotApproved
+from tests.memories.queue import a_reviewer, approved, propose, waiting
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+RULES = reverse("reviews:rules")
+
+
+def a_rule(**values: Any) -> ApprovalRule:
+    return ApprovalRule.objects.create(
+        **{"name": "sure preferences", "is_active": True, "sample_percent": 0, "min_confidence": 0.8} | values
+    )
+
+
+def sure(statement: str = "", **values: Any) -> Memory:
+    return waiting(statement, **{"confidence": 0.9} | values)
+
+
+def status_of(memory: Memory) -> str:
+    return Memory.objects.values_list("status", flat=True).get(pk=memory.pk)
+
+
+@pytest.fixture
+def officer(db: None) -> User:
+    return a_reviewer("officer", role="compliance")
+
+
+class TestApplying:
+    def test_what_fits_is_approved_in_the_name_of_the_rule(self) -> None:
+        rule, memory = a_rule(), sure()
+        assert rules.apply_rules() == 1
+        assert status_of(memory) == "approved"
+        review = Review.objects.get()
+        assert (review.rule, review.reviewer, review.is_sample) == (rule, None, False)
+        assert AuditEvent.objects.get(type="memory.approved").shown == [rule.pk]
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"shared": True},
+            {"flags": ("health",)},
+            {"confidence": 0.7},
+            {"source": "tool"},
+            {"source": "web"},
+        ],
+    )
+    def test_what_it_leaves_to_people(self, values: dict[str, Any]) -> None:
+        a_rule()
+        memory = sure(**values)
+        assert rules.apply_rules() == 0
+        assert status_of(memory) == "proposed"
+
+    def test_what_was_not_screened_is_held_changes_or_contradicts_it_leaves_too(self) -> None:
+        a_rule()
+        known = approved("Prefers tea.", key="drink")
+        propose(confidence=0.9)
+        claiming.claim(sure(), by=a_reviewer())
+        sure("Prefers gin.", replaces=known)
+        sure("Prefers rum.", subject=known.subject, key="drink")
+        assert rules.apply_rules() == 0
+
+    @pytest.mark.parametrize(
+        ("conditions", "fits"),
+        [
+            ({"kinds": ["preference", "fact"]}, True),
+            ({"kinds": ["fact"]}, False),
+            ({"provenance": "inferred"}, True),
+            ({"provenance": "explicit"}, False),
+            ({"extractor": "rules 1"}, True),
+            ({"extractor": "rules"}, False),
+            ({"sources": ["user"]}, True),
+            ({"sources": ["import"]}, False),
+            ({"is_active": False}, False),
+        ],
+    )
+    def test_conditions(self, conditions: dict[str, Any], fits: bool) -> None:
+        a_rule(**conditions)
+        sure(extractor="rules 1")
+        assert rules.apply_rules() == int(fits)
+
+    def test_the_gate_refuses_a_rule_what_is_shared(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """That the database holds it: a rule that would take anything is stopped there."""
+        a_rule()
+        memory = sure(shared=True)
+        monkeypatch.setattr(rules, "waiting_for", lambda rule: Memory.objects.filter(pk=memory.pk))
+        with pytest.raises(NotApproved, match="Nobody who may has approved"):
+            rules.apply_rules()
+        assert status_of(memory) == "proposed"
+
+    def test_a_sample_waits_for_a_look_and_can_go_back(self, officer: User) -> None:
+        a_rule(sample_percent=100)
+        good, bad = sure(), sure()
+        rules.apply_rules()
+        samples = {review.memory_id: review for review in rules.samples_to_see()}
+        assert set(samples) == {good.pk, bad.pk}
+        rules.judge_sample(samples[good.pk], by=officer, agreed=True)
+        rules.judge_sample(samples[bad.pk], by=officer, agreed=False)
+        assert (status_of(good), status_of(bad)) == ("approved", "needs_revalidation")
+        assert not rules.samples_to_see().exists()
+        with pytest.raises(rules.SampleDecided):
+            rules.judge_sample(samples[good.pk], by=officer, agreed=False)
+
+    def test_what_went_back_no_rule_approves_again(self, officer: User) -> None:
+        a_rule(sample_percent=100)
+        memory = sure()
+        rules.apply_rules()
+        rules.judge_sample(rules.samples_to_see().get(), by=officer, agreed=False)
+        assert rules.apply_rules() == 0
+        assert status_of(memory) == "needs_revalidation"
+
+
+class TestHindsight:
+    def test_it_is_computed_from_what_people_decided(self, officer: User) -> None:
+        for _ in range(2):
+            memory = sure()
+            reviewing.approve_memory(memory, by=officer, content_hash=memory.content_hash)
+        memory = sure("Prefers tee.")
+        reviewing.edit_and_approve(
+            memory, by=officer, content_hash=memory.content_hash, changes={"statement": "Prefers tea."}
+        )
+        memory = sure()
+        reviewing.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
+        memory = sure(confidence=0.1)
+        reviewing.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
+        past = rules.hindsight(ApprovalRule(name="x", min_confidence=0.8))
+        assert (past.looked_at, past.taken, past.approved, past.edited, past.rejected) == (5, 4, 2, 1, 1)
+        assert past.agreement == 50
+
+    def test_without_decisions_nothing_is_claimed(self) -> None:
+        assert rules.hindsight(ApprovalRule(name="x")).agreement is None
+
+
+class TestPages:
+    FORM: dict[str, Any] = {"name": "Sure", "kinds": ["fact"], "min_confidence": "0.8", "sample_percent": "10"}  # noqa: RUF012
+
+    def test_compliance_makes_and_changes_rules(self, officer: User) -> None:
+        desk = signed_in(officer)
+        assert desk.post(reverse("reviews:rule-new"), self.FORM).status_code == 302
+        rule = ApprovalRule.objects.get()
+        assert (rule.kinds, rule.created_by, rule.is_active) == (["fact"], officer, False)
+        desk.post(reverse("reviews:rule", args=[rule.pk]), self.FORM | {"is_active": "on"})
+        rule.refresh_from_db()
+        assert rule.is_active
+        assert AuditEvent.objects.filter(type="approval_rule.saved").count() == 2
+        assert "Sure" in desk.get(RULES).text
+
+    def test_trying_saves_nothing(self, officer: User) -> None:
+        page = signed_in(officer).post(reverse("reviews:rule-new"), self.FORM | {"try": "yes"})
+        assert "Last month it would have taken none" in page.text
+        assert not ApprovalRule.objects.exists()
+
+    def test_nonsense_is_refused_in_words(self, officer: User) -> None:
+        answer = signed_in(officer).post(reverse("reviews:rule-new"), self.FORM | {"min_confidence": "7"})
+        assert answer.status_code == 422
+        assert "Confidence lies between 0 and 1." in answer.text
+
+    def test_a_reviewer_looks_at_samples(self, reviewer: Client) -> None:
+        a_rule(sample_percent=100)
+        sure("Prefers tea.")
+        rules.apply_rules()
+        assert "Prefers tea." in reviewer.get(RULES).text
+        sample = rules.samples_to_see().get()
+        reviewer.post(reverse("reviews:sample", args=[sample.pk]), {"agreed": "yes"})
+        sample.refresh_from_db()
+        assert sample.agreed is True
+
+    def test_health_tells_pace_and_agreement(self, reviewer: Client, officer: User) -> None:
+        other = a_reviewer("other")
+        for agreed in (True, False):
+            memory = waiting(shared=True)
+            reviewing.approve_memory(memory, by=officer, content_hash=memory.content_hash)
+            if agreed:
+                reviewing.approve_memory(memory, by=other, content_hash=memory.content_hash)
+            else:
+                reviewing.reject_memory(memory, by=other, content_hash=memory.content_hash, reason="wrong")
+        page = reviewer.get(reverse("reviews:health"))
+        paces = {pace.name: (pace.decided, pace.rejected, pace.agreement) for pace in page.context["paces"]}
+        assert paces == {"officer": (2, 0, 50), "other": (2, 1, None)}
