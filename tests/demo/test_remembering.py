@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 
 from memadmin.client.items import text_of
 from memadmin.demo import agents, preparing, remembering, talks
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
-from memories_app.models import Evidence, Memory, RecalledMemory, Review, Signal
+from memories_app.models import Evidence, Memory, RecalledMemory, Signal
 from memories_app.services import placing
 from memories_app.services.placing import place_evidence
 from memories_app.services.screening import screen_memories
@@ -74,17 +75,20 @@ def test_their_proposals_wait_with_the_items_that_they_come_from(role: str) -> N
     assert not RecalledMemory.objects.exists()
 
 
-def test_what_a_person_approves_changes_the_next_run(role: str) -> None:
+def test_what_a_person_approves_changes_the_next_run(role: str, reviewer: Client) -> None:
     agents.run_all([support.DENTED_POT], role=role)
     said = run_again()
     assert "Told:  nothing; 1 proposals about this person wait" in said
     assert "or would you like a voucher?" in said
 
+    place_evidence()
     screen_memories()
     memory = Memory.objects.get()
-    reviewer = User.objects.create_user("reviewer")
-    Review.objects.create(memory=memory, reviewer=reviewer, decision="approve", content_hash=memory.content_hash)
-    Memory.objects.update(status="approved")
+    page = reviewer.get(reverse("reviews:review", args=[memory.pk])).content.decode()
+    assert "never as a voucher" in page
+    assert f"?item={memory.evidence.get().item_id}" in page
+    read = {"content_hash": memory.content_hash}
+    assert reviewer.post(reverse("reviews:approve", args=[memory.pk]), read).status_code == 302
     said = run_again()
     assert "Told:  Wants refunds on the card, never as a voucher. (version 1)" in said
     assert "I know about you: Wants refunds on the card" in said
