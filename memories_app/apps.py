@@ -7,6 +7,7 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from memadmin.web.navigation import WAITING
+        from memories_app import panels  # noqa: F401  # registers them
         from memories_app.queue import count_waiting
 
         WAITING["reviews:list"] = count_waiting

@@ -87,3 +87,13 @@ SESSION_DISTILLED = declare(
     counters=("proposed", "known", "left_out", "model_calls", "input_tokens", "output_tokens"),
     reasons=("done", "nonsense", "timed_out", "failed", "refused"),
 )
+FEEDBACK_GIVEN = declare(
+    "feedback.given",
+    "Somebody said whether an item of a session was right, or wrote a note about it for those who learn from it.",
+    object=SESSION,
+    counters=("up", "down", "with_note"),
+)
+LEARNING_STOPPED = declare(
+    "learning.stopped", "Somebody said that nothing is to be learned from a subject.", object=SUBJECT
+)
+LEARNING_ALLOWED = declare("learning.allowed", "Somebody allowed learning from a subject again.", object=SUBJECT)

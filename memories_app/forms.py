@@ -22,6 +22,31 @@ class RetireForm(forms.Form):
     )
 
 
+class FeedbackForm(forms.Form):
+    """A thumb, a note, or both; for those who learn from a session."""
+
+    value = forms.TypedChoiceField(
+        required=False,
+        choices=[("1", "right"), ("-1", "wrong")],
+        coerce=int,
+        empty_value=None,
+        error_messages={"invalid_choice": "An item is right or wrong."},
+    )
+    note = forms.CharField(
+        label="What an agent could do better, or should remember",
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+    )
+
+    def clean_note(self) -> str:
+        return str(self.cleaned_data["note"]).replace("\0", " ").strip()
+
+    def clean(self) -> None:
+        if not self.errors and self.cleaned_data["value"] is None and not self.cleaned_data["note"]:
+            raise forms.ValidationError("Say whether it was right, or write a note.")
+
+
 class RecallForm(forms.Form):
     """What an agent would be told: about whom, asked what, with how much room."""
 

@@ -1,12 +1,15 @@
 from django.urls import path
 
-from memories_app.views import memories, recall
+from memories_app.views import learning, memories, recall
 
 app_name = "memories"
 urlpatterns = [
     path("", memories.memory_list, name="list"),
     path("recall/", recall.recall, name="recall"),
     path("learned-from/<uuid:record_id>/", memories.learned_from, name="learned-from"),
+    path("feedback/<uuid:record_id>/<path:item_id>/", learning.feedback, name="feedback"),
+    path("subjects/<uuid:subject_id>/stop-learning/", learning.stop_learning, name="stop-learning"),
+    path("subjects/<uuid:subject_id>/allow-learning/", learning.allow_learning, name="allow-learning"),
     path("<uuid:memory_id>/", memories.memory, name="memory"),
     path("<uuid:memory_id>/retire/", memories.retire, name="retire"),
     path("<uuid:memory_id>/revalidate/", memories.revalidate, name="revalidate"),

@@ -32,7 +32,8 @@ from memories_app.distilling.saying import (
     Unread,
     said_in,
 )
-from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
+from memories_app.models import Distillation, Evidence, Memory, Signal
+from memories_app.services.learning import is_stopped
 from memories_app.services.proposing import Quote, propose_memory
 from memories_app.services.refusals import NothingLearnedHere, Unproposable
 from sessions_app.encryption import sealing_of
@@ -109,7 +110,7 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None)
         record_id=record.pk, session_id=record.session_id, distiller=distiller.name, read_up_to=record.activity_count
     )
     subject = standing_subject(record.subject) if record.subject else None
-    if subject is None or not _may_read(record) or _is_stopped(subject):
+    if subject is None or not _may_read(record) or is_stopped(subject):
         return _ended(row, record, Outcome.REFUSED, Reading())
     try:
         said = [*_said(record), *_remarks(record)]
@@ -133,10 +134,6 @@ def _may_read(record: SessionRecord) -> bool:
     if not (record.is_locked or is_sealed):
         return True
     return settings.DISTIL_LOCKED and (not is_sealed or sealing_of(record.store).of_session(record.session_id).has_key)
-
-
-def _is_stopped(subject: Subject) -> bool:
-    return LearningStop.objects.filter(subject__in=list(subject.group_ids())).exists()
 
 
 def _said(record: SessionRecord) -> Iterable[Said]:

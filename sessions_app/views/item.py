@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
+from sessions_app.extensions import beside_item
 from sessions_app.forms import RevealForm
 from sessions_app.items import StoredItem
 from sessions_app.masked_reader import reader_for
@@ -79,6 +80,7 @@ def item_page(
         "form": form,
         "is_revealed": form is None,
         "may_reveal": request.user.has_perm(REVEAL),
+        "panels": beside_item.panels(request.user, record, stored.id),
     }
     return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
 

@@ -23,6 +23,7 @@ from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
+from sessions_app.extensions import beside_subject
 from sessions_app.forms import KeyForm
 from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
@@ -63,6 +64,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         "subject": shown,
         "merged": Subject.objects.filter(merged_into=shown).newest_first().prefetch_related("aliases", "merged"),
         "kinds": SubjectKind.choices,
+        "panels": beside_subject.panels(request.user, shown),
     }
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):

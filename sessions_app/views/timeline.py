@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.branching import Branches, branches_for
+from sessions_app.extensions import beside_timeline
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import Reader, expires_at, reader_for
 from sessions_app.models import SessionRecord, SubjectKind
@@ -71,7 +72,7 @@ def open_session(request: OperatorRequest, record: SessionRecord, query: QueryDi
 def around_timeline(
     request: OperatorRequest, record: SessionRecord, reader: Reader, window: Window
 ) -> dict[str, object]:
-    """What stands above and beside a timeline, and is not refreshed with it. One query."""
+    """What stands above and beside a timeline, and is not refreshed with it. One query, and those of panels."""
     findings = findings_of(record)
     return {
         "other_form": form_link(request.GET),
@@ -82,6 +83,7 @@ def around_timeline(
         "masked_values": sum(item.masked_count for item in window.page.items),
         "reveal_form": RevealForm(),
         "expires_at": expires_at(record),
+        "panels": beside_timeline.panels(request.user, record),
         "kinds": SubjectKind.choices,
     }
 

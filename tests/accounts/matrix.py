@@ -134,6 +134,9 @@ MATRIX: dict[str, Rule] = {
     "memories:learned-from": Rule(reads=READERS, sends=REVIEWERS),
     "memories:retire": verb(REVIEWERS),
     "memories:revalidate": verb(REVIEWERS),
+    "memories:feedback": verb(READERS),
+    "memories:stop-learning": verb(KEEPERS),
+    "memories:allow-learning": verb(KEEPERS),
     # Sessions
     "sessions:overview": page(EVERYBODY),
     "sessions:list": page(READERS),

@@ -1,0 +1,74 @@
+"""From whom agents learn, and what operators have to say about what they read."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from memadmin import audit
+from memadmin.client.secret_text import mask_text
+from memories_app import audited
+from memories_app.models import LearningStop, Signal
+from memories_app.services.refusals import gate_explained
+from sessions_app.models import SessionRecord, Subject
+from sessions_app.services.subjects import standing_subject
+
+
+def is_stopped(subject: Subject) -> bool:
+    """Whether nothing is learned from this subject, under any of the ids that were merged into it. Two queries."""
+    return LearningStop.objects.filter(subject__in=list(subject.group_ids())).exists()
+
+
+@transaction.atomic
+def stop_learning(subject: Subject, *, by: User) -> bool:
+    """From now on the database refuses what would be learned from a subject; returns whether that is new.
+
+    What agents recall stays, and what waits can still be decided about.
+    """
+    subject = _locked(subject)
+    if is_stopped(subject):
+        return False
+    audit.record(audited.LEARNING_STOPPED, by=by, target=subject, subject=subject)
+    LearningStop.objects.create(subject=subject)
+    return True
+
+
+@transaction.atomic
+def allow_learning(subject: Subject, *, by: User) -> bool:
+    """Takes the stop back, and those of all that were merged into it; returns whether there was one."""
+    subject = _locked(subject)
+    if not is_stopped(subject):
+        return False
+    audit.record(audited.LEARNING_ALLOWED, by=by, target=subject, subject=subject)
+    LearningStop.objects.filter(subject__in=list(subject.group_ids())).delete()
+    return True
+
+
+@transaction.atomic
+def give_feedback(record: SessionRecord, item_id: str, *, by: User, value: int | None = None, note: str = "") -> Signal:
+    """An operator's thumb (1, -1) and note about an item, for those who distil; secrets in the note are masked.
+
+    Raises NothingLearnedHere.
+    """
+    with gate_explained():
+        audit.record(
+            audited.FEEDBACK_GIVEN,
+            by=by,
+            target=record,
+            subject=record.subject_id,
+            counters={"up": int(value == 1), "down": int(value == -1), "with_note": int(bool(note))},
+        )
+        return Signal.objects.create(
+            subject_id=record.subject_id,
+            record_id=record.pk,
+            session_id=record.session_id,
+            item_id=item_id,
+            kind=Signal.Kind.FEEDBACK,
+            value=value,
+            text=mask_text(note)[0],
+            given_by=by,
+        )
+
+
+def _locked(subject: Subject) -> Subject:
+    return Subject.objects.select_for_update(no_key=True).get(pk=standing_subject(subject).pk)

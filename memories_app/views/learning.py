@@ -1,0 +1,60 @@
+"""What operators say about items, and from whom agents may learn: the verbs behind panels on pages of sessions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from memadmin.web.requests import OperatorRequest
+from memories_app.forms import FeedbackForm
+from memories_app.services import learning
+from memories_app.services.refusals import NothingLearnedHere
+from sessions_app import access
+from sessions_app.masked_reader import reader_for
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.views.answers import refused
+
+
+@require_POST
+@permission_required("sessions_app.read_content", raise_exception=True)
+def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
+    record = access.session_for(request.user, record_id)
+    form = FeedbackForm(request.POST)
+    if not form.is_valid():
+        return refused(request, *(str(error) for errors in form.errors.values() for error in errors))
+    try:
+        reader_for(record.store).item(record.session_id, item_id)
+        learning.give_feedback(
+            record, item_id, by=request.user, value=form.cleaned_data["value"], note=form.cleaned_data["note"]
+        )
+    except UnknownItem as unknown:
+        raise Http404("No such item.") from unknown
+    except StoreUnavailable as away:
+        return refused(request, str(away), status=503)
+    except NothingLearnedHere as problem:
+        return refused(request, str(problem), status=409)
+    messages.success(request, "Kept, for whoever learns from this session.")
+    return redirect("sessions:item", record.pk, item_id)
+
+
+@require_POST
+@permission_required("memories_app.stop_learning", raise_exception=True)
+def stop_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    subject = access.subject_for(request.user, subject_id)
+    if learning.stop_learning(subject, by=request.user):
+        messages.success(request, "Nothing is learned from this subject any more.")
+    return redirect(subject)
+
+
+@require_POST
+@permission_required("memories_app.stop_learning", raise_exception=True)
+def allow_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
+    subject = access.subject_for(request.user, subject_id)
+    if learning.allow_learning(subject, by=request.user):
+        messages.success(request, "Agents may learn from this subject again.")
+    return redirect(subject)

@@ -1,0 +1,134 @@
+"""What operators say about items, from whom nothing is learned, and the panels of both on pages of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+
+from memadmin.audit.models import AuditEvent
+from memories_app.models import Evidence, LearningStop, Signal
+from memories_app.services.learning import allow_learning, is_stopped, stop_learning
+from memories_app.services.proposing import propose_memory
+from memories_app.services.refusals import NothingLearnedHere
+from sessions_app.extensions import Panel, Place
+from sessions_app.models import SessionRecord, Subject
+from tests.agents import add_items, attach_main_store, drop_agent_tables
+from tests.builders import make_subject
+from tests.memories.builders import approved, proposed
+from tests.people import person, signed_in
+
+
+@pytest.fixture
+def record(transactional_db: None) -> Iterator[SessionRecord]:
+    attach_main_store()
+    add_items("s", "Where is my parcel?")
+    SessionRecord.objects.update(subject=make_subject("whom"))
+    yield SessionRecord.objects.select_related("subject").get()
+    drop_agent_tables()
+
+
+@pytest.fixture
+def support(record: SessionRecord) -> Client:
+    return signed_in(person("support"))
+
+
+def feedback(record: SessionRecord, item_id: str = "1") -> str:
+    return reverse("memories:feedback", args=[record.pk, item_id])
+
+
+class TestFeedback:
+    def test_a_thumb_and_a_note_are_kept_and_shown_on_the_item(self, record: SessionRecord, support: Client) -> None:
+        answer = support.post(feedback(record), {"value": "-1", "note": "Ask for a <b>number</b> first."}, follow=True)
+        assert answer.redirect_chain[-1][0] == reverse("sessions:item", args=[record.pk, "1"])
+        signal = Signal.objects.get()
+        assert (signal.kind, signal.value, signal.item_id) == ("feedback", -1, "1")
+        assert (signal.record_id, signal.subject) == (record.pk, record.subject)
+        assert "Ask for a &lt;b&gt;number&lt;/b&gt; first." in answer.text
+        event = AuditEvent.objects.get(type="feedback.given")
+        assert (event.object_ref, event.counters) == (record.pk, {"up": 0, "down": 1, "with_note": 1})
+
+    def test_secrets_in_a_note_are_not_kept(self, record: SessionRecord, support: Client) -> None:
+        key = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9bC1dE3fG5hJ7k"
+        support.post(feedback(record), {"note": f"They typed {key}"})
+        assert key not in Signal.objects.get().text
+
+    @pytest.mark.parametrize("sent", [{}, {"note": "  "}, {"value": "7"}, {"note": "x" * 2001}])
+    def test_nonsense_is_told_and_nothing_is_kept(
+        self, record: SessionRecord, support: Client, sent: dict[str, str]
+    ) -> None:
+        assert support.post(feedback(record), sent).status_code == 422
+        assert not Signal.objects.exists()
+
+    def test_what_is_not_there_takes_none(self, record: SessionRecord, support: Client) -> None:
+        assert support.post(feedback(record, "999"), {"value": "1"}).status_code == 404
+        SessionRecord.objects.update(is_sensitive=True)
+        assert support.post(feedback(record), {"value": "1"}).status_code in (302, 403)
+        assert not Signal.objects.exists()
+
+    def test_who_is_not_learned_from_gets_none(self, record: SessionRecord, support: Client) -> None:
+        LearningStop.objects.create(subject_id=str(record.subject_id))
+        answer = support.post(feedback(record), {"value": "1"})
+        assert (answer.status_code, "Nothing is to be learned" in answer.text) == (409, True)
+
+
+class TestSwitch:
+    @pytest.fixture
+    def subject(self, db: None) -> Subject:
+        return make_subject("whom")
+
+    def test_stops_and_allows_from_the_page_of_the_subject(self, subject: Subject) -> None:
+        support = signed_in(person("support"))
+        page = support.post(reverse("memories:stop-learning", args=[subject.pk]), follow=True)
+        assert "Allow learning again" in page.text
+        with pytest.raises(NothingLearnedHere), transaction.atomic():
+            propose_memory("Likes tea.", kind="fact", subject=subject)
+        page = support.post(reverse("memories:allow-learning", args=[subject.pk]), follow=True)
+        assert "Stop learning" in page.text
+        assert propose_memory("Likes tea.", kind="fact", subject=subject).pk
+        types = AuditEvent.objects.filter(subject_ref=subject.pk).values_list("type", flat=True)
+        assert {"learning.stopped", "learning.allowed"} <= set(types)
+
+    def test_twice_is_once(self, subject: Subject) -> None:
+        operator = person("support")
+        assert [stop_learning(subject, by=operator), stop_learning(subject, by=operator)] == [True, False]
+        assert [allow_learning(subject, by=operator), allow_learning(subject, by=operator)] == [True, False]
+        assert AuditEvent.objects.filter(type__startswith="learning.", actor_kind="person").count() == 2
+
+    def test_holds_for_all_ids_of_a_subject_and_is_taken_back_for_all(self, subject: Subject) -> None:
+        operator, other = person("support"), make_subject()
+        stop_learning(other, by=operator)
+        other.merged_into = subject
+        other.save()
+        assert is_stopped(subject)
+        allow_learning(other, by=operator)
+        assert not is_stopped(subject)
+
+    def test_the_page_counts_what_is_recalled_and_what_waits(self, subject: Subject) -> None:
+        approved("Drinks tea.", subject=subject), proposed("Drinks milk.", subject=subject)
+        page = signed_in(person("reviewer")).get(subject.get_absolute_url())
+        (panel,) = page.context["panels"]
+        assert (panel.shown["approved"], panel.shown["waiting"]) == (1, 1)
+        assert f"{reverse('memories:list')}?subject={subject.pk}" in page.text
+        assert "Stop learning" not in page.text
+
+    def test_who_may_not_read_memories_sees_no_count(self, subject: Subject) -> None:
+        page = signed_in(person("administrator")).get(subject.get_absolute_url())
+        assert page.context["panels"] == []
+
+
+def test_a_timeline_says_that_something_was_learned_from_it(record: SessionRecord, support: Client) -> None:
+    assert "Learned from here" not in support.get(record.get_absolute_url()).text
+    memory = approved("Drinks tea.", subject=record.subject)
+    Evidence.objects.create(memory=memory, record_id=record.pk, quote="tea")
+    assert reverse("memories:learned-from", args=[record.pk]) in support.get(record.get_absolute_url()).text
+
+
+def test_a_place_shows_what_its_fillers_answer() -> None:
+    place = Place[[int]]()
+    place(lambda number: Panel(f"{number}.html", {}) if number else None)
+    assert place.panels(0) == []
+    assert place.panels(7) == [Panel("7.html", {})]
