@@ -27,6 +27,7 @@ class ReadForm(forms.Form):
 
 class EditForm(ReadForm):
     statement = forms.CharField(
+        label="What agents read",
         max_length=LONGEST_STATEMENT,
         widget=forms.Textarea({"class": "form-control", "rows": 4, "autofocus": True}),
         error_messages={
@@ -101,12 +102,21 @@ class ViewForm(forms.Form):
     )
 
 
+TICKS = forms.CheckboxSelectMultiple({"class": "form-check-input"})
+
+
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at run time
     """The conditions of a rule; what is left empty takes any."""
 
-    kinds = forms.MultipleChoiceField(choices=Memory.Kind, required=False, widget=forms.CheckboxSelectMultiple)
-    sources = forms.MultipleChoiceField(choices=Memory.Source, required=False, widget=forms.CheckboxSelectMultiple)
+    kinds = forms.MultipleChoiceField(choices=Memory.Kind, required=False, widget=TICKS)
+    sources = forms.MultipleChoiceField(choices=Memory.Source, required=False, widget=TICKS)
+    provenance = forms.ChoiceField(
+        choices=[("", "Any"), *((value, label.capitalize()) for value, label in Memory.Provenance.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select"}),
+    )
     min_confidence = forms.FloatField(
+        label="Confidence from",
         min_value=0,
         max_value=1,
         widget=forms.NumberInput({"class": "form-control", "step": "0.01"}),
@@ -116,6 +126,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
         },
     )
     sample_percent = forms.IntegerField(
+        label="Of 100, how many a person sees all the same",
         min_value=0,
         max_value=100,
         widget=forms.NumberInput({"class": "form-control"}),
@@ -134,9 +145,9 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
             "sample_percent",
             "is_active",
         )
+        labels: ClassVar = {"extractor": "Proposed by, to the letter"}
         widgets: ClassVar = {
             "name": forms.TextInput({"class": "form-control", "autocomplete": "off"}),
-            "provenance": forms.Select({"class": "form-select"}),
             "extractor": forms.TextInput({"class": "form-control", "autocomplete": "off"}),
             "is_active": forms.CheckboxInput({"class": "form-check-input"}),
         }
