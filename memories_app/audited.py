@@ -31,6 +31,11 @@ class RetireReason(TextChoices):
     NOT_NEEDED = "not_needed", "agents do not need it"
 
 
+class ExpiryReason(TextChoices):
+    OVER = "over", "it was to be valid until then"
+    UNUSED = "unused", "uncertain, approved by a rule alone, and no run was ever told of it"
+
+
 MEMORIES_LISTED = declare("memory.listed", "Somebody saw a list of memories.", counters=("memories",))
 MEMORY_VIEWED = declare(
     "memory.viewed",
@@ -97,3 +102,15 @@ LEARNING_STOPPED = declare(
     "learning.stopped", "Somebody said that nothing is to be learned from a subject.", object=SUBJECT
 )
 LEARNING_ALLOWED = declare("learning.allowed", "Somebody allowed learning from a subject again.", object=SUBJECT)
+MEMORY_EXPIRED = declare(
+    "memory.expired",
+    "An approved memory came to its end; agents do not recall it any more.",
+    object=MEMORY,
+    reasons=ExpiryReason.values,
+)
+MEMORY_MARKED = declare(
+    "memory.marked",
+    "A proposal was marked, or no more, as saying what another memory says or the opposite of one: 1 for each way.",
+    object=MEMORY,
+    counters=("duplicate", "near_duplicate", "contradiction"),
+)

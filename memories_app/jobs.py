@@ -5,7 +5,7 @@ from __future__ import annotations
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import distilling, placing, rules, screening
+from memories_app.services import consolidating, distilling, placing, rules, screening
 
 
 @app.periodic(cron="* * * * * */2")
@@ -49,3 +49,11 @@ def apply_approval_rules(timestamp: int) -> None:
     if not is_stale(timestamp):
         while rules.apply_rules() >= rules.BATCH:
             pass
+
+
+@app.periodic(cron="23 * * * *")
+@app.task(queueing_lock="consolidate_memories", lock="consolidate_memories")
+def consolidate_memories(timestamp: int) -> None:
+    """Ends what is over or of no use, asks about what is old, and marks what is alike or contradicts."""
+    if not is_stale(timestamp):
+        consolidating.consolidate()

@@ -83,7 +83,12 @@ WHERE pronamespace = current_schema()::regnamespace AND prokind = 'f'
 ORDER BY 1
 """
 
-FOR_THE_APPLICATION = ("memadmin_actor(", "memadmin_erase_details(", "memadmin_erase_name(")
+FOR_THE_APPLICATION = (
+    "memadmin_actor(",
+    "memadmin_erase_details(",
+    "memadmin_erase_name(",
+    "memadmin_subject_group(",
+)
 """The functions with their owner's rights that the application calls itself."""
 
 FOR_AGENTS = (

@@ -109,6 +109,9 @@ class Memory(models.Model):
     risk_flags = ArrayField(models.CharField(max_length=40), default=list, db_default=Value("{}"), editable=False)
     screened_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
 
+    # How a proposal stands to others, for who decides; see memories_app.consolidating. The gate does not ask for it.
+    hints = ArrayField(models.CharField(max_length=20), default=list, db_default=Value("{}"), editable=False)
+
     # Who proposed it: a distiller and its version, an agent's own tool, an import; or a person.
     extractor = models.CharField(max_length=80, db_default="", default="", blank=True)
     proposed_by = models.ForeignKey(
@@ -180,6 +183,14 @@ class Memory(models.Model):
                 & (Q(subject__isnull=True) | ~Q(risk_flags=[])),
                 name="memory_awaiting_two",
             ),
+            # What comes to its end, or back to the queue, by time.
+            models.Index("valid_until", condition=Q(status="approved", valid_until__isnull=False), name="memory_ends"),
+            models.Index(
+                "revalidate_on",
+                condition=Q(status="approved", revalidate_on__isnull=False),
+                name="memory_to_revalidate",
+            ),
+            models.Index("decided_at", condition=Q(status="approved", is_verified=False), name="memory_unverified"),
             models.Index("claimed_by", condition=Q(claimed_by__isnull=False), name="memory_claimed"),
             models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
             # One for each filter of the list: a rare value would be found by walking over everything newer.

@@ -45,7 +45,7 @@ def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
 
 
 @transaction.atomic
-def ask_revalidation(memory: Memory, *, by: User) -> Memory:
+def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
     """Sends an approved memory back to the queue; agents do not recall it until somebody approves it anew.
 
     Raises NotRecalled.

@@ -1,0 +1,222 @@
+"""Clearing up what agents know: what is over or was never of use goes, what is old is asked about again, and what says
+the same as another, or the opposite, is marked for who decides. Nothing is merged or dropped because of a likeness.
+
+Each change is a transaction and an event of its own, and what is to be done is seen from the rows: stopped anywhere and
+called again, or called twice at once, it does what is left, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now, TruncDate
+from django.utils.timezone import now
+
+from memadmin import audit
+from memories_app import audited
+from memories_app.audited import ExpiryReason
+from memories_app.consolidating import NEAR, Hint, Text, pairs
+from memories_app.models import Memory, RecalledMemory
+from memories_app.querysets import MemoryQuerySet
+from memories_app.services.retiring import STANDING, NotRecalled, ask_revalidation
+
+UNUSED_AFTER = timedelta(days=90)
+"""So long after its approval a memory that no run was ever told is of no use."""
+
+LOW_CONFIDENCE = 0.8
+"""What is less certain than this, and approved by a rule alone, goes when it is of no use."""
+
+BATCH = 200
+
+MOST_LIKE = 5
+"""Of what all share, with so many of the nearest is one compared."""
+
+
+@dataclass(slots=True)
+class Consolidated:
+    """How many memories changed, or would."""
+
+    over: int = 0
+    unused: int = 0
+    to_revalidate: int = 0
+    marked: int = 0
+
+
+def over() -> MemoryQuerySet:
+    """Approved once, and their time is over: agents do not recall them any more. Who is about to prolong one is waited
+    for."""
+    return _approved().filter(valid_until__lte=Now()).exclude(_has_proposals())
+
+
+def unused() -> MemoryQuerySet:
+    """No person ever approved them, they are not certain, old, and no run was told of them."""
+    recalled = RecalledMemory.objects.filter(memory=OuterRef("pk"))
+    return (
+        _approved()
+        .filter(is_verified=False, confidence__lt=LOW_CONFIDENCE, decided_at__lt=now() - UNUSED_AFTER)
+        .exclude(Exists(recalled))
+        .exclude(_has_proposals())
+    )
+
+
+def to_revalidate() -> MemoryQuerySet:
+    """Their day has come: procedures above all, and whatever else has one. What is over is not asked about."""
+    return _approved().filter(revalidate_on__lte=TruncDate(Now())).exclude(valid_until__lte=Now())
+
+
+def preview() -> Consolidated:
+    """What `consolidate` would do now, found by the same queries. What ends is still compared with, here alone."""
+    return Consolidated(
+        over=over().count(),
+        unused=unused().exclude(pk__in=over().values("pk")).count(),
+        to_revalidate=to_revalidate().exclude(pk__in=unused().values("pk")).count(),
+        marked=sum(1 for _ in _wrongly_marked()),
+    )
+
+
+def consolidate() -> Consolidated:
+    """Does all there is to do, and returns what it did."""
+    return Consolidated(
+        over=_each(over, lambda memory: _expire(memory, ExpiryReason.OVER)),
+        unused=_each(unused, lambda memory: _expire(memory, ExpiryReason.UNUSED)),
+        to_revalidate=_each(to_revalidate, _send_back),
+        marked=sum(_mark(key, found) for key, found in _wrongly_marked()),
+    )
+
+
+def _approved() -> MemoryQuerySet:
+    return Memory.objects.filter(status=Memory.Status.APPROVED)
+
+
+def _has_proposals() -> Exists:
+    return Exists(Memory.objects.filter(replaces=OuterRef("pk"), status__in=Memory.AWAITING))
+
+
+def _each(due: Callable[[], MemoryQuerySet], change: Callable[[Memory], None]) -> int:
+    """Changes all that are due, each locked and still due then; returns how many it changed itself."""
+    changed = 0
+    # A batch is read anew after each: a cursor held open would keep the whole run in one snapshot.
+    last = UUID(int=0)
+    while keys := list(due().filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        for key in keys:
+            with transaction.atomic(), suppress(NotRecalled):
+                memory = due().filter(pk=key).select_for_update(of=("self",)).defer("embedding", "words").first()
+                if memory is not None:
+                    change(memory)
+                    changed += 1
+        last = keys[-1]
+    return changed
+
+
+def _expire(memory: Memory, reason: ExpiryReason) -> None:
+    audit.record(audited.MEMORY_EXPIRED, target=memory, subject=memory.subject_id, reason_code=reason)
+    Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.EXPIRED, decided_at=Now())
+
+
+def _send_back(memory: Memory) -> None:
+    ask_revalidation(memory)
+
+
+# --- marking ----------------------------------------------------------------------------------------------------------
+
+# Of one subject everything is compared. Of what all share: the nearest by the index of vectors, what speaks of the same
+# by key, and what has all its words.
+BESIDE = """
+SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
+       o.kind, o.key, o.statement, o.agents, o.content_hash,
+       CASE WHEN o.embedder = m.embedder THEN 1 - (m.embedding <=> o.embedding) END
+FROM memories_app_memory AS m CROSS JOIN LATERAL (
+    SELECT id FROM memories_app_memory
+    WHERE subject_id = ANY (memadmin_subject_group(m.subject_id)) AND status = ANY (%(standing)s)
+      AND ((key <> '' AND key = m.key AND kind = m.kind) OR words = m.words
+           OR (embedder = m.embedder AND embedding <=> m.embedding <= %(farthest)s))
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND m.key <> '' AND subject_id IS NULL AND status = ANY (%(standing)s)
+       AND kind = m.kind AND key = m.key LIMIT %(most)s)
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND subject_id IS NULL AND status = ANY (%(standing)s)
+       AND words @@ plainto_tsquery('english', m.statement) AND words = m.words LIMIT %(most)s)
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND m.embedding IS NOT NULL AND subject_id IS NULL AND status = 'approved'
+     ORDER BY embedding <=> m.embedding LIMIT %(most)s)
+) AS near JOIN memories_app_memory AS o ON o.id = near.id
+WHERE m.id = ANY (%(ids)s) AND o.id <> m.id
+  AND o.id IS DISTINCT FROM m.replaces_id AND m.id IS DISTINCT FROM o.replaces_id
+ORDER BY m.id, o.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a memory is to be marked with, for which text, and because of which others."""
+
+    hints: list[str]
+    content_hash: str
+    others: Collection[UUID]
+
+
+def _wrongly_marked() -> Iterator[tuple[UUID, Found]]:
+    """Those that wait and are marked otherwise than they should be; two queries for every BATCH.
+
+    Of approved ones none: each was held against the rest while it waited.
+    """
+    keys = list(Memory.objects.awaiting_review().values_list("pk", flat=True))
+    for start in range(0, len(keys), BATCH):
+        some = keys[start : start + BATCH]
+        found = _found_beside(some)
+        marks = Memory.objects.filter(pk__in=some, status__in=Memory.AWAITING)
+        for key, hints, content_hash in marks.values_list("pk", "hints", "content_hash"):
+            right = found.get(key, Found([], content_hash, ()))
+            if hints != right.hints:
+                yield key, right
+
+
+def _found_beside(ids: Collection[UUID]) -> dict[UUID, Found]:
+    with connection.cursor() as cursor:
+        asked: dict[str, Any] = {"ids": list(ids), "standing": list(STANDING)}
+        cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
+        compared = [
+            (
+                Text(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),
+                Text(row[1], row[7], row[8], row[9], frozenset(row[10]), row[11]),
+                row[12],
+            )
+            for row in cursor.fetchall()
+        ]
+    hashes = {one.id: one.content_hash for one, _, _ in compared}
+    hints: dict[UUID, dict[UUID, Hint]] = {}
+    for pair in pairs(compared):
+        hints.setdefault(pair.one, {})[pair.other] = pair.hint
+    return {one: Found(sorted(set(others.values())), hashes[one], list(others)) for one, others in hints.items()}
+
+
+@transaction.atomic
+def _mark(key: UUID, found: Found) -> bool:
+    """Whether it was marked: not where its text changed meanwhile, or somebody decided or was quicker."""
+    memory = (
+        Memory.objects.select_for_update()
+        .only("subject", "hints")
+        .filter(pk=key, content_hash=found.content_hash, status__in=Memory.AWAITING)
+    )
+    waiting = memory.first()
+    if waiting is None or waiting.hints == found.hints:
+        return False
+    audit.record(
+        audited.MEMORY_MARKED,
+        target=waiting,
+        subject=waiting.subject_id,
+        counters={hint.value: int(hint in found.hints) for hint in Hint},
+        details={"others": [str(other) for other in found.others][:100]},
+    )
+    Memory.objects.filter(pk=key).update(hints=found.hints)
+    return True
