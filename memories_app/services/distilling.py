@@ -19,7 +19,6 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memories_app import audited
-from memories_app.distilling.agent import AgentDistiller
 from memories_app.distilling.rules import RulesDistiller
 from memories_app.distilling.saying import (
     OPERATOR,
@@ -66,7 +65,12 @@ class Distilled:
 
 @cache
 def _distiller_named(name: str) -> Distiller:
-    return RulesDistiller() if name == "rules" else AgentDistiller(name.removeprefix("agent:"))
+    if name == "rules":
+        return RulesDistiller()
+    # Loads the SDK, which web processes do without.
+    from memories_app.distilling.agent import AgentDistiller
+
+    return AgentDistiller(name.removeprefix("agent:"))
 
 
 def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> QuerySet[SessionRecord]:

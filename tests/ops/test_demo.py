@@ -163,9 +163,17 @@ def test_a_demo_that_was_killed_is_in_nobodys_way(data_dir: Path, port: int) -> 
     assert third.stop() == 0
 
 
+def is_web_server(program: psutil.Process) -> bool:
+    try:
+        return "granian" in program.cmdline() and bool(program.children())
+    except psutil.NoSuchProcess:
+        # One of those that run for a moment.
+        return False
+
+
 def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
     demo.wait_until_it_greets()
-    (server,) = [program for program in demo.programs()[1:] if "granian" in program.cmdline() and program.children()]
+    (server,) = filter(is_web_server, demo.programs()[1:])
     (serving,) = server.children()
     serving.kill()
     psutil.wait_procs([serving], 10)
