@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
-from memories_app.models import ApprovalRule, Memory, SavedView
+from memories_app.models import ApprovalRule, Memory, Review, SavedView
 
 
 def memory_for(user: User, memory_id: UUID) -> Memory:
@@ -24,3 +24,8 @@ def view_for(user: User, view_id: UUID) -> SavedView:
 def rule_for(user: User, rule_id: UUID) -> ApprovalRule:
     """A rule that approves by itself. Raises Http404."""
     return get_object_or_404(ApprovalRule, pk=rule_id)
+
+
+def sample_for(user: User, review_id: UUID) -> Review:
+    """A rule's approval that a person is to look at all the same. Raises Http404."""
+    return get_object_or_404(Review, pk=review_id, is_sample=True)

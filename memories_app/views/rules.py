@@ -7,14 +7,14 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.health import paces
-from memories_app.models import ApprovalRule, Memory, Review
+from memories_app.models import ApprovalRule, Memory
 from memories_app.queue import for_rows, rows_of, standing
 from memories_app.review_forms import RuleForm
 from memories_app.services import rules
@@ -87,7 +87,7 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
 @permission_required(REVIEW, raise_exception=True)
 def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     """Agrees with what a rule approved, or sends it back to the queue."""
-    sample = get_object_or_404(Review, pk=review_id, is_sample=True)
+    sample = access.sample_for(request.user, review_id)
     agreed = request.POST.get("agreed") == "yes"
     try:
         rules.judge_sample(sample, by=request.user, agreed=agreed)
