@@ -25,7 +25,8 @@ from memories_app.audited import ExpiryReason
 from memories_app.consolidating import NEAR, Hint, Text, pairs
 from memories_app.models import Memory, RecalledMemory
 from memories_app.querysets import MemoryQuerySet
-from memories_app.services.retiring import STANDING, NotRecalled, ask_revalidation
+from memories_app.services.refusals import NotRecalled
+from memories_app.services.retiring import STANDING, ask_revalidation
 
 UNUSED_AFTER = timedelta(days=90)
 """So long after its approval a memory that no run was ever told is of no use."""

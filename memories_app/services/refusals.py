@@ -24,6 +24,11 @@ class Overtaken(Refused):
     """It could have been done a moment ago: somebody was faster, or changed what the decision was about."""
 
 
+class NotRecalled(Overtaken):
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory, f"Agents do not recall this memory: it is {memory.get_status_display()}.")
+
+
 class Unproposable(Refused):
     """A text, or what comes with it, that is no memory."""
 

@@ -13,19 +13,10 @@ from memadmin import audit
 from memories_app import audited
 from memories_app.audited import RetireReason
 from memories_app.models import Evidence, Memory, Review
+from memories_app.services.refusals import NotRecalled
 
 STANDING = (*Memory.AWAITING, Memory.Status.APPROVED)
 """What agents are told or may be told one day."""
-
-
-class MemoryChanged(Exception):
-    """What is asked for does not go with what the memory is by now; the message is a sentence for an operator."""
-
-
-class NotRecalled(MemoryChanged):
-    def __init__(self, memory: Memory) -> None:
-        self.memory = memory
-        super().__init__(f"Agents do not recall this memory: it is {memory.get_status_display()}.")
 
 
 @transaction.atomic

@@ -22,6 +22,7 @@ from memories_app.filters import MemoryFilter
 from memories_app.forms import RetireForm
 from memories_app.models import Memory
 from memories_app.services import retiring
+from memories_app.services.refusals import Refused
 from memories_app.views import showing
 from sessions_app import access as session_access
 
@@ -82,7 +83,7 @@ def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         return memory_page(request, shown, form)
     try:
         retiring.retire_memory(shown, by=request.user, reason=RetireReason(form.cleaned_data["reason"]))
-    except retiring.MemoryChanged as problem:
+    except Refused as problem:
         messages.warning(request, str(problem))
     else:
         messages.success(request, "Agents recall it no more, from their next run on.")
@@ -95,7 +96,7 @@ def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     shown = access.memory_for(request.user, memory_id)
     try:
         retiring.ask_revalidation(shown, by=request.user)
-    except retiring.MemoryChanged as problem:
+    except Refused as problem:
         messages.warning(request, str(problem))
     else:
         messages.success(request, "It waits in the review queue; agents recall it again once somebody approves it.")
