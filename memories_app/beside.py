@@ -1,6 +1,6 @@
 """What stands beside a proposal: the difference it makes, what it came from, what is like it, what was found in it.
 
-All of it as one person may see it: values masked for who may not reveal them, words of locked sessions under a grant.
+Values are masked for everybody, as in timelines, and words of locked sessions take a grant.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from memories_app.differing import Piece, changes
 from memories_app.flags import CHECKS
 from memories_app.models import Memory, MemoryVersion, Review
 from memories_app.presenting import Quote, quotes_for
-from memories_app.queue import masked
 from memories_app.screening import risks_of
 from memories_app.services.claiming import name_of
 from memories_app.services.reviewing import standing_approvals
-from sessions_app.services.revealing import REVEAL
+from sessions_app.masking import Masker
 
 MOST_LIKE = 5
 LIKE_ENOUGH = 0.6
@@ -66,7 +65,6 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Beside:
     statement: str
-    is_masked: bool
     base: Memory | None
     is_base_changed: bool
     difference: list[Difference]
@@ -79,12 +77,10 @@ class Beside:
 
 def beside(memory: Memory, *, reader: User) -> Beside:
     """About ten queries, whatever there is."""
-    show: Show = str if reader.has_perm(REVEAL) else masked
-    statement = show(memory.statement)
+    show: Show = Masker().text
     base = memory.replaces
     return Beside(
-        statement=statement,
-        is_masked=statement != memory.statement,
+        statement=show(memory.statement),
         base=base,
         is_base_changed=base is not None and base.version != memory.base_version,
         difference=difference(memory, base, show) if base else [],

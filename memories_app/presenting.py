@@ -44,10 +44,6 @@ class Quote:
     record: SessionRecord | None
     missing: str = ""
 
-    @property
-    def item_query(self) -> str:
-        return f"?item={self.evidence.item_id}" if self.evidence.item_id else ""
-
 
 def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
     masker = Masker()

@@ -16,11 +16,10 @@ from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import FilterForm
-from memadmin.web.masking import TookTooLong, mask_text
 from memories_app.flags import FLAGS, Flag, flag_named
 from memories_app.models import Memory, Review
 from memories_app.querysets import MemoryQuerySet
-from sessions_app.services.revealing import REVEAL
+from sessions_app.masking import Masker
 
 BESIDE = 30
 """How many of the queue stand beside the one that is read, and how many of them before it."""
@@ -36,8 +35,6 @@ SHOW = {
     "late": "late",
     "snoozed": "snoozed",
 }
-
-HIDDEN = "[hidden: looking through it for personal data took too long]"
 
 
 class QueueFilter(FilterForm):
@@ -166,12 +163,12 @@ class Row:
 
 
 def rows_of(memories: list[Memory], user: User) -> list[Row]:
-    """What the list says of each, as this person may see it."""
-    moment, is_masked = now(), not user.has_perm(REVEAL)
+    """What the list says of each, its values masked."""
+    moment, masker = now(), Masker()
     return [
         Row(
             memory,
-            masked(memory.statement) if is_masked else memory.statement,
+            masker.text(memory.statement),
             age(moment - memory.awaiting_since),
             moment - memory.awaiting_since > settings.REVIEW_WITHIN,
             is_held(memory, user, moment),
@@ -185,13 +182,6 @@ def is_held(memory: Memory, user: User, moment: datetime) -> bool:
     """Whether somebody else is deciding about it."""
     until = memory.claimed_until
     return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
-
-
-def masked(text: str) -> str:
-    try:
-        return mask_text(text, regions=settings.PHONE_REGIONS)[0]
-    except TookTooLong:
-        return HIDDEN
 
 
 def age(length: timedelta) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django import forms
 
+from memadmin.web.masking import MASK
 from memories_app.audited import RejectReason
 from memories_app.models import ApprovalRule, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
@@ -36,6 +37,15 @@ class EditForm(ReadForm):
         },
     )
     kind = forms.ChoiceField(choices=Memory.Kind, widget=forms.Select({"class": "form-select"}))
+
+    def clean_statement(self) -> str:
+        """People edit what they see, and a mask must not be stored in place of what it hides."""
+        statement = str(self.cleaned_data["statement"])
+        if MASK.search(statement):
+            raise forms.ValidationError(
+                "Write something else where a value is masked: the mask itself would be stored."
+            )
+        return statement
 
 
 class RejectForm(ReadForm):

@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from memadmin.web.filters import sentences
 from memadmin.web.requests import OperatorRequest
 from memories_app.forms import FeedbackForm
 from memories_app.services import learning
@@ -26,7 +27,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
     record = access.session_for(request.user, record_id)
     form = FeedbackForm(request.POST)
     if not form.is_valid():
-        return refused(request, *(str(error) for errors in form.errors.values() for error in errors))
+        return refused(request, *sentences(form))
     try:
         reader_for(record.store).item(record.session_id, item_id)
         learning.give_feedback(

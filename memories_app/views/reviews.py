@@ -96,15 +96,16 @@ def proposal_page(
         "decision": None if memory.is_awaiting else last_review(memory),
         "waited": age(moment - memory.awaiting_since),
         "reasons": RejectReason.choices,
-        "edit": edit or edit_form(memory),
+        "edit": edit or edit_form(memory, shown.statement),
         "may_approve": may_approve(memory, shown, request),
     }
     return render(request, "memories/review.html", context, status=status)
 
 
-def edit_form(memory: Memory) -> EditForm:
+def edit_form(memory: Memory, statement: str) -> EditForm:
+    """With the statement as it is shown: what is masked is to be written anew, or left out."""
     read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
-    return EditForm(initial=read | {"statement": memory.statement, "kind": memory.kind})
+    return EditForm(initial=read | {"statement": statement, "kind": memory.kind})
 
 
 def may_approve(memory: Memory, shown: Beside, request: OperatorRequest) -> bool:

@@ -150,15 +150,22 @@ class TestProposal:
         assert "<img src=x" not in text
         assert "\\u202eevil\\u200b" in text
 
-    def test_values_are_masked_for_who_may_not_reveal_them(self, desk: Client) -> None:
+    def test_values_are_masked_for_everybody_as_in_timelines(self, desk: Client) -> None:
         memory = waiting(f"Pays with {CARD}.", evidence=[Quote(f"my card is {CARD}")], flags=("card_number",))
         text = desk.get(page_of(memory)).text
         assert CARD not in text
         assert "card •••• 1111" in text
         assert CARD not in desk.get(QUEUE).text
-        seen_whole = signed_in(a_reviewer(role="compliance"))
+        may_reveal = signed_in(a_reviewer(role="compliance"))
         claiming.release(memory, by=User.objects.get(username="ada"))
-        assert CARD in seen_whole.get(page_of(memory)).text
+        for address in (page_of(memory), QUEUE):
+            assert CARD not in may_reveal.get(address).text
+
+    def test_a_value_is_edited_out_without_being_seen(self, desk: Client) -> None:
+        memory = waiting(f"Pays with {CARD}.", flags=("card_number",))
+        desk.post(page_of(memory, "edit"), read(memory, statement="Pays by card.", kind="fact"))
+        memory.refresh_from_db()
+        assert memory.statement == "Pays by card."
 
     def test_who_sees_masks_does_not_write_them_into_a_memory(self, desk: Client) -> None:
         memory = waiting(f"Pays with {CARD}.", flags=("card_number",))
