@@ -10,7 +10,7 @@ from django.db import transaction
 from memories_app.models import Memory
 from memories_app.services.proposing import propose_memory
 from memories_app.services.refusals import Refused
-from sessions_app.models import SubjectKind
+from sessions_app.models import SubjectKind, SubjectSource
 from sessions_app.services.subjects import SubjectError, standing_subject, subject_for_key
 
 
@@ -72,7 +72,7 @@ def import_entries(entries: Iterator[Entry | str]) -> Imported:
 
 @transaction.atomic
 def _imported(entry: Entry) -> bool:
-    subject = standing_subject(subject_for_key(SubjectKind.USER, entry.subject))
+    subject = standing_subject(subject_for_key(SubjectKind.USER, entry.subject, SubjectSource.IMPORT))
     if Memory.objects.about(subject).filter(statement=entry.statement).exists():
         return False
     propose_memory(

@@ -6,7 +6,7 @@ from sessions_app.models.redactions import Redaction
 from sessions_app.models.searches import TextSearch
 from sessions_app.models.sessions import FenceOutbox, SessionFinding, SessionRecord
 from sessions_app.models.stores import SessionIdPattern, SessionStore, WatchedPath, validate_pattern
-from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind
+from sessions_app.models.subjects import Subject, SubjectAlias, SubjectKind, SubjectSource
 
 __all__ = [
     "AgentMessage",
@@ -21,6 +21,7 @@ __all__ = [
     "Subject",
     "SubjectAlias",
     "SubjectKind",
+    "SubjectSource",
     "TextSearch",
     "WatchedPath",
     "validate_pattern",

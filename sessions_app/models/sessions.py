@@ -23,7 +23,7 @@ from memadmin import audit
 from sessions_app import querysets
 from sessions_app.models.grams import Grams
 from sessions_app.models.stores import SessionStore
-from sessions_app.models.subjects import Subject
+from sessions_app.models.subjects import Subject, SubjectSource
 
 
 def newest() -> tuple[OrderBy, OrderBy]:
@@ -33,12 +33,6 @@ def newest() -> tuple[OrderBy, OrderBy]:
 
 class SessionRecord(models.Model):
     """One session in a store: the row that lists page over, and the fence that an erased session cannot pass."""
-
-    class SubjectSource(models.TextChoices):
-        CLIENT = "client", "registered by the agent"
-        IMPORT = "import", "named in an import"
-        PATTERN = "pattern", "read from the session id"
-        OPERATOR = "operator", "attached by hand"
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     store = models.ForeignKey(

@@ -23,6 +23,15 @@ class SubjectKind(models.TextChoices):
     TENANT = "tenant", "tenant"
 
 
+class SubjectSource(models.TextChoices):
+    """Who said that something belongs to a subject: a session, or an id."""
+
+    CLIENT = "client", "registered by the agent"
+    IMPORT = "import", "named in an import"
+    PATTERN = "pattern", "read from the session id"
+    OPERATOR = "operator", "attached by hand"
+
+
 class Subject(models.Model):
     """Whom data is about. A merged subject keeps its sessions and aliases, and points to the one it was merged into."""
 
@@ -76,6 +85,8 @@ class SubjectAlias(models.Model):
     kind = models.CharField(max_length=16, choices=SubjectKind, default=SubjectKind.USER)
     key = models.CharField(max_length=512)
     is_primary = models.BooleanField(default=False)
+    # Empty for ids that are older than the column.
+    source = models.CharField(max_length=8, choices=SubjectSource, db_default="", editable=False)
 
     class Meta:
         ordering: ClassVar = ["-is_primary", "kind", "key", "pk"]

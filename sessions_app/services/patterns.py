@@ -12,7 +12,7 @@ from django.db.models import Case, F, Value, When
 
 from memadmin import audit
 from sessions_app import audited
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.patterns import Match, Pattern
 from sessions_app.services.subjects import subject_for_key
 
@@ -195,7 +195,7 @@ def apply_to_batch(store: SessionStore, batch: Sequence[SessionRecord], rules: S
     # Subjects are made before any registry row is locked: their unique ids make others wait.
     for record in sorted(batch, key=lambda record: record.session_id):
         match, kind = first_match(record.session_id, rules) or (Match(), SubjectKind.USER)
-        subject = subject_for_key(kind, match.subject) if match.subject else None
+        subject = subject_for_key(kind, match.subject, SubjectSource.PATTERN) if match.subject else None
         decisions.append((record, match, subject))
     with transaction.atomic():
         return sum(write_down(store, version, *decision) for decision in decisions)
@@ -207,7 +207,7 @@ def write_down(store: SessionStore, version: int, record: SessionRecord, match: 
     Returns whether it has a subject by that.
     """
     row = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
-    found = {"subject": subject, "subject_source": SessionRecord.SubjectSource.PATTERN} if subject else {}
+    found = {"subject": subject, "subject_source": SubjectSource.PATTERN} if subject else {}
     was_written = row.update(
         patterns_tried=version,
         ticket=unless_set("ticket", match.ticket),

@@ -13,10 +13,8 @@ from django.db.models import CharField, Func, Value
 
 from memadmin import audit
 from sessions_app import audited
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, Subject, SubjectSource
 from sessions_app.services.subjects import standing_subject
-
-SubjectSource = SessionRecord.SubjectSource
 
 
 class BadLabel(Exception):

@@ -6,12 +6,14 @@ nothing, undoing it is exact, and a session attached to either side at the same 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from memadmin import audit
 from sessions_app import audited
-from sessions_app.models import Subject, SubjectAlias, SubjectKind
+from sessions_app.models import Subject, SubjectAlias, SubjectKind, SubjectSource
 
 
 class SubjectError(Exception):
@@ -71,8 +73,11 @@ def known_subject(kind: str, key: str) -> Subject:
     return alias.subject
 
 
-def subject_for_key(kind: SubjectKind, key: str) -> Subject:
-    """The subject with this id, made when nobody had it; two askers at once get the same one. Raises BadKey."""
+def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal[""] = "") -> Subject:
+    """The subject with this id, made when nobody had it; two askers at once get the same one. Raises BadKey.
+
+    `source` is kept with the id of one that is made.
+    """
     if not is_key(key):
         raise BadKey
     try:
@@ -82,7 +87,7 @@ def subject_for_key(kind: SubjectKind, key: str) -> Subject:
     try:
         with transaction.atomic():
             subject = Subject.objects.create()
-            SubjectAlias.objects.create(subject=subject, kind=kind, key=key, is_primary=True)
+            SubjectAlias.objects.create(subject=subject, kind=kind, key=key, is_primary=True, source=source)
             return subject
     except IntegrityError:
         # Somebody registered it a moment ago; the constraint made us wait until they had committed.
@@ -142,7 +147,9 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
         raise BadKey
     try:
         with transaction.atomic(), audit.recording(audited.ALIAS_ADDED, by=by) as event:
-            event.target = alias = SubjectAlias.objects.create(subject=subject, kind=kind, key=key)
+            event.target = alias = SubjectAlias.objects.create(
+                subject=subject, kind=kind, key=key, source=SubjectSource.OPERATOR
+            )
             event.subject = subject
             return alias
     except IntegrityError:

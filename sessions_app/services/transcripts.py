@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from memadmin import audit
 from sessions_app import audited
-from sessions_app.models import SessionRecord, SessionStore, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services import subjects
@@ -26,8 +26,6 @@ from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 from sessions_app.transcripts.chat import Item, convert
 from sessions_app.transcripts.parsing import Conversation, Unreadable, identifier, parse_conversations
-
-SubjectSource = SessionRecord.SubjectSource
 
 IMPORT_LOCK = 0x6D656D61
 """Of PostgreSQL's advisory locks, together with the store's number."""
@@ -163,7 +161,9 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
         report.without_record += 1
     elif record.subject_source in ("", SubjectSource.PATTERN):
         try:
-            subject = subjects.subject_for_key(SubjectKind.USER, identifier(conversation.fields.get(subject_field)))
+            subject = subjects.subject_for_key(
+                SubjectKind.USER, identifier(conversation.fields.get(subject_field)), SubjectSource.IMPORT
+            )
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
         else:

@@ -21,7 +21,7 @@ from sessions_app import access
 from sessions_app.filters import SessionFilter
 from sessions_app.forms import AttachForm, LabelForm, SelectionForm
 from sessions_app.listing import with_previews, with_snippets
-from sessions_app.models import SessionRecord, SessionStore, SubjectKind, TextSearch
+from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource, TextSearch
 from sessions_app.search.sessions import matching_sessions
 from sessions_app.search.wording import Unsearchable
 from sessions_app.services import subjects
@@ -146,7 +146,7 @@ def attach(request: OperatorRequest) -> HttpResponse:
     chosen, kind, key = form.cleaned_data["session"], form.cleaned_data["kind"], form.cleaned_data["key"]
     try:
         if form.cleaned_data["create"]:
-            subject = subjects.subject_for_key(SubjectKind(kind), key)
+            subject = subjects.subject_for_key(SubjectKind(kind), key, SubjectSource.OPERATOR)
         else:
             subject = subjects.known_subject(kind, key)
     except subjects.UnknownKey as unknown:

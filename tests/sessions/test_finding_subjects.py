@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
-from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.patterns import Match, PatternError
 from sessions_app.services import patterns, sessions, subjects
 from tests.builders import make_session, make_store, make_subject
@@ -99,9 +99,9 @@ def test_a_session_attached_during_the_run_keeps_that_subject(
     record = make_session("customer_1:ticket_1")
     chosen = make_subject("cust_9")
 
-    def operator_is_faster(kind: SubjectKind, key: str) -> Subject:
+    def operator_is_faster(kind: SubjectKind, key: str, source: SubjectSource) -> Subject:
         sessions.attach_sessions([record], chosen, by=admin)
-        return subjects.subject_for_key(kind, key)
+        return subjects.subject_for_key(kind, key, source)
 
     monkeypatch.setattr(patterns, "subject_for_key", operator_is_faster)
     assert patterns.apply_patterns(store) == 0

@@ -205,6 +205,7 @@ class TestVerbs:
         subject = make_subject("cust_1")
         page = operator.post(address(subject, "alias-add"), {"kind": "user", "key": "L-77120"}, follow=True)
         assert "Also known by this id from now on." in page.text
+        assert re.search(r"L-77120</span>.*?attached by hand", page.text, re.DOTALL)
         added = subject.aliases.get(key="L-77120")
         page = operator.post(address(subject, "alias-remove", added.pk), follow=True)
         assert "No longer known by this id." in page.text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 
-from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectKind
+from sessions_app.models import SessionRecord, Subject, SubjectAlias, SubjectKind, SubjectSource
 from sessions_app.services import sessions, subjects
 from tests.builders import make_session, make_subject
 from tests.meanwhile import somebody_else, wait_until_blocked
@@ -35,6 +35,18 @@ class TestKeys:
         subject = subjects.subject_for_key(USER, "cust_1")
         assert subject == subjects.subject_for_key(USER, "cust_1")
         assert keys_of(subject) == ["cust_1"]
+
+    def test_an_id_knows_who_named_it(self, support: User) -> None:
+        subject = subjects.subject_for_key(USER, "kiosk", SubjectSource.PATTERN)
+        subjects.subject_for_key(USER, "kiosk", SubjectSource.IMPORT)
+        subjects.add_alias(subject, kind=USER, key="L-77120", by=support)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT memadmin_subject_for('user', 'L-77120'), memadmin_subject_for('user', 'cust_1')")
+        assert dict(SubjectAlias.objects.values_list("key", "source")) == {
+            "kiosk": "pattern",
+            "L-77120": "operator",
+            "cust_1": "client",
+        }
 
     def test_the_same_id_of_another_kind_is_another_subject(self) -> None:
         assert subjects.subject_for_key(USER, "7") != subjects.subject_for_key(PROJECT, "7")

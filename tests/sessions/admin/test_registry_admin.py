@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from sessions_app.admin.registry import SessionRecordAdmin
-from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.services.declaring import StoreStillNeeded, delete_store
 from sessions_app.services.patterns import add_pattern
 from tests.agents import add_items, attach_main_store, run_sql
@@ -47,7 +47,7 @@ def test_administrator_corrects_a_session_by_hand(administrator: Client) -> None
 
     assert answer.status_code == 302
     record.refresh_from_db()
-    assert (record.subject, record.subject_source) == (subject, SessionRecord.SubjectSource.OPERATOR)
+    assert (record.subject, record.subject_source) == (subject, SubjectSource.OPERATOR)
     assert (record.ticket, record.labels) == ("T-1", ["vip", "late"])
 
 
@@ -67,7 +67,7 @@ def test_taking_the_subject_away_is_a_decision(administrator: Client) -> None:
     place = address("sessionrecord", "change", record)
     administrator.post(place, sent(administrator.get(place), subject=""))
     record.refresh_from_db()
-    assert (record.subject, record.subject_source) == (None, SessionRecord.SubjectSource.OPERATOR)
+    assert (record.subject, record.subject_source) == (None, SubjectSource.OPERATOR)
 
 
 @pytest.mark.parametrize("verb", ["add", "delete"])
