@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +14,11 @@ from django.contrib.auth.decorators import permission_required
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from memadmin.audit.lookers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
@@ -34,6 +37,7 @@ from sessions_app.views.answers import refused, way_back
 
 PAGE_SUBJECTS = 50
 PAGE_SESSIONS = 25
+LOOKERS_DAYS = 30
 
 
 @require_safe
@@ -66,6 +70,9 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         "kinds": SubjectKind.choices,
         "panels": beside_subject.panels(request.user, shown),
     }
+    if request.user.has_perm("audit.view_auditevent"):
+        since = timezone.now() - timedelta(days=LOOKERS_DAYS)
+        context |= {"lookers": who_looked(list(shown.group_ids()), since=since), "lookers_days": LOOKERS_DAYS}
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
         showing.subject(shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -20,6 +21,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.forms import AuditFilter
+from memadmin.audit.lookers import who_looked
 from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app.services.subjects import merge_subjects
 from tests.audit.log_pages import (
@@ -285,6 +287,27 @@ class TestFilters:
         assert len(seen(compliance.get(link(page, "All events")))) == 4
         administrator = signed_in(person("administrator"))
         assert "Who looked at this subject" not in administrator.get(self.subject.get_absolute_url()).text
+
+    def test_the_subjects_page_counts_who_looked_at_it(self, compliance: Client) -> None:
+        page = compliance.get(self.subject.get_absolute_url())
+        assert re.search(r"Who looked, 30 days.*support</a>.*person.*1 read</span>", page.text, re.DOTALL)
+        assert seen(compliance.get(link(page, "support"))) == ["test.session_viewed"]
+        administrator = signed_in(person("administrator"))
+        assert "Who looked, 30 days" not in administrator.get(self.subject.get_absolute_url()).text
+        assert "Nobody, before you." in compliance.get(make_subject("cust_2").get_absolute_url()).text
+
+    def test_lookers_are_counted_whoever_read_most_first(self) -> None:
+        other = User.objects.get(username="reviewer")
+        for _ in range(2):
+            audit.record_alone(SESSION_SEEN, by=other, target=self.session, shown=[self.subject])
+        # By itself and among others: one read.
+        audit.record_alone(SESSION_SEEN, by=other, target=self.session, subject=self.subject, shown=[self.subject])
+        yesterday = now() - timedelta(days=1)
+        looked = who_looked([self.subject.pk], since=yesterday)
+        assert [(str(who), count) for who, count in looked.shown] == [("reviewer", 3), ("support", 1)]
+        assert (looked.others, looked.is_capped) == (0, False)
+        assert not who_looked([self.subject.pk], since=now() + timedelta(days=1)).shown
+        assert not who_looked([SOMETHING], since=yesterday).shown
 
     @pytest.mark.parametrize(
         ("query", "sentence"),
