@@ -27,6 +27,7 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -364,11 +365,11 @@ class Log:
     """The random half of each event's id; 0 where there is no event."""
     holes: set[int] = field(default_factory=set)
     strays: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """Leaves that stand far off, or before the first: index, event number, hash."""
+    """Leaves that stand far off, before the first, or where another one stands: index, event number, hash."""
+    turns: list[int] = field(default_factory=list)
+    """Places that did not come in their turn, as they came: each that others were passed over for, and those others."""
     differing: dict[int, tuple[bytes, str]] = field(default_factory=dict)
     """Places whose event hashes to something else: that hash, and the event's id."""
-    descents: list[int] = field(default_factory=list)
-    """Places with a smaller event number than the place before."""
     unplaced: list[Unplaced] = field(default_factory=list)
     notes: list[tuple[int, str, str]] = field(default_factory=list)
     """Of checkpoints: size and root as stored beside the note, the note."""
@@ -400,24 +401,24 @@ class Reading:
         self.log = Log()
         self.report = report
         self._expected = 0
-        self._last_index: int | None = None
         self._highest = (-1, "")
-        self._last_number = -1
         self.erased_details = 0
 
     def leaf(self, index: int, number: int, digest: bytes, event: dict[str, Any] | None, details: Any = None) -> None:
         log = self.log
-        if index != self._expected and not self._is_possible(index, number, digest):
+        if index in log.holes:
+            log.holes.remove(index)
+            log.turns.append(index)
+        elif index != self._expected and not self._is_possible(index, number, digest):
             return
-        self._last_index = index
-        self._expected = index + 1
-        log.leaves += digest
-        log.numbers.append(number)
-        if number < self._last_number and len(log.descents) < MOST_FINDINGS:
-            log.descents.append(index)
-        self._last_number = number
-        if event is None:
+        if index == self._expected:
+            log.leaves += bytes(32)
+            log.numbers.append(-1)
             log.ids.append(0)
+            self._expected += 1
+        log.leaves[32 * index : 32 * index + 32] = digest
+        log.numbers[index] = number
+        if event is None:
             self.report.add("deletion", f"The event number {number} is gone; its leaf at {index} is still there.")
             return
         self._event(index, number, digest, event)
@@ -445,10 +446,8 @@ class Reading:
 
     def _event(self, index: int, number: int, digest: bytes, event: dict[str, Any]) -> None:
         log, id_ = self.log, str(event.get("id", ""))
-        try:
-            log.ids.append(int(id_[-17:].replace("-", ""), 16))
-        except (ValueError, OverflowError):
-            log.ids.append(0)
+        with suppress(ValueError, OverflowError):
+            log.ids[index] = int(id_[-17:].replace("-", ""), 16)
         found = leaf_hash(event)
         if found != digest or event.get("number") != number:
             log.differing[index] = (found, id_)
@@ -477,10 +476,7 @@ class Reading:
         """Whether a leaf can stand where it says, after places that are empty then."""
         log = self.log
         if index < self._expected:
-            if index == self._last_index:
-                self.report.add("duplicate", f"Two leaves stand at {index}; the second is of event number {number}.")
-            else:
-                log.strays.append((index, number, digest))
+            log.strays.append((index, number, digest))
             return False
         if index - self._expected + len(log.holes) > MOST_HOLES:
             log.strays.append((index, number, digest))
@@ -490,6 +486,8 @@ class Reading:
             log.leaves += bytes(32)
             log.numbers.append(-1)
             log.ids.append(0)
+        log.turns.append(index)
+        self._expected = index
         return True
 
 
@@ -504,6 +502,8 @@ class Comparing:
         self.roots: dict[int, bytes] = {}
         self.whole_size = 0
         """Up to here the leaves are what was signed."""
+        self.turned = displaced(log.turns)
+        """Places whose leaf comes before or after its turn."""
         self.used: set[int] = set()
         """Numbers of events without a leaf that an explanation has accounted for."""
         self.trials = MOST_TRIALS
@@ -515,14 +515,23 @@ class Comparing:
         known = self._read_anchors(anchors)
         is_whole = self._walk({checkpoint.size for checkpoint in known})
         self._name_changed_bodies()
-        for index, number, _ in self.log.strays:
-            self.report.add("forged_index", f"The event number {number} says that it stands at {index}.")
+        self._name_strays()
         if is_whole:
             self._look_for_a_cut()
         self._compare_with_anchors(known)
         self._look_at_unplaced()
         self.report.size = self.log.size
         self.report.root = self.roots.get(self.log.size, b"").hex()
+
+    def _name_strays(self) -> None:
+        """Leaves that come out of their turn, and those of which no explanation has told where they belong."""
+        for index in sorted(self.turned):
+            self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
+        for index, number, _ in self.log.strays:
+            if 0 <= index < self.log.size:
+                self.report.add("duplicate", f"Two leaves stand at {index}; the second is of event number {number}.")
+            else:
+                self.report.add("forged_index", f"The event number {number} says that it stands at {index}.")
 
     # What can be seen without the tree
 
@@ -731,13 +740,41 @@ class Comparing:
         }
 
     def _was_reordered(self, good: Tree, checkpoint: Checkpoint) -> bool:
-        """Two leaves changed their places, perhaps with one further on. An order of numbers that breaks tells where."""
+        """Two leaves changed their places, perhaps with one far behind. The numbers of their events tell which."""
         log, stop = self.log, checkpoint.size
-        breaks = [place for index in log.descents for place in (index - 1, index)]
-        here = sorted({place for place in breaks if good.size <= place < stop})[:64]
-        there = sorted({place for place in breaks if place >= stop})[:64]
-        leaves = self._stretch(good, stop)
-        for one, other in [*combinations(here, 2), *product(here, there)]:
+        here, there = self._out_of_order(good.size, stop), self._too_late(good.size, stop)
+        likely = [*combinations(here[:16], 2), *product(here[:8], there)]
+        if self._were_swapped(good, checkpoint, likely):
+            return True
+        ordered = sorted(range(good.size, stop), key=log.numbers.__getitem__)
+        leaves = b"".join(bytes(log.leaves[32 * index : 32 * index + 32]) for index in ordered)
+        if self._leads_there(good, leaves, checkpoint):
+            self.report.add("reordering", f"The events between {good.size} and {stop} stand in another order.")
+            log.leaves[32 * good.size : 32 * stop] = leaves
+            return True
+        return self._were_swapped(good, checkpoint, [*combinations(here, 2), *product(here[8:], there)])
+
+    def _out_of_order(self, start: int, stop: int) -> list[int]:
+        """Places beside which the order of numbers breaks, the widest breaks first."""
+        numbers = self.log.numbers
+        breaks = [
+            (numbers[index - 1] - numbers[index], index)
+            for index in range(max(start, 1), min(stop + 1, len(numbers)))
+            if numbers[index] < numbers[index - 1]
+        ]
+        beside = [place for _, index in sorted(breaks, reverse=True) for place in (index - 1, index)]
+        return [place for place in dict.fromkeys(beside) if start <= place < stop][:64]
+
+    def _too_late(self, start: int, stop: int) -> list[int]:
+        """Places behind a stretch with numbers that belong into it: the farthest, and the nearest, where many are."""
+        numbers = self.log.numbers
+        usual = sorted(numbers[start:stop])[-2:][0]
+        late = [place for place in range(stop, len(numbers)) if -1 < numbers[place] < usual]
+        return late[:-65:-1] + late[:-64][:64]
+
+    def _were_swapped(self, good: Tree, checkpoint: Checkpoint, pairs: Iterable[tuple[int, int]]) -> bool:
+        log, leaves = self.log, self._stretch(good, checkpoint.size)
+        for one, other in pairs:
             self._swap(leaves, good.size, one, other)
             if self._leads_there(good, leaves, checkpoint):
                 for place, partner in ((one, other), (other, one)):
@@ -748,14 +785,7 @@ class Comparing:
                 self._swap(log.leaves, 0, one, other)
                 log.numbers[one], log.numbers[other] = log.numbers[other], log.numbers[one]
                 return True
-            leaves = self._stretch(good, stop)
-        ordered = sorted(range(good.size, stop), key=log.numbers.__getitem__)
-        if self._leads_there(good, b"".join(log.leaves[32 * index : 32 * index + 32] for index in ordered), checkpoint):
-            self.report.add("reordering", f"The events between {good.size} and {stop} stand in another order.")
-            log.leaves[32 * good.size : 32 * stop] = b"".join(
-                bytes(log.leaves[32 * index : 32 * index + 32]) for index in ordered
-            )
-            return True
+            leaves = self._stretch(good, checkpoint.size)
         return False
 
     def _swap(self, leaves: bytearray, offset: int, one: int, other: int) -> None:
@@ -805,15 +835,11 @@ class Comparing:
         ]
         if len(holes) != 1:
             return False
+        if self._was_pushed_out(holes[0], good, checkpoint):
+            return True
         for index, number, digest in [*log.strays, *last]:
             if self._fits([(holes[0], digest)], good, checkpoint):
-                if index == holes[0]:
-                    self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
-                else:
-                    self.report.add(
-                        "forged_index",
-                        f"The event number {number} says that it stands at {index}; its place is {holes[0]}.",
-                    )
+                self._name_moved(index, number, holes[0])
                 if (index, number, digest) in log.strays:
                     log.strays.remove((index, number, digest))
                 else:
@@ -823,6 +849,35 @@ class Comparing:
                 log.numbers[holes[0]] = number
                 return True
         return False
+
+    def _was_pushed_out(self, hole: int, good: Tree, checkpoint: Checkpoint) -> bool:
+        """The leaf of an empty place stands on the place of another, which came after it."""
+        log = self.log
+        for stray in log.strays[:1000]:
+            index, number, digest = stray
+            if not good.size <= index < log.size:
+                continue
+            moved = bytes(log.leaves[32 * index : 32 * index + 32])
+            filling = [(hole, moved), *([(index, digest)] if index < checkpoint.size else [])]
+            if self._fits(filling, good, checkpoint):
+                self._name_moved(index, log.numbers[index], hole)
+                log.strays.remove(stray)
+                log.leaves[32 * index : 32 * index + 32] = digest
+                log.numbers[hole], log.numbers[index] = log.numbers[index], number
+                # What was read of its event was read of the one that says it stands there.
+                log.ids[hole], log.ids[index] = log.ids[index], 0
+                log.differing.pop(index, None)
+                return True
+        return False
+
+    def _name_moved(self, index: int, number: int, place: int) -> None:
+        self.turned.discard(index)
+        if index == place:
+            self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
+        else:
+            self.report.add(
+                "forged_index", f"The event number {number} says that it stands at {index}; its place is {place}."
+            )
 
     def _drop_empty_end(self) -> None:
         log = self.log
@@ -978,6 +1033,23 @@ def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
             if value in seen:
                 yield index, value
             seen.add(value)
+
+
+def displaced(turns: Sequence[int]) -> set[int]:
+    """As few places as possible without which the rest would come in order."""
+    ends: list[int] = []
+    """Of the ascending rows found so far, by their length: at which turn the one that ends lowest ends."""
+    before: list[int] = []
+    for turn, place in enumerate(turns):
+        length = bisect_left(ends, place, key=turns.__getitem__)
+        before.append(ends[length - 1] if length else -1)
+        ends[length : length + 1] = [turn]
+    in_order = set()
+    turn = ends[-1] if ends else -1
+    while turn >= 0:
+        in_order.add(turns[turn])
+        turn = before[turn]
+    return set(turns) - in_order
 
 
 # Files

@@ -6,6 +6,7 @@ else that would send a reader somewhere else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -301,6 +302,123 @@ def test_attack_is_named(attack: str, log: Path, settings: Settings, constraints
         assert kinds(report) == {kind}, report.findings
         # Also without the anchors: what was signed is enough to see it.
     assert kinds(verify_export(None)) == {kind}
+
+
+Lines = list[str]
+
+
+def place_of(lines: Lines, index: int) -> int:
+    """In the file, of the line of a leaf."""
+    return next(place for place, line in enumerate(lines) if json.loads(line).get("index") == index)
+
+
+def swap_lines(one: int, other: int) -> Callable[[Lines], None]:
+    def attack(lines: Lines) -> None:
+        here, there = place_of(lines, one), place_of(lines, other)
+        lines[here], lines[there] = lines[there], lines[here]
+
+    return attack
+
+
+def move_lines(first: int, last: int, to: int) -> Callable[[Lines], None]:
+    def attack(lines: Lines) -> None:
+        moved = [lines.pop(place_of(lines, index)) for index in range(first, last + 1)]
+        place = place_of(lines, to)
+        lines[place:place] = moved
+
+    return attack
+
+
+def claim_place(index: int, claimed: int) -> Callable[[Lines], None]:
+    def attack(lines: Lines) -> None:
+        place = place_of(lines, index)
+        lines[place] = json.dumps(json.loads(lines[place]) | {"index": claimed})
+
+    return attack
+
+
+def swap_far_apart(lines: Lines) -> None:
+    """Each says that it stands where the other did."""
+    here, there = place_of(lines, 12), place_of(lines, 61)
+    one, other = json.loads(lines[here]), json.loads(lines[there])
+    lines[here], lines[there] = json.dumps(other | {"index": 12}), json.dumps(one | {"index": 61})
+
+
+def take_line(index: int) -> Callable[[Lines], None]:
+    def attack(lines: Lines) -> None:
+        del lines[place_of(lines, index)]
+
+    return attack
+
+
+def repeat_line(index: int, after: int) -> Callable[[Lines], None]:
+    return lambda lines: lines.insert(place_of(lines, after) + 1, lines[place_of(lines, index)])
+
+
+ATTACKS_ON_A_FILE: dict[str, tuple[str, Callable[[Lines], None]]] = {
+    "neighbours": ("reordering", swap_lines(16, 17)),
+    "two lines of one stretch": ("reordering", swap_lines(12, 17)),
+    "two lines far apart": ("reordering", swap_lines(3, 66)),
+    "the first and the last": ("reordering", swap_lines(0, SIZE - 1)),
+    "two leaves far apart, with their places": ("reordering", swap_far_apart),
+    "a block that was moved forward": ("reordering", move_lines(40, 44, to=17)),
+    "a block that was moved back": ("reordering", move_lines(17, 21, to=44)),
+    "a line with a later place": ("forged_index", claim_place(17, 66)),
+    "a line with the next place": ("forged_index", claim_place(17, 18)),
+    "a line with an earlier place": ("forged_index", claim_place(44, 17)),
+    "a line with a place behind the end": ("forged_index", claim_place(17, SIZE + 5)),
+    "a line that stands there again": ("duplicate", repeat_line(17, after=17)),
+    "a line that stands there again far behind": ("duplicate", repeat_line(17, after=60)),
+    "a line that is gone": ("deletion", take_line(17)),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS_ON_A_FILE)
+def test_attack_on_a_file_is_named(attack: str, log: Path) -> None:
+    kind, change = ATTACKS_ON_A_FILE[attack]
+    lines = list(whole_log.as_json_lines(with_details=True))
+    change(lines)
+    for kept in (notes_in(log.read_text()), []):
+        report = verifier.verify_export(lines, anchors=kept)
+        assert kinds(report) == {kind}, report.findings
+
+
+def test_lines_in_no_order_at_all_are_reordered_and_nothing_is_missed(log: Path) -> None:
+    head, *leaves, end = whole_log.as_json_lines()
+    report = verifier.verify_export([head, *reversed(leaves), end], anchors=notes_in(log.read_text()))
+    assert kinds(report) == {"reordering"}
+    assert report.anchored_size == SIZE
+
+
+def write_with_late_commits(turns: int) -> None:
+    """Of each three events the first is committed after the next three."""
+    for _ in range(turns):
+        write_events(3)
+        as_owner(
+            "CREATE TABLE IF NOT EXISTS still_open (number bigint)",
+            "INSERT INTO audit_pending SELECT number FROM still_open",
+            "DELETE FROM still_open",
+            f"INSERT INTO still_open VALUES ({NEWEST} - 2)",
+            "DELETE FROM audit_pending WHERE number IN (TABLE still_open)",
+        )
+        Sequencer().step()
+    as_owner("INSERT INTO audit_pending SELECT number FROM still_open", "DROP TABLE still_open")
+    Sequencer().finish()
+    anchors.publish()
+
+
+@pytest.mark.parametrize(("one", "other"), [(17, 44), (12, SIZE + 230), (75, SIZE + 231)])
+def test_events_that_changed_places_are_named_also_where_many_came_late(one: int, other: int, log: Path) -> None:
+    """Transactions that commit late break the order of numbers as well, more often than all breaks could be tried."""
+    for _ in range(2):
+        write_with_late_commits(40)
+    assert verify().findings == []
+    as_owner(*swap(one, other))
+    for report in (verify(), verify_export(log)):
+        assert kinds(report) == {"reordering"}
+        assert [
+            f"stands at {place}" in found.detail for place, found in zip((one, other), report.findings, strict=True)
+        ]
 
 
 @pytest.mark.parametrize("index", [0, 9, 10, 17, 69])
