@@ -58,6 +58,21 @@ class MergeForm(ReadForm):
     into = forms.UUIDField(error_messages={"required": "Choose the memory that says the same."})
 
 
+class QuestionForm(forms.Form):
+    """What somebody might say to an agent; by POST, since it belongs into no address and no log."""
+
+    question = forms.CharField(
+        label="Something else that somebody might say",
+        max_length=1000,
+        required=False,
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "placeholder": "Try other words"}),
+        error_messages={"max_length": "Ask in at most 1,000 characters."},
+    )
+
+    def clean_question(self) -> str:
+        return str(self.cleaned_data["question"]).replace("\0", " ").strip()
+
+
 class SnoozeForm(forms.Form):
     length = forms.ChoiceField(choices=[(name, name) for name in SNOOZES])
 

@@ -14,6 +14,7 @@ urlpatterns = [
     path("samples/<uuid:review_id>/", rules.judge, name="sample"),
     path("health/", rules.health, name="health"),
     path("<uuid:memory_id>/", reviews.review, name="review"),
+    path("<uuid:memory_id>/recall/", reviews.recall_after, name="recall"),
     path("<uuid:memory_id>/approve/", deciding.approve, name="approve"),
     path("<uuid:memory_id>/edit/", deciding.edit, name="edit"),
     path("<uuid:memory_id>/reject/", deciding.reject, name="reject"),

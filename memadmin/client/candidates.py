@@ -34,6 +34,9 @@ COLUMNS = "id, version, kind, key, statement, subject_id, is_verified, provenanc
 
 DISTANCE = "CASE WHEN embedder = %(embedder)s THEN embedding <=> %(vector)s::vector END AS distance"
 
+READ = """id, version, kind, key, statement, subject_id, is_verified, provenance, decided_at, 1 - distance, lexemes,
+       ARRAY(SELECT unnest(tsvector_to_array(words)) INTERSECT SELECT unnest(lexemes))"""
+
 FIND = f"""
 WITH asked AS MATERIALIZED (
     SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS terms,
@@ -59,11 +62,14 @@ WITH asked AS MATERIALIZED (
      WHERE subject_id IS NULL AND words @@ asked.terms AND {MAY_RECALL}
      ORDER BY ts_rank_cd(words, asked.terms, 1) DESC, id LIMIT %(limit)s)
 )
-SELECT DISTINCT ON (id) id, version, kind, key, statement, subject_id, is_verified, provenance, decided_at,
-       1 - distance, lexemes,
-       ARRAY(SELECT unnest(tsvector_to_array(words)) INTERSECT SELECT unnest(lexemes))
-FROM found, asked ORDER BY id
+SELECT DISTINCT ON (id) {READ} FROM found, asked ORDER BY id
 """
+
+THIS = f"""
+WITH asked AS (SELECT tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes)
+SELECT {READ} FROM (SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory WHERE id = %(memory)s) AS this, asked
+"""
+"""One memory as the candidate that it would be, approved or not; for the console, since agents see no proposal."""
 
 FARTHEST_SHARED = 0.8
 """What all share is recalled only where it has to do with what was said: within this cosine distance, or by a word."""
@@ -91,6 +97,11 @@ class Candidate:
     @property
     def is_explicit(self) -> bool:
         return self.provenance == "explicit"
+
+    @property
+    def is_to_the_point(self) -> bool:
+        """Whether it has to do with what was said; what all share is recalled only then."""
+        return bool(self.found_words) or (self.likeness is not None and 1 - self.likeness <= FARTHEST_SHARED)
 
 
 def run_of(subject: UUID | None, agent: str = "") -> dict[str, str]:

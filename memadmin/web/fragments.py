@@ -18,8 +18,13 @@ def render_page_or_fragment(
 
     A boosted link replaces the body and a restored page the document, so both get the whole page.
     """
-    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
-    is_part = htmx and not htmx.boosted and not htmx.history_restore_request
-    response = render(request, f"{template}#{fragment}" if is_part else template, context, status=status)
+    name = f"{template}#{fragment}" if wants_fragment(request) else template
+    response = render(request, name, context, status=status)
     patch_vary_headers(response, ["HX-Request", "HX-Boosted"])
     return response
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """For views whose whole page takes more than its part does."""
+    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
+    return bool(htmx and not htmx.boosted and not htmx.history_restore_request)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +17,8 @@ from django.utils.timezone import now
 from memadmin.client import candidates, embedding, recalling
 from memories_app.models import Memory
 from sessions_app.models import Subject
+
+logger = logging.getLogger("memadmin.previewing")
 
 HIDDEN_SHOWN = 20
 """How many of those that agents do not see are named, each with why."""
@@ -39,17 +44,71 @@ class Preview:
 def preview_recall(
     query: str, *, subject: Subject | None, agent: str = "", budget: int, as_of: datetime | None = None
 ) -> Preview:
-    """What this run would be told, and what it would not. Four queries, whatever there is to choose from."""
-    embedder = embedding.load(settings.EMBEDDER)
-    vector = embedder.embed([query])[0] if embedder else None
-    name = embedder.name if embedder else ""
-    with connection.cursor() as cursor:
-        cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk if subject else None, agent))
-        cursor.execute(candidates.FIND, candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of))
-        found = candidates.read(cursor.fetchall())
-        cursor.execute("SELECT set_config('memadmin.subject', '', true), set_config('memadmin.agent', '', true)")
+    """What this run would be told, and what it would not. Five queries, whatever there is to choose from."""
+    vector, name = _vector_of(query)
+    asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
+    found = _candidates(asked, subject.pk if subject else None)
     hidden, proposal_count = _hidden(subject, agent, as_of or now(), {each.id for each in found})
     return Preview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a run would be told with a proposal and without; `this` is how the proposal is called among them."""
+
+    now: recalling.Choice
+    after: recalling.Choice
+    this: UUID
+    agent: str
+    embedder: str
+
+
+@transaction.atomic
+def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFAULT_BUDGET) -> Comparison:
+    """What agents would be told if a proposal was approved now, and what they are told today; for the first agent that
+    it names. Four queries.
+
+    It stands in for the memory that it would change. What says the opposite is weighed as agents weigh it.
+    """
+    agent = memory.agents[0] if memory.agents else ""
+    vector, name = _vector_of(query)
+    asked = candidates.parameters(query, vector, embedder=name, agent=agent)
+    found = _candidates(asked, memory.subject_id)
+    with connection.cursor() as cursor:
+        cursor.execute(candidates.THIS, asked | {"memory": memory.pk})
+        [this] = candidates.read(cursor.fetchall())
+    approved = replace(this, is_verified=True, decided_at=now())
+    others = [each for each in found if each.id != memory.replaces_id]
+    is_found = memory.subject_id is not None or approved.is_to_the_point
+    return Comparison(
+        recalling.choose(found, budget=budget),
+        recalling.choose([*others, approved] if is_found else others, budget=budget),
+        memory.pk,
+        agent,
+        name,
+    )
+
+
+def _vector_of(query: str) -> tuple[list[float] | None, str]:
+    """And the embedder's name. None and no name where there is none, or a hosted one is away: words alone decide."""
+    embedder = embedding.load(settings.EMBEDDER)
+    if embedder is None:
+        return None, ""
+    try:
+        return embedder.embed([query])[0], embedder.name
+    except Exception as problem:  # whatever a client of a hosted model raises
+        logger.warning("The embedder fails (%s); a preview goes by words alone.", type(problem).__name__)
+        return None, ""
+
+
+def _candidates(asked: Mapping[str, Any], subject: UUID | None) -> list[candidates.Candidate]:
+    """What the gate lets a run about this subject see. Three queries."""
+    with connection.cursor() as cursor:
+        cursor.execute(candidates.SET_RUN, candidates.run_of(subject, asked["agent"]))
+        cursor.execute(candidates.FIND, asked)
+        found = candidates.read(cursor.fetchall())
+        cursor.execute("SELECT set_config('memadmin.subject', '', true), set_config('memadmin.agent', '', true)")
+    return found
 
 
 def _hidden(subject: Subject | None, agent: str, at: datetime, seen: set[UUID]) -> tuple[list[Hidden], int]:

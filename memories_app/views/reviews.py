@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,19 +11,22 @@ from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.cache import patch_vary_headers
 from django.utils.timezone import now
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.web.filters import sentences
+from memadmin.web.fragments import wants_fragment
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.audited import RejectReason
 from memories_app.beside import Beside, beside
+from memories_app.foreseeing import foresee
 from memories_app.models import Memory, Review, SavedView
 from memories_app.queue import QueueFilter, age, around, for_rows, is_held, rows_of, standing
-from memories_app.review_forms import EditForm, ViewForm
+from memories_app.review_forms import EditForm, QuestionForm, ViewForm
 from memories_app.services.claiming import HeldBySomebody, claim, last_review
 from memories_app.services.refusals import Overtaken, Refused
 from memories_app.services.undoing import UNDO_WITHIN
@@ -71,12 +75,36 @@ def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return proposal_page(request, memory, problem=problem)
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """What agents would be told if it was approved: the page asks for this part after itself, and again for another
+    question."""
+    memory = access.memory_for(request.user, memory_id)
+    form = QuestionForm(request.POST if request.method == "POST" else None)
+    question, status = "", 200
+    if form.is_bound:
+        question, status = (form.cleaned_data["question"], 200) if form.is_valid() else ("", 422)
+    foreseen = foresee(memory, reader=request.user, question=question) if memory.is_awaiting else None
+    if foreseen:
+        showing.foreseen(request, memory, foreseen.seen)
+    then = {"foreseen": foreseen, "question_form": form}
+    if not wants_fragment(request):
+        return proposal_page(request, memory, then=then, status=status)
+    query = QueueFilter(request.GET, request.user).query_string()
+    response = render(request, "memories/_recall_after.html", {"memory": memory, "query": query, **then}, status=status)
+    patch_vary_headers(response, ["HX-Request", "HX-Boosted"])
+    return response
+
+
 def proposal_page(
     request: OperatorRequest,
     memory: Memory,
     *,
     problem: Refused | None = None,
     edit: EditForm | None = None,
+    then: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """The page of a proposal as it is now, also when a decision about it was refused."""
@@ -98,6 +126,7 @@ def proposal_page(
         "reasons": RejectReason.choices,
         "edit": edit or edit_form(memory, shown.statement),
         "may_approve": may_approve(memory, shown, request),
+        **(then or {"question_form": QuestionForm()}),
     }
     return render(request, "memories/review.html", context, status=status)
 

@@ -43,6 +43,18 @@ def recalled(preview: Preview, subject: Subject | None) -> None:
     audit.before_showing(audited.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
 
 
+def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
+    """What a proposal would change in what agents are told. The question may be words of a session: it takes a purpose
+    as those do."""
+    rules.purpose_of(request)
+    audit.before_showing(
+        audited.RECALL_PREVIEWED,
+        subject=proposal.subject_id,
+        shown={*shown, proposal.pk},
+        counters={"memories": len(shown)},
+    )
+
+
 def with_subjects(memories: Iterable[Memory]) -> set[UUID]:
     refs: set[UUID] = set()
     for each in memories:

@@ -191,6 +191,7 @@ MATRIX: dict[str, Rule] = {
     # Reviews
     "reviews:list": page(REVIEWERS),
     "reviews:review": page(REVIEWERS),
+    "reviews:recall": form(REVIEWERS),
     "reviews:decide": verb(REVIEWERS),
     "reviews:rules": page(REVIEWERS),
     "reviews:rule-new": form(DECIDERS),
