@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
 
 from memadmin.counting import COUNT_CAP
 from memories_app.forms import FeedbackForm
+from memories_app.health import this_week
 from memories_app.models import LearningStop, Memory, Signal
+from memories_app.queue import age, standing
 from memories_app.services.retiring import learned_from
-from sessions_app.extensions import Panel, beside_item, beside_subject, beside_timeline
+from sessions_app.extensions import Panel, beside_item, beside_overview, beside_subject, beside_timeline, on_overview
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
 
-READ = "memories_app.read_memory"
+READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
 REMARKS_SHOWN = 5
 
@@ -52,3 +55,17 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
     )
     is_stopped = LearningStop.objects.filter(subject__in=ids).exists()
     return Panel("memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, **counts})
+
+
+@on_overview
+def queue_tile(user: User) -> Panel | None:
+    """How much waits for reviewers, and how long. Three queries."""
+    if not user.has_perm(REVIEW):
+        return None
+    return Panel("memories/_queue_tile.html", {"standing": standing(), "within": age(settings.REVIEW_WITHIN)})
+
+
+@beside_overview
+def week_panel(user: User) -> Panel | None:
+    """What was proposed and decided in a week. Two queries."""
+    return Panel("memories/_this_week.html", {"week": this_week()}) if user.has_perm(REVIEW) else None

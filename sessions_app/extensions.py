@@ -45,3 +45,8 @@ beside_item = Place[[User, SessionRecord, str]]()
 
 beside_timeline = Place[[User, SessionRecord]]()
 beside_subject = Place[[User, Subject]]()
+
+on_overview = Place[[User]]()
+"""Tiles of the overview: what waits for this operator, as a number."""
+
+beside_overview = Place[[User]]()

@@ -29,7 +29,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 27,
+    "overview": 33,
     "sessions": 10,
     "sessions of a subject": 13,
     "sessions of a ticket": 10,
@@ -42,7 +42,7 @@ QUERIES = {
     "news of a timeline": 5,
     "item": 7,
     "subjects": 6,
-    "subject": 17,
+    "subject": 21,
     "search": 8,
     "search in messages": 21,
     "stores": 28,

@@ -12,9 +12,11 @@ from django.views.decorators.http import require_safe
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
+from memadmin.audit import checkpoints
+from memadmin.audit.status import latest_verdict
 from memadmin.counting import COUNT_CAP
-from memadmin.web.navigation import waiting_at
 from memadmin.web.requests import OperatorRequest
+from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import with_previews
 from sessions_app.models import SessionRecord
 from sessions_app.views import showing
@@ -27,7 +29,10 @@ NEWEST_SESSIONS = 8
 @never_cache
 def overview(request: OperatorRequest) -> HttpResponse:
     """Each part only for those who may open what it leads to; for the others a page that says what they can do here."""
-    context: dict[str, Any] = {}
+    context: dict[str, Any] = {
+        "tiles": on_overview.panels(request.user),
+        "panels": beside_overview.panels(request.user),
+    }
     if request.user.has_perm("sessions_app.view_sessionstore"):
         context["checked_stores"] = check_stores()
     if request.user.has_perm("sessions_app.read_content"):
@@ -37,8 +42,8 @@ def overview(request: OperatorRequest) -> HttpResponse:
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
             "sessions": showing.listed(with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)),
         }
-    if request.user.has_perm("memories_app.review_memory"):
-        context["reviews_waiting"] = waiting_at("reviews:list")
+    if request.user.has_perm("audit.view_auditevent"):
+        context |= {"sealed": checkpoints.latest(), "verdict": latest_verdict()}
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context |= {

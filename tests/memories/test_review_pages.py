@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -121,6 +122,25 @@ class TestQueue:
         waiting()
         assert '<span class="badge bg-blue-lt">1</span>' in desk.get(reverse("sessions:overview")).text
         assert "Review queue" not in operator.get(reverse("sessions:overview")).text
+
+    def test_the_overview_says_how_the_queue_stands_and_what_became_of_a_week(
+        self, desk: Client, operator: Client
+    ) -> None:
+        overview = reverse("sessions:overview")
+        assert "Nothing waits for a decision." in desk.get(overview).text
+        waiting(), old(waiting(), 50)
+        approved()
+        page = " ".join(desk.get(overview).text.split())
+        assert "1 past 2 d</strong> · oldest 2 d 2 h" in page
+        told = dict(re.findall(r"<dt>([^<]*)</dt> <dd> (.*?) </dd>", page))
+        assert told == {
+            "Proposed": "3",
+            "Approved by people": "1",
+            "Approved by rule": "0",
+            "Rejected": "0",
+            "Median wait": "0 min",
+        }
+        assert "Memories this week" not in operator.get(overview).text
 
 
 class TestProposal:

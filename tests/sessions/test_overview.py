@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from memadmin.audit.models import AuditVerdict
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in
@@ -62,10 +63,19 @@ def test_an_administrator_sees_the_stores_and_no_session(administrator: Client) 
     assert "Without a subject" not in text
 
 
-@pytest.mark.parametrize("role", ["auditor", ""])
-def test_who_can_do_nothing_yet_is_told_who_could(db: Any, role: str) -> None:
-    client = signed_in(person(*[role] if role else []))
-    page = client.get(ADDRESS)
+def test_an_auditor_sees_how_the_log_stands(db: Any) -> None:
+    auditor = signed_in(person("auditor"))
+    page = auditor.get(ADDRESS)
+    assert link(page, "Audit log") == reverse("audit:list")
+    assert "Not verified yet." in page.text
+    AuditVerdict.objects.create(verdict="ok", size=1, findings=[])
+    assert "Verified</span>" in auditor.get(ADDRESS).text
+    AuditVerdict.objects.create(verdict="broken", size=1, findings=[{"kind": "deletion"}])
+    assert "It was changed" in auditor.get(ADDRESS).text
+
+
+def test_who_can_do_nothing_yet_is_told_who_could(db: Any) -> None:
+    page = signed_in(person()).get(ADDRESS)
     assert page.status_code == 200
     assert "administrator gives roles" in " ".join(page.text.split())
 
