@@ -63,6 +63,13 @@ def positive_integer(name: str, default: int) -> int:
     return int(value)
 
 
+def whole_number(name: str, default: int) -> int:
+    value = text(name) or str(default)
+    if not value.isdecimal():
+        raise ImproperlyConfigured(f"{name} must be a whole number, 0 for never; it is {value!r}.")
+    return int(value)
+
+
 def port(name: str, default: int) -> int:
     value = positive_integer(name, default)
     if value > 65535:

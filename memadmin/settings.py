@@ -123,6 +123,8 @@ READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT", 300)
 READ_WINDOW = timedelta(hours=1)
 # How soon a proposed memory is to be decided about: what waits longer is late.
 REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS", 48))
+# After so long a proposal that nobody decided about is over; zero: never.
+PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS", 30))
 # Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
 NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 

@@ -108,6 +108,15 @@ MEMORY_EXPIRED = declare(
     object=MEMORY,
     reasons=ExpiryReason.values,
 )
+PROPOSAL_LAPSED = declare(
+    "memory.lapsed",
+    "A proposal that nobody decided about was over; agents never recalled it.",
+    object=MEMORY,
+    counters=("days",),
+)
+PROPOSAL_REOPENED = declare(
+    "memory.reopened", "Somebody put a proposal back into the queue that was over.", object=MEMORY
+)
 MEMORY_MARKED = declare(
     "memory.marked",
     "A proposal was marked, or no more, as saying what another memory says or the opposite of one: 1 for each way.",

@@ -27,6 +27,13 @@ FLAGS = {
     "invisible": Flag("invisible characters", "eye-off"),
 }
 
+HINTS = {
+    "duplicate": Flag("known already", "copy"),
+    "near_duplicate": Flag("much like another", "equal"),
+    "contradiction": Flag("contradicts", "arrows-diff"),
+}
+"""How the look at other memories marks what waits; see memories_app.consolidating."""
+
 CHECKS = (
     ("No secret, card or account number found", {"secret", "card_number", "account_number"}),
     ("No way to contact somebody found", {"contact"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import consolidating, distilling, placing, rules, screening
+from memories_app.services import consolidating, distilling, lapsing, placing, rules, screening
 
 
 @app.periodic(cron="* * * * * */2")
@@ -48,6 +48,15 @@ def apply_approval_rules(timestamp: int) -> None:
     """Approves what rules say that a person need not see."""
     if not is_stale(timestamp):
         while rules.apply_rules() >= rules.BATCH:
+            pass
+
+
+@app.periodic(cron="43 * * * *")
+@app.task(queueing_lock="lapse_proposals", lock="lapse_proposals")
+def lapse_proposals(timestamp: int) -> None:
+    """Ends proposals that nobody decided about in time."""
+    if not is_stale(timestamp):
+        while lapsing.lapse_proposals() == lapsing.BATCH:
             pass
 
 

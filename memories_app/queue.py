@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Q
 from django.db.models.functions import Now
 from django.http import QueryDict
 from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import FilterForm
-from memories_app.flags import FLAGS, Flag, flag_named
-from memories_app.models import Memory, Review
+from memories_app.consolidating import Hint
+from memories_app.flags import FLAGS, HINTS, Flag, flag_named
+from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
+from memories_app.services.lapsing import WARNED_BEFORE, first_approvals, lapses_at, lapsing
+from memories_app.services.rules import samples_to_see
 from sessions_app.masking import Masker
 
 BESIDE = 30
@@ -33,6 +38,10 @@ SHOW = {
     "changes": "changes of a memory",
     "again": "to be re-validated",
     "late": "late",
+    "ending": "expires soon",
+    "known": "known already, or much like another",
+    "contradicts": "contradicts another",
+    "sampled": "samples of rules",
     "snoozed": "snoozed",
 }
 
@@ -71,6 +80,10 @@ class QueueFilter(FilterForm):
         if self.errors:
             return waiting.none()
         active = self.active
+        if active.get("show") == "sampled":
+            # Approved by a rule; what waits for is a look.
+            waiting = Memory.objects.filter(pk__in=samples_to_see().order_by().values("memory"))
+            waiting = waiting.order_by("awaiting_since", "pk")
         if active.get("show") != "snoozed":
             waiting = waiting.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
         for name, value in active.items():
@@ -99,6 +112,14 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
             return waiting.filter(status=Memory.Status.NEEDS_REVALIDATION)
         case "show", "late":
             return waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
+        case "show", "ending":
+            return waiting.filter(pk__in=lapsing(within=WARNED_BEFORE).order_by().values("pk"))
+        case "show", "known":
+            return waiting.filter(~Q(hints=[]), hints__overlap=[Hint.DUPLICATE, Hint.NEAR_DUPLICATE])
+        case "show", "contradicts":
+            return waiting.filter(~Q(hints=[]), hints__contains=[Hint.CONTRADICTION])
+        case "show", "sampled":
+            return waiting
         case "show", "snoozed":
             return waiting.filter(snoozed_until__gt=Now())
         case "risk", "any":
@@ -112,17 +133,6 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
 
 # As the index of it says it.
 TAKES_TWO = Q(subject__isnull=True) | ~Q(risk_flags=[])
-
-
-def first_approvals() -> Any:
-    """Approvals that count, of the memory of an outer query."""
-    return Review.objects.filter(
-        memory=OuterRef("pk"),
-        decision=Review.Decision.APPROVE,
-        undone_at=None,
-        content_hash=OuterRef("content_hash"),
-        decided_at__gte=OuterRef("awaiting_since"),
-    )
 
 
 def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory | None:
@@ -160,22 +170,45 @@ class Row:
     is_late: bool
     is_held: bool
     flags: list[Flag]
+    hints: list[Flag]
+    # In how long it expires unreviewed, where that is soon.
+    ends_in: str
 
 
 def rows_of(memories: list[Memory], user: User) -> list[Row]:
-    """What the list says of each, its values masked."""
+    """What the list says of each, its values masked. A query where some expire soon."""
     moment, masker = now(), Masker()
+    ending = ends_of(memories, moment)
     return [
         Row(
             memory,
             masker.text(memory.statement),
-            age(moment - memory.awaiting_since),
-            moment - memory.awaiting_since > settings.REVIEW_WITHIN,
+            age(moment - waits_since(memory)),
+            memory.is_awaiting and moment - memory.awaiting_since > settings.REVIEW_WITHIN,
             is_held(memory, user, moment),
             [flag_named(flag) for flag in memory.risk_flags[:2]],
+            hints_of(memory),
+            ending.get(memory.pk, ""),
         )
         for memory in memories
     ]
+
+
+def waits_since(memory: Memory) -> datetime:
+    """For a decision, or as a sample for a look."""
+    return memory.awaiting_since if memory.is_awaiting or memory.decided_at is None else memory.decided_at
+
+
+def hints_of(memory: Memory) -> list[Flag]:
+    """How it was marked; of what waits no more the marks tell nothing."""
+    return [HINTS[hint] for hint in memory.hints if hint in HINTS] if memory.is_awaiting else []
+
+
+def ends_of(memories: Collection[Memory], moment: datetime) -> dict[UUID, str]:
+    """Of those that expire soon, in how long. One query, or none."""
+    ends = {memory.pk: end for memory in memories if (end := lapses_at(memory)) and end - moment <= WARNED_BEFORE}
+    still = lapsing(within=WARNED_BEFORE).filter(pk__in=ends).order_by().values_list("pk", flat=True) if ends else ()
+    return {key: age(ends[key] - moment) for key in still}
 
 
 def is_held(memory: Memory, user: User, moment: datetime) -> bool:
@@ -199,15 +232,21 @@ class Standing:
 
     waiting: int
     late: int
+    ending: int
     oldest: str
 
 
 def standing() -> Standing:
-    """Three queries, each of at most a thousand rows of an index."""
+    """Four queries, each of at most a thousand rows of an index."""
     waiting = not_put_off()
     oldest = waiting.values_list("awaiting_since", flat=True).first()
     late = waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
-    return Standing(count_waiting(), late[: COUNT_CAP + 1].count(), age(now() - oldest) if oldest else "")
+    return Standing(
+        count_waiting(),
+        late[: COUNT_CAP + 1].count(),
+        lapsing(within=WARNED_BEFORE)[: COUNT_CAP + 1].count() if settings.PROPOSAL_LIFETIME else 0,
+        age(now() - oldest) if oldest else "",
+    )
 
 
 def not_put_off() -> MemoryQuerySet:

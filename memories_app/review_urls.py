@@ -21,6 +21,7 @@ urlpatterns = [
     path("<uuid:memory_id>/merge/", deciding.merge, name="merge"),
     path("<uuid:memory_id>/snooze/", deciding.snooze, name="snooze"),
     path("<uuid:memory_id>/wake/", deciding.wake, name="wake"),
+    path("<uuid:memory_id>/reopen/", deciding.reopen, name="reopen"),
     path("<uuid:memory_id>/accept-base/", deciding.accept_base, name="accept-base"),
     path("<uuid:memory_id>/undo/", deciding.undo, name="undo"),
     path("<uuid:memory_id>/let-go/", deciding.let_go, name="let-go"),

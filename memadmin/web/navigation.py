@@ -61,6 +61,7 @@ SECTIONS = {
     "Memories": [
         Place("Review queue", "reviews:list", "checklist", "r", ("memories_app.review_memory",)),
         Place("Memories", "memories:list", "bulb", "m", ("memories_app.read_memory",)),
+        Place("Recall preview", "memories:recall", "sparkles", "p", ("memories_app.read_memory",)),
     ],
     "Governance": [
         Place("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
@@ -77,7 +78,7 @@ WAITING: dict[str, Callable[[], int]] = {}
 
 def sections_for(request: HttpRequest) -> list[Section]:
     """The sections with the places this operator may see."""
-    sections = []
+    current, sections = place_at(request.path), []
     for title, places in SECTIONS.items():
         links = [
             Link(
@@ -85,7 +86,7 @@ def sections_for(request: HttpRequest) -> list[Section]:
                 place.url,
                 place.symbol,
                 f"g {place.key}",
-                is_current=is_inside(request.path, place.url),
+                is_current=place is current,
                 count=waiting_at(place.url_name),
             )
             for place in places
@@ -103,8 +104,9 @@ def waiting_at(url_name: str) -> int:
 
 
 def place_at(path: str) -> Place | None:
-    """The place that `path` belongs to, whoever asks."""
-    return next((place for place in chain.from_iterable(SECTIONS.values()) if is_inside(path, place.url)), None)
+    """The place that `path` belongs to, whoever asks; where one lies below another, the one below."""
+    around = [place for place in chain.from_iterable(SECTIONS.values()) if is_inside(path, place.url)]
+    return max(around, key=lambda place: len(place.url), default=None)
 
 
 def may_see(user: User | AnonymousUser, place: Place) -> bool:

@@ -53,6 +53,8 @@ class Memory(models.Model):
         SUPERSEDED = "superseded", "superseded"
         EXPIRED = "expired", "expired"
         RETIRED = "retired", "retired"
+        # A proposal that nobody decided about in time.
+        LAPSED = "lapsed", "expired unreviewed"
 
     class Provenance(models.TextChoices):
         EXPLICIT = "explicit", "explicit"
@@ -183,6 +185,14 @@ class Memory(models.Model):
                 & (Q(subject__isnull=True) | ~Q(risk_flags=[])),
                 name="memory_awaiting_two",
             ),
+            # Of those, what the look at other memories marked.
+            models.Index(
+                "awaiting_since",
+                "id",
+                condition=Q(status__in=["proposed", "needs_revalidation"]) & ~Q(hints=[]),
+                name="memory_awaiting_hinted",
+            ),
+            models.Index("decided_at", condition=Q(status="lapsed"), name="memory_lapsed"),
             # What comes to its end, or back to the queue, by time.
             models.Index("valid_until", condition=Q(status="approved", valid_until__isnull=False), name="memory_ends"),
             models.Index(

@@ -182,6 +182,15 @@ def _wrongly_marked() -> Iterator[tuple[UUID, Found]]:
                 yield key, right
 
 
+def mark_beside(memory: Memory) -> list[str]:
+    """Holds one that waits against all others, marks it, and returns the marks; for who cannot wait for the hour."""
+    found = _found_beside([memory.pk]).get(memory.pk)
+    if found is None:
+        return []
+    _mark(memory.pk, found)
+    return found.hints
+
+
 def _found_beside(ids: Collection[UUID]) -> dict[UUID, Found]:
     with connection.cursor() as cursor:
         asked: dict[str, Any] = {"ids": list(ids), "standing": list(STANDING)}

@@ -1,7 +1,8 @@
 """Rules that approve by themselves: what a person need not see, with a share that one sees all the same.
 
-A rule takes new proposals that were screened, replace nothing, contradict nothing and are held by nobody. What is
-shared or risky it never takes; nor what comes from a tool or a page, unless it names that source.
+A rule takes new proposals that were screened and compared, replace nothing, contradict nothing, say nothing that is
+known or proposed in other words, and are held by nobody. What is shared or risky it never takes; nor what comes from a
+tool or a page, unless it names that source.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.client import embedding
 from memories_app import audited
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.claiming import locked_rows
+from memories_app.services.consolidating import mark_beside
 from memories_app.services.refusals import Overtaken, gate_explained
 
 BATCH = 100
@@ -61,7 +65,11 @@ def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
         Q(claimed_by=None) | Q(claimed_until__lte=Now()),
         status=Memory.Status.PROPOSED,
         screened_hash=F("content_hash"),
+        hints=[],
     )
+    if settings.EMBEDDER != embedding.NONE:
+        # Without its vector nobody can tell whether it says nearly what another one says.
+        waiting = waiting.filter(embedded_hash=F("content_hash"))
     speaks_of_the_same = Memory.objects.filter(
         subject=OuterRef("subject"), kind=OuterRef("kind"), key=OuterRef("key"), status=Memory.Status.APPROVED
     )
@@ -100,6 +108,9 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
     """Whether it did: somebody may have taken or changed the proposal meanwhile, or switched the rule off."""
     memory = locked_rows(memory.pk)[memory.pk]
     if not waiting_for(rule).filter(pk=memory.pk).exists():
+        return False
+    # Marks are made once an hour; a rule does not wait for them, and does not go by those of an hour ago.
+    if mark_beside(memory):
         return False
     audit.record(audited.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
     is_sample = random.randrange(100) < rule.sample_percent

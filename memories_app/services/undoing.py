@@ -52,8 +52,11 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
 
 
 def waiting_status(memory: Memory) -> Memory.Status:
-    """As what it waited: what waits since later than it was proposed has been approved once."""
-    was_approved = memory.awaiting_since > memory.proposed_at
+    """As what it waited: once more, or for the first time; that, too, may begin anew. A query, or none."""
+    was_approved = (
+        memory.awaiting_since > memory.proposed_at
+        and memory.reviews.filter(decision=Review.Decision.APPROVE, decided_at__lt=memory.awaiting_since).exists()
+    )
     return Memory.Status.NEEDS_REVALIDATION if was_approved else Memory.Status.PROPOSED
 
 

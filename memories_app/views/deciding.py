@@ -24,6 +24,7 @@ from memories_app.review_forms import EditForm, ManyForm, MergeForm, ReadForm, R
 from memories_app.services import reviewing
 from memories_app.services.claiming import release
 from memories_app.services.deciding_many import chosen, decide_many
+from memories_app.services.lapsing import reopen_proposal
 from memories_app.services.refusals import Overtaken, Refused
 from memories_app.services.undoing import undo_decision
 from memories_app.views.reviews import REVIEW, proposal_page
@@ -93,11 +94,9 @@ def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     form = SnoozeForm(request.POST)
 
     def decide(memory: Memory) -> Memory:
-        memory = reviewing.snooze_memory(memory, by=request.user, length=form.cleaned_data["length"])
-        messages.success(request, "Snoozed. It keeps its place, and comes back by itself.")
-        return memory
+        return reviewing.snooze_memory(memory, by=request.user, length=form.cleaned_data["length"])
 
-    return decided(request, memory_id, form, decide)
+    return decided(request, memory_id, form, decide, what="snoozed")
 
 
 @require_POST
@@ -109,6 +108,21 @@ def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         reviewing.wake_memory(memory, by=request.user)
     except Refused as problem:
         return refused(request, memory, problem)
+    messages.success(request, "It waits again, and you hold it.")
+    return redirect(address_of(memory, request))
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def reopen(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """Puts back what expired unreviewed."""
+    memory = access.memory_for(request.user, memory_id)
+    try:
+        reopen_proposal(memory, by=request.user)
+    except Refused as problem:
+        return refused(request, memory, problem)
+    messages.success(request, "It waits again, and you hold it.")
     return redirect(address_of(memory, request))
 
 
@@ -185,8 +199,10 @@ def decided(
     memory_id: UUID,
     form: ReadForm | SnoozeForm,
     decide: Callable[[Memory], Memory],
+    *,
+    what: str = "decided",
 ) -> HttpResponse:
-    """Takes a decision and leads on to the next proposal under the same filters."""
+    """Takes a decision and leads on to the next proposal under the same filters; `what` says what to undo there."""
     memory = access.memory_for(request.user, memory_id)
     if not form.is_valid():
         edit_form = form if isinstance(form, EditForm) else None
@@ -196,7 +212,7 @@ def decided(
     except Refused as problem:
         return refused(request, memory, problem, form if isinstance(form, EditForm) else None)
     following = next_to_decide(QueueFilter(request.GET, request.user), after=memory, user=request.user)
-    query = "&".join(filter(None, [query_of(request), urlencode({"decided": memory.pk})]))
+    query = "&".join(filter(None, [query_of(request), urlencode({what: memory.pk})]))
     where = reverse("reviews:review", args=[following.pk]) if following else reverse("reviews:list")
     return redirect(f"{where}?{query}")
 

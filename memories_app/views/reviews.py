@@ -25,10 +25,11 @@ from memories_app.audited import RejectReason
 from memories_app.beside import Beside, beside
 from memories_app.foreseeing import foresee
 from memories_app.models import Memory, Review, SavedView
-from memories_app.queue import QueueFilter, age, around, for_rows, is_held, rows_of, standing
+from memories_app.queue import QueueFilter, age, around, ends_of, for_rows, hints_of, is_held, rows_of, standing
 from memories_app.review_forms import EditForm, QuestionForm, ViewForm
 from memories_app.services.claiming import HeldBySomebody, claim, last_review
 from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.rules import samples_to_see
 from memories_app.services.undoing import UNDO_WITHIN
 from memories_app.views import showing
 
@@ -123,6 +124,9 @@ def proposal_page(
         "is_held": isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment),
         "decision": None if memory.is_awaiting else last_review(memory),
         "waited": age(moment - memory.awaiting_since),
+        "ends_in": ends_of([memory], moment).get(memory.pk, ""),
+        "hints": hints_of(memory),
+        "sample": samples_to_see().filter(memory=memory).first() if memory.status == Memory.Status.APPROVED else None,
         "reasons": RejectReason.choices,
         "edit": edit or edit_form(memory, shown.statement),
         "may_approve": may_approve(memory, shown, request),
@@ -152,6 +156,7 @@ def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, A
         "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
         "view_form": ViewForm(),
         "undoable": undoable(request),
+        "put_off": put_off(request),
     }
 
 
@@ -163,6 +168,16 @@ def undoable(request: OperatorRequest) -> Review | None:
         return None
     mine = Review.objects.filter(memory=decided, reviewer=request.user, undone_at=None)
     return mine.filter(decided_at__gt=now() - UNDO_WITHIN).select_related("memory").order_by("-decided_at").first()
+
+
+def put_off(request: OperatorRequest) -> Memory | None:
+    """What was snoozed a moment ago and still is."""
+    try:
+        snoozed = UUID(request.GET.get("snoozed", ""))
+    except ValueError:
+        return None
+    waiting = Memory.objects.awaiting_review().filter(pk=snoozed, snoozed_until__gt=now())
+    return waiting.only("pk", "snoozed_until").first()
 
 
 @require_POST

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
-from memories_app.health import paces
+from memories_app.health import LOOKED_BACK, paces
 from memories_app.models import ApprovalRule, Memory
-from memories_app.queue import for_rows, rows_of, standing
+from memories_app.queue import QueueFilter, for_rows, next_to_decide, rows_of, standing
 from memories_app.review_forms import RuleForm
 from memories_app.services import rules
+from memories_app.services.lapsing import WARNED_BEFORE, count_lapsed
 from memories_app.services.refusals import Refused
 from memories_app.views import showing
 from memories_app.views.reviews import REVIEW
@@ -86,7 +89,7 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
 @require_POST
 @permission_required(REVIEW, raise_exception=True)
 def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
-    """Agrees with what a rule approved, or sends it back to the queue."""
+    """Agrees with what a rule approved, or sends it back to the queue; in the queue of samples the next one follows."""
     sample = access.sample_for(request.user, review_id)
     agreed = request.POST.get("agreed") == "yes"
     try:
@@ -95,7 +98,12 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
         messages.error(request, str(problem))
     else:
         messages.success(request, "Noted." if agreed else "Back in the queue; agents are not told of it any more.")
-    return redirect("reviews:rules")
+    filters = QueueFilter(request.GET, request.user)
+    if filters.active.get("show") != "sampled":
+        return redirect("reviews:rules")
+    following = next_to_decide(filters, after=sample.memory, user=request.user)
+    where = reverse("reviews:review", args=[following.pk]) if following else reverse("reviews:list")
+    return redirect(f"{where}?{filters.query_string()}")
 
 
 @require_safe
@@ -103,5 +111,12 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
 @permission_required(REVIEW, raise_exception=True)
 def health(request: OperatorRequest) -> HttpResponse:
     """How the queue stands, and how reviewers keep it."""
-    context = {"standing": standing(), "paces": paces(), "samples_waiting": rules.samples_to_see()[:1000].count()}
+    context = {
+        "standing": standing(),
+        "paces": paces(),
+        "samples_waiting": rules.samples_to_see()[:1000].count(),
+        "lapsed": count_lapsed(within=LOOKED_BACK),
+        "lifetime": settings.PROPOSAL_LIFETIME,
+        "warned_before": WARNED_BEFORE,
+    }
     return render(request, "memories/health.html", context)

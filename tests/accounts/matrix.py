@@ -202,7 +202,7 @@ MATRIX: dict[str, Rule] = {
     "reviews:view-delete": verb(REVIEWERS),
     **{
         f"reviews:{name}": verb(REVIEWERS)
-        for name in ("approve", "edit", "reject", "merge", "snooze", "wake", "accept-base", "undo", "let-go")
+        for name in ("approve", "edit", "reject", "merge", "snooze", "wake", "reopen", "accept-base", "undo", "let-go")
     },
     # Raw edits
     "admin:index": form(DOOR),

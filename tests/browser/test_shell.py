@@ -108,7 +108,9 @@ def test_sidebar_shows_what_the_role_may_see(page: Page, sign_in: SignIn) -> Non
     sign_in("reviewer")
     page.goto("/")
     sections = page.get_by_role("navigation", name="Sections")
-    expect(sections.get_by_role("link")).to_have_text(["Overview", "Sessions", "Subjects", "Review queue", "Memories"])
+    expect(sections.get_by_role("link")).to_have_text(
+        ["Overview", "Sessions", "Subjects", "Review queue", "Memories", "Recall preview"]
+    )
     expect(sections.locator("[aria-current=page]")).to_have_text("Overview")
 
 

@@ -13,6 +13,7 @@ from memadmin.audit.models import AuditEvent
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.services import claiming, reviewing, rules
 from memories_app.services.refusals import NotApproved
+from memories_app.services.screening import embed_memories
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
 
@@ -28,7 +29,10 @@ def a_rule(**values: Any) -> ApprovalRule:
 
 
 def sure(statement: str = "", **values: Any) -> Memory:
-    return waiting(statement, **{"confidence": 0.9} | values)
+    """With its vector, as the job leaves it that makes them."""
+    memory = waiting(statement, **{"confidence": 0.9} | values)
+    embed_memories()
+    return memory
 
 
 def status_of(memory: Memory) -> str:
@@ -73,6 +77,48 @@ class TestApplying:
         sure("Prefers gin.", replaces=known)
         sure("Prefers rum.", subject=known.subject, key="drink")
         assert rules.apply_rules() == 0
+
+    @pytest.mark.parametrize(
+        ("statement", "hint"),
+        [
+            ("drinks tea in the morning", "duplicate"),
+            ("Drinks tea every morning.", "near_duplicate"),
+            ("Never drinks tea.", "contradiction"),
+        ],
+    )
+    def test_what_is_known_or_contradicts_goes_to_people_before_it_was_marked(self, statement: str, hint: str) -> None:
+        """The marks are made once an hour, and a rule looks every few seconds: it compares by itself, and marks."""
+        a_rule()
+        # One that waits: what contradicts an approved one no rule would take anyway.
+        known = waiting("Drinks tea in the morning.", key="tea", confidence=0.1)
+        memory = sure(statement, subject=known.subject, key="tea" if hint == "contradiction" else "")
+        assert memory.hints == []
+        assert rules.apply_rules() == 0
+        memory.refresh_from_db()
+        assert (memory.status, memory.hints) == ("proposed", [hint])
+        assert AuditEvent.objects.get(type="memory.marked").counters[hint] == 1
+
+    def test_a_rule_that_goes_by_the_marks_alone_would_approve_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """That it is the comparison which keeps it: without it the second of two that say the same is approved."""
+        a_rule()
+        known = waiting("Drinks tea.", confidence=0.1)
+        memory = sure("Drinks tea.", subject=known.subject)
+        monkeypatch.setattr(rules, "mark_beside", lambda memory: [])
+        assert rules.apply_rules() == 1
+        assert status_of(memory) == "approved"
+
+    def test_what_was_marked_is_left_to_people(self) -> None:
+        a_rule()
+        memory = sure()
+        Memory.objects.filter(pk=memory.pk).update(hints=["near_duplicate"])
+        assert rules.apply_rules() == 0
+
+    def test_what_was_not_compared_waits_for_its_vector(self, settings: Any) -> None:
+        a_rule()
+        waiting(confidence=0.9)
+        assert rules.apply_rules() == 0
+        settings.EMBEDDER = "none"
+        assert rules.apply_rules() == 1
 
     @pytest.mark.parametrize(
         ("conditions", "fits"),

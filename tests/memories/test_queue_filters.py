@@ -1,0 +1,105 @@
+"""What of the queue is looked for by itself: marks, samples of rules; and what follows on a look at one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from memories_app.models import ApprovalRule, Memory
+from memories_app.services import consolidating, reviewing, rules
+from memories_app.services.screening import embed_memories
+from tests.memories.queue import a_reviewer, waiting
+from tests.people import signed_in
+
+pytestmark = pytest.mark.django_db
+
+QUEUE = reverse("reviews:list")
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return a_reviewer("ada")
+
+
+@pytest.fixture
+def desk(ada: User) -> Client:
+    return signed_in(ada)
+
+
+def shown(desk: Client, show: str) -> list[Memory]:
+    return [row.memory for row in desk.get(QUEUE, {"show": show}).context["rows"]]
+
+
+def sampled(*statements: str) -> list[Memory]:
+    """What a rule approved and a person is to look at."""
+    ApprovalRule.objects.create(name="all", is_active=True, sample_percent=100, min_confidence=0.5)
+    memories = [waiting(statement, confidence=0.9) for statement in statements]
+    embed_memories()
+    assert rules.apply_rules() == len(memories)
+    return memories
+
+
+def test_marks_are_filters_and_badges(desk: Client) -> None:
+    first = waiting("Drinks tea in the morning.", key="tea")
+    again = waiting("drinks tea in the morning", subject=first.subject)
+    other = waiting("Prefers gin.", key="gin")
+    against = waiting("Never drinks gin.", subject=other.subject, key="gin", kind=other.kind)
+    waiting("Flies with a cat.")
+    consolidating.consolidate()
+    assert set(shown(desk, "known")) == {first, again}
+    assert set(shown(desk, "contradicts")) == {other, against}
+    for as_what in ("", "table"):
+        page = desk.get(QUEUE, {"as": as_what}).text
+        assert page.count("known already</span>") == 2
+        assert page.count("contradicts</span>") == 2
+    assert "known already</span>" in desk.get(reverse("reviews:review", args=[first.pk])).text.split("<h1")[0]
+
+
+def test_samples_are_looked_at_one_after_the_other(desk: Client) -> None:
+    both = sampled("Prefers tea.", "Prefers gin.")
+    one, other = shown(desk, "sampled")
+    assert {one, other} == set(both)
+    assert shown(desk, "") == []
+    page = desk.get(reverse("reviews:review", args=[one.pk]), {"show": "sampled"})
+    assert "Back to the queue <kbd>r</kbd>" in page.text
+    answer = desk.post(f"{reverse('reviews:sample', args=[page.context['sample'].pk])}?show=sampled", {"agreed": "yes"})
+    assert answer["Location"] == f"{reverse('reviews:review', args=[other.pk])}?show=sampled"
+    page = desk.get(answer["Location"])
+    answer = desk.post(f"{reverse('reviews:sample', args=[page.context['sample'].pk])}?show=sampled", {"agreed": "no"})
+    assert answer["Location"] == f"{QUEUE}?show=sampled"
+    assert (shown(desk, "sampled"), shown(desk, "")) == ([], [other])
+
+
+def test_a_sample_that_somebody_saw_already_is_said_to_be(desk: Client) -> None:
+    [memory] = sampled("Prefers tea.")
+    address = reverse("reviews:review", args=[memory.pk])
+    sample = desk.get(address).context["sample"]
+    rules.judge_sample(sample, by=a_reviewer(), agreed=True)
+    desk.post(reverse("reviews:sample", args=[sample.pk]), {"agreed": "no"})
+    assert Memory.objects.get(pk=memory.pk).status == "approved"
+    assert desk.get(address).context["sample"] is None
+
+
+def test_snoozing_can_be_taken_back_at_once(desk: Client, ada: User) -> None:
+    memory, other = waiting("Prefers tea."), waiting("Prefers gin.")
+    answer = desk.post(reverse("reviews:snooze", args=[memory.pk]), {"length": "day"})
+    assert answer["Location"] == f"{reverse('reviews:review', args=[other.pk])}?snoozed={memory.pk}"
+    page = desk.get(answer["Location"])
+    assert f'action="{reverse("reviews:wake", args=[memory.pk])}?"' in page.text
+    assert 'data-key="u"' in page.text
+    desk.post(reverse("reviews:wake", args=[memory.pk]))
+    assert Memory.objects.get(pk=memory.pk).snoozed_until is None
+    assert desk.get(answer["Location"]).context["put_off"] is None
+    reviewing.snooze_memory(memory, by=ada, length=timedelta(hours=1))
+    assert desk.get(QUEUE, {"snoozed": "nonsense"}).context["put_off"] is None
+
+
+@pytest.mark.parametrize(("name", "place"), [("memories:list", "Memories"), ("memories:recall", "Recall preview")])
+def test_the_sidebar_tells_the_preview_from_the_list(desk: Client, name: str, place: str) -> None:
+    page = desk.get(reverse(name)).text
+    [current] = page.split('aria-current="page"')[1:]
+    assert f'<span class="nav-link-title">{place}</span>' in current.split("</a>")[0]
