@@ -13,7 +13,7 @@ from django.db import connection
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 @contextmanager

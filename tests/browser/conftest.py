@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browser import looking
@@ -24,6 +24,10 @@ NO_BROWSER = (
     "NO BROWSER: the browser tests did not run. "
     "`apt-get install chromium` or `.venv/bin/playwright install chromium` gives them one."
 )
+
+
+PATIENCE_MILLISECONDS = 30_000
+"""How long a page may take on a machine that does other things, too. What comes is not waited for any longer."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,7 +81,8 @@ class Watch:
 @pytest.fixture(autouse=True)
 def watch(context: BrowserContext, live_server: LiveServer) -> Iterator[Watch]:
     """Fails the test when anything goes wrong in the browser that it did not `expect`."""
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE_MILLISECONDS)
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
     watch = Watch(live_server.url)
     context.on("console", watch.on_console)
     context.on("weberror", watch.on_error)

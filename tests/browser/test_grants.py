@@ -62,7 +62,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     verbs.end_grant(grant, by=support)
-    expect(page.get_by_text("What was said in this session is locked")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
     expect(page.locator("body")).not_to_contain_text("periwinkle")
 
 

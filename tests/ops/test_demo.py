@@ -99,7 +99,7 @@ def test_each_part_works_under_a_database_role_of_its_own(data_dir: Path, port: 
     second.wait_until_it_greets()
     sign_in(second, "support")
     with as_administrator(data_dir) as connection:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while connected(connection) != {"memadmin_web", "memadmin_worker", "memadmin_agents"}:
             assert time.monotonic() < deadline, connected(connection)
             time.sleep(0.2)

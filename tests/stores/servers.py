@@ -53,7 +53,7 @@ class RedisServer:
         with (folder / "redis.log").open("w") as log:
             self.process = subprocess.Popen(["redis-server", *arguments], executable=REDIS, stdout=log, stderr=log)
         self.client = redis.Redis(unix_socket_path=str(self.socket), password=password or None)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self.answers():
             assert self.process.poll() is None, (folder / "redis.log").read_text()
             assert time.monotonic() < deadline, "the server did not start"
