@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from memadmin.audit.naming import Name, guard_values, names, short
-from memories_app.models import ApprovalRule, Memory
+from memories_app.models import ApprovalRule, Memory, Recall
 
 READ = "memories_app.read_memory"
 
@@ -23,6 +24,14 @@ def memory_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
         return {}
     memories = Memory.objects.filter(pk__in=refs).only("pk", "kind")
     return {each.pk: Name(f"{each.kind} {short(each.pk)}", each.get_absolute_url()) for each in memories}
+
+
+@names("memories_app.recall")
+def recall_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    if not viewer.has_perm(READ):
+        return {}
+    found = Recall.objects.filter(pk__in=refs).values_list("pk", flat=True)
+    return {pk: Name(f"recall {short(pk)}", reverse("memories:told", args=[pk])) for pk in found}
 
 
 @names("memories_app.approvalrule", noun="rule")

@@ -10,6 +10,7 @@ from memadmin.audit import declare
 MEMORY = "memories_app.memory"
 SUBJECT = "sessions_app.subject"
 RULE = "memories_app.approvalrule"
+RECALL = "memories_app.recall"
 SESSION = "sessions_app.sessionrecord"
 
 
@@ -46,6 +47,9 @@ MEMORY_VIEWED = declare(
 )
 RECALL_PREVIEWED = declare(
     "recall.previewed", "Somebody looked at what an agent would be told.", counters=("memories",)
+)
+RECALL_VIEWED = declare(
+    "recall.viewed", "Somebody looked at what an agent was told in a run.", object=RECALL, counters=("memories",)
 )
 MEMORY_PROPOSED = declare("memory.proposed", "Somebody proposed a memory.", object=MEMORY)
 MEMORY_EDITED = declare("memory.edited", "A reviewer changed the text of a proposal.", object=MEMORY)

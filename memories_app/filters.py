@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from memadmin.web.filters import FilterForm
 from memadmin.web.hostile import write_out_invisible
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
-from sessions_app.models import Subject
+from sessions_app.models import Subject, TextSearch
+from sessions_app.search.wording import Unsearchable, Wording
 
 SHARED = "shared"
 
@@ -25,7 +27,10 @@ def choice_field(name: str, choices: Any) -> forms.ChoiceField:
 
 
 class MemoryFilter(FilterForm):
-    """Which memories the list shows."""
+    """Which memories the list shows.
+
+    `is_masked` for who does not see what is masked: what words leave out could be that, so they may leave out nothing.
+    """
 
     status = choice_field("status", Memory.Status.choices)
     kind = choice_field("kind", Memory.Kind.choices)
@@ -37,6 +42,29 @@ class MemoryFilter(FilterForm):
         widget=forms.HiddenInput,
         error_messages={"invalid_choice": "There is no subject at this address."},
     )
+    search = forms.ModelChoiceField(
+        TextSearch.objects.standing(),
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "This search is over; searches are not kept for long. Search again."},
+    )
+
+    def __init__(self, query: QueryDict, *, is_masked: bool) -> None:
+        super().__init__(query)
+        self.is_masked = is_masked
+        self.wording: Wording | None = None
+
+    def clean_search(self) -> TextSearch | None:
+        search: TextSearch | None = self.cleaned_data["search"]
+        if search is None:
+            return None
+        try:
+            self.wording = Wording.parse(search.text)
+            if self.is_masked:
+                self.wording.refuse_exclusions()
+        except Unsearchable as problem:
+            raise forms.ValidationError(str(problem)) from problem
+        return search
 
     def memories(self) -> MemoryQuerySet:
         found = Memory.objects.newest_first()
@@ -50,11 +78,23 @@ class MemoryFilter(FilterForm):
             found = found.about(active["subject"])
         if "whose" in active:
             found = found.filter(subject__isnull=True)
+        if self.wording:
+            found = found.saying(str(self.wording))
         return found
+
+    @property
+    def searched(self) -> TextSearch | None:
+        return self.active.get("search")
+
+    @property
+    def query_without_search(self) -> str:
+        return self.query_string(without="search")
 
     def spelled_out(self, name: str, value: Any) -> str:
         if name == "subject":
             return f"about {write_out_invisible(value.label) or 'a subject'}"
         if name == "whose":
             return "shared by all"
+        if name == "search":
+            return f"words “{value.text}”"
         return str(dict(self.fields[name].choices)[value]).lower()  # type: ignore[attr-defined]

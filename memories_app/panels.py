@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
+from django.urls import reverse
 
 from memadmin.counting import COUNT_CAP
 from memories_app.forms import FeedbackForm
 from memories_app.health import this_week
-from memories_app.models import LearningStop, Memory, Signal
+from memories_app.models import Evidence, LearningStop, Memory, Recall, Signal
 from memories_app.queue import age, standing
-from memories_app.services.retiring import learned_from
-from sessions_app.extensions import Panel, beside_item, beside_overview, beside_subject, beside_timeline, on_overview
+from memories_app.services.retiring import STANDING, learned_from
+from sessions_app.extensions import (
+    Mark,
+    Marks,
+    Panel,
+    beside_item,
+    beside_overview,
+    beside_subject,
+    beside_timeline,
+    on_overview,
+    on_timeline,
+)
+from sessions_app.items import ItemPage
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
+from sessions_app.timeline.events import Run, Timeline
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
@@ -35,12 +52,81 @@ def feedback_panel(user: User, record: SessionRecord, item_id: str) -> Panel:
 
 
 @beside_timeline
-def learned_panel(user: User, record: SessionRecord) -> Panel | None:
-    """How much stands of what was learned here; nothing where that is nothing. One query."""
+def memories_panel(user: User, record: SessionRecord) -> Panel | None:
+    """How much stands of what was learned here, and how often agents were told something. Two queries."""
     if not user.has_perm(READ):
         return None
-    count = learned_from(record.pk).order_by()[: COUNT_CAP + 1].count()
-    return Panel("memories/_learned_here.html", {"record": record, "count": count}) if count else None
+    learned = learned_from(record.pk).order_by()[: COUNT_CAP + 1].count()
+    recalls = Recall.objects.filter(record_id=record.pk).order_by("-recalled_at").values_list("pk", flat=True)
+    told = list(recalls[: COUNT_CAP + 1])
+    if not learned and not told:
+        return None
+    shown = {"record": record, "learned": learned, "told": len(told), "newest": told[0] if told else None}
+    return Panel("memories/_of_session.html", shown)
+
+
+@on_timeline
+def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Timeline) -> Marks | None:
+    """What was learned from these items, and what their runs were told. Two queries."""
+    if not page.items or not user.has_perm(READ):
+        return None
+    return Marks(_learned(record, page), _told(record, page, timeline))
+
+
+def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:
+    """One mark at each item that is evidence of something that stands."""
+    sources = Evidence.objects.filter(
+        record_id=record.pk, item_id__in=[item.id for item in page.items], memory__status__in=STANDING
+    )
+    memories = defaultdict[str, dict[Memory, None]](dict)
+    for evidence in sources.select_related("memory").only("item_id", "memory__status").order_by("item_id", "pk"):
+        memories[evidence.item_id][evidence.memory] = None
+    return {item_id: [_learned_mark(record, list(found))] for item_id, found in memories.items()}
+
+
+def _learned_mark(record: SessionRecord, memories: Sequence[Memory]) -> Mark:
+    if len(memories) > 1:
+        return Mark("bulb", f"{len(memories)} memories", reverse("memories:learned-from", args=[record.pk]))
+    is_approved = memories[0].status == Memory.Status.APPROVED
+    return Mark("bulb", f"memory {'learned' if is_approved else 'proposed'}", memories[0].get_absolute_url())
+
+
+RECALLS_MARKED = 200
+"""On one page of a session; more than its items have room for."""
+
+BEFORE_PAGE = timedelta(minutes=10)
+"""How long before its first item a recall still counts for a run that the page shows only the end of."""
+
+
+def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[str, Sequence[Mark]]:
+    """One mark for each recall, at the run that it was for."""
+    first, last = page.items[0].written_at, page.items[-1].written_at
+    recalls = Recall.objects.filter(record_id=record.pk)
+    if page.has_earlier:
+        recalls = recalls.filter(recalled_at__gte=first - BEFORE_PAGE) if first else recalls.none()
+    if page.has_later:
+        recalls = recalls.filter(recalled_at__lte=last) if last else recalls.none()
+    marks = defaultdict[str, list[Mark]](list)
+    for recall in recalls.annotate(told=Count("memories")).order_by("recalled_at", "pk")[:RECALLS_MARKED]:
+        run = run_at(timeline, recall.recalled_at, has_earlier=page.has_earlier)
+        if run is not None:
+            words = f"{recall.told} {'memory' if recall.told == 1 else 'memories'} recalled"
+            marks[run.anchor].append(Mark("brain", words, reverse("memories:told", args=[recall.pk])))
+    return marks
+
+
+def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> Run | None:
+    """The run that was going on at an instant: the last that had begun. None where that is not on this page.
+
+    The SDK stores what was said to a run before it asks the model, which is when memories are looked up.
+    """
+    begun = [run for run in timeline.runs if run.started_at and run.started_at <= instant]
+    if begun:
+        return begun[-1]
+    first = next(iter(timeline.runs), None)
+    if first is None or first.started_at is None or (has_earlier and first.turns[0].is_input):
+        return None
+    return first
 
 
 @beside_subject

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.db import connection
 from django.db.models import Count
 
 from memadmin.audit.models import AuditActor
@@ -48,6 +49,21 @@ class Quote:
 def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
     masker = Masker()
     return [ShownMemory(memory, masker.text(memory.statement)) for memory in memories]
+
+
+def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
+    """Those that say so as they are shown: of a hit in what is masked nobody learns. One query, or none."""
+    masked = {each.memory.pk: each.statement for each in shown if each.statement != each.memory.statement}
+    if not masked:
+        return list(shown)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM unnest(%s::uuid[], %s::text[]) AS shown(id, statement)"
+            " WHERE to_tsvector('english', statement) @@ websearch_to_tsquery('english', %s)",
+            [list(masked), list(masked.values()), words],
+        )
+        saying = {pk for (pk,) in cursor.fetchall()}
+    return [each for each in shown if each.memory.pk not in masked or each.memory.pk in saying]
 
 
 def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[Quote]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.postgres.search import SearchQuery
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -11,6 +12,10 @@ from django.db.models.functions import Now
 if TYPE_CHECKING:
     from memories_app.models import Memory, Signal
     from sessions_app.models import Subject
+
+
+def asked(words: str) -> SearchQuery:
+    return SearchQuery(words, search_type="websearch", config="english")
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
@@ -29,6 +34,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
             Q(valid_until__isnull=True) | Q(valid_until__gt=Now()),
             status=self.model.Status.APPROVED,
         )
+
+    def saying(self, words: str) -> MemoryQuerySet:
+        """Whose statement has these words, in any of their forms; written as for `websearch_to_tsquery`."""
+        return self.filter(words=asked(words))
 
     def newest_first(self) -> MemoryQuerySet:
         return self.order_by("-proposed_at", "-pk")

@@ -1,11 +1,14 @@
 from django.urls import path
 
-from memories_app.views import learning, memories, recall
+from memories_app.views import learning, memories, recall, recalls
 
 app_name = "memories"
 urlpatterns = [
     path("", memories.memory_list, name="list"),
+    path("search/", memories.search, name="search"),
     path("recall/", recall.recall, name="recall"),
+    path("recalls/<uuid:recall_id>/", recalls.told, name="told"),
+    path("recalls/<uuid:recall_id>/place/", recalls.place, name="recall-place"),
     path("learned-from/<uuid:record_id>/", memories.learned_from, name="learned-from"),
     path("feedback/<uuid:record_id>/<path:item_id>/", learning.feedback, name="feedback"),
     path("subjects/<uuid:subject_id>/stop-learning/", learning.stop_learning, name="stop-learning"),

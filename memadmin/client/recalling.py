@@ -70,11 +70,7 @@ class Choice:
 
     def text(self, subject_key: str = "") -> str:
         """What goes into the prompt; empty when there is nothing to tell."""
-        if not self.chosen:
-            return ""
-        whose = f' subject="{_in_attribute(subject_key)}"' if subject_key else ""
-        lines = (f"- {as_line(chosen.memory.statement)}" for chosen in self.chosen)
-        return "\n".join(chain([PREAMBLE, f"<memories{whose}>"], lines, ["</memories>"]))
+        return as_block([chosen.memory.statement for chosen in self.chosen], subject_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +187,15 @@ def _more(winner: Candidate, loser: Candidate) -> str:
     if winner.is_verified != loser.is_verified:
         return "a person verified"
     return "is explicit" if winner.is_explicit != loser.is_explicit else "is newer"
+
+
+def as_block(statements: Sequence[str], subject_key: str = "") -> str:
+    """Statements as they stand in a prompt; empty without any."""
+    if not statements:
+        return ""
+    whose = f' subject="{_in_attribute(subject_key)}"' if subject_key else ""
+    lines = (f"- {as_line(statement)}" for statement in statements)
+    return "\n".join(chain([PREAMBLE, f"<memories{whose}>"], lines, ["</memories>"]))
 
 
 def as_line(statement: str) -> str:

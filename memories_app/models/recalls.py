@@ -38,11 +38,11 @@ class Recall(models.Model):
 
 
 class RecalledMemory(models.Model):
-    """A memory's place in a recall, and the version that was read."""
+    """A memory's place in a recall, and the version that was read. The place stays when the memory is erased."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     recall = models.ForeignKey(Recall, on_delete=models.CASCADE, db_index=False, related_name="memories")
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="recalls")
+    memory = models.ForeignKey(Memory, null=True, on_delete=models.SET_NULL, db_index=False, related_name="recalls")
     version = models.PositiveIntegerField()
     place = models.PositiveSmallIntegerField()
     score = models.FloatField(db_default=0.0, default=0.0)

@@ -8,8 +8,9 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -25,6 +26,10 @@ from memories_app.services import retiring
 from memories_app.services.refusals import Refused
 from memories_app.views import showing
 from sessions_app import access as session_access
+from sessions_app.search.wording import Unsearchable
+from sessions_app.services.revealing import REVEAL
+from sessions_app.services.search import remember_search
+from sessions_app.views.answers import refused
 
 PAGE_MEMORIES = 50
 RECALLS_SHOWN = 20
@@ -34,7 +39,8 @@ RECALLS_SHOWN = 20
 @never_cache
 @permission_required("memories_app.read_memory", raise_exception=True)
 def memory_list(request: OperatorRequest) -> HttpResponse:
-    filters = MemoryFilter(request.GET)
+    is_masked = not request.user.has_perm(REVEAL)
+    filters = MemoryFilter(request.GET, is_masked=is_masked)
     memories = filters.memories().select_related("subject").prefetch_related("subject__aliases")
     context: dict[str, Any] = {"filters": filters}
     try:
@@ -43,10 +49,26 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
         return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=400)
-    context |= {"page": page, "memories": presenting.shown_memories(page.rows)}
-    showing.listed(page.rows)
+    shown = presenting.shown_memories(page.rows)
+    if filters.wording and is_masked:
+        shown = presenting.still_saying(shown, str(filters.wording))
+    context |= {"page": page, "memories": shown}
+    showing.listed([each.memory for each in shown])
     status = 422 if filters.problems else 200
     return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=status)
+
+
+@require_POST
+@permission_required("memories_app.read_memory", raise_exception=True)
+def search(request: OperatorRequest) -> HttpResponse:
+    """Remembers what was typed and leads to the list with it, so that no address has the words."""
+    try:
+        remembered = remember_search(request.user, request.POST.get("q", ""))
+    except Unsearchable as problem:
+        return refused(request, str(problem))
+    query = QueryDict(request.POST.get("filters", ""), mutable=True)
+    query["search"] = str(remembered.pk)
+    return redirect(f"{reverse('memories:list')}?{query.urlencode()}")
 
 
 @require_safe

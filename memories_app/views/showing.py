@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from memadmin import audit
 from memadmin.accounts.content_access import rules
 from memories_app import audited
-from memories_app.models import Memory
+from memories_app.models import Memory, Recall
 from memories_app.presenting import Quote
 from memories_app.services.previewing import Preview
 from sessions_app.models import Subject
@@ -52,6 +52,17 @@ def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
         subject=proposal.subject_id,
         shown={*shown, proposal.pk},
         counters={"memories": len(shown)},
+    )
+
+
+def told(recall: Recall, memories: Sequence[Memory]) -> None:
+    """What an agent was told in a run."""
+    audit.before_showing(
+        audited.RECALL_VIEWED,
+        target=recall,
+        subject=recall.subject_id,
+        shown=with_subjects(memories),
+        counters={"memories": len(memories)},
     )
 
 

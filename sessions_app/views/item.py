@@ -80,7 +80,7 @@ def item_page(
         "form": form,
         "is_revealed": form is None,
         "may_reveal": request.user.has_perm(REVEAL),
-        "panels": beside_item.panels(request.user, record, stored.id),
+        "panels": beside_item.answers(request.user, record, stored.id),
     }
     return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
 

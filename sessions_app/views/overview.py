@@ -30,8 +30,8 @@ NEWEST_SESSIONS = 8
 def overview(request: OperatorRequest) -> HttpResponse:
     """Each part only for those who may open what it leads to; for the others a page that says what they can do here."""
     context: dict[str, Any] = {
-        "tiles": on_overview.panels(request.user),
-        "panels": beside_overview.panels(request.user),
+        "tiles": on_overview.answers(request.user),
+        "panels": beside_overview.answers(request.user),
     }
     if request.user.has_perm("sessions_app.view_sessionstore"):
         context["checked_stores"] = check_stores()

@@ -52,7 +52,7 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
     context = {
-        **window_context(record, window, None, branches, form=form_asked_for(request.POST)),
+        **window_context(request, record, window, None, branches, form=form_asked_for(request.POST)),
         **around_timeline(request, record, reader, window),
         "item_count": item_count,
         "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),

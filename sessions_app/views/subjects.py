@@ -68,7 +68,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         "subject": shown,
         "merged": Subject.objects.filter(merged_into=shown).newest_first().prefetch_related("aliases", "merged"),
         "kinds": SubjectKind.choices,
-        "panels": beside_subject.panels(request.user, shown),
+        "panels": beside_subject.answers(request.user, shown),
     }
     if request.user.has_perm("audit.view_auditevent"):
         since = timezone.now() - timedelta(days=LOOKERS_DAYS)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.branching import Branches, branches_for
-from sessions_app.extensions import beside_timeline
+from sessions_app.extensions import Marks, beside_timeline, on_timeline
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import Reader, expires_at, reader_for
 from sessions_app.models import SessionRecord, SubjectKind
@@ -54,7 +54,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = None
         messages.warning(request, str(gone))
     context = {
-        **window_context(record, window, found, branches, form=form_asked_for(request.GET)),
+        **window_context(request, record, window, found, branches, form=form_asked_for(request.GET)),
         **around_timeline(request, record, reader, window),
         "item_count": item_count,
         "problem": window.problem,
@@ -83,7 +83,7 @@ def around_timeline(
         "masked_values": sum(item.masked_count for item in window.page.items),
         "reveal_form": RevealForm(),
         "expires_at": expires_at(record),
-        "panels": beside_timeline.panels(request.user, record),
+        "panels": beside_timeline.answers(request.user, record),
         "kinds": SubjectKind.choices,
     }
 
@@ -116,7 +116,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     except SearchGone:
         found = None
     showing.news(request, record, page.items)
-    context = window_context(record, window, found, branches, form=form_asked_for(request.GET))
+    context = window_context(request, record, window, found, branches, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 
 
@@ -129,10 +129,17 @@ def form_link(query: QueryDict) -> str:
 
 
 def window_context(
-    record: SessionRecord, window: Window, found: Found | None, branches: Branches, *, form: str = ""
+    request: OperatorRequest,
+    record: SessionRecord,
+    window: Window,
+    found: Found | None,
+    branches: Branches,
+    *,
+    form: str = "",
 ) -> dict[str, Any]:
-    """What the timeline partial needs, on the first paint and on every refresh."""
+    """What the timeline partial needs, on the first paint and on every refresh. The queries of marks."""
     page = window.page
+    shown = build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later)
     opened = [item.seal for item in page.items if item.seal and item.seal.is_open]
     first, last = (page.items[0].position, page.items[-1].position) if page.items else (None, None)
     address = reverse("sessions:timeline", args=[record.pk])
@@ -161,7 +168,8 @@ def window_context(
         "as_markdown": form == MARKDOWN,
         "branches": branches,
         "onward": onward,
-        "timeline": build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later),
+        "timeline": shown,
+        "marks": Marks.joined(on_timeline.answers(request.user, record, page, shown)),
         "earlier": earlier,
         "later": later,
         "earlier_url": f"{address}?at={earlier}{onward}" if earlier else "",

@@ -24,7 +24,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
-from memories_app.models import ApprovalRule, Review, SavedView
+from memories_app.models import ApprovalRule, Recall, Review, SavedView
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.services.redaction import RedactionRequest, redact_in_session
@@ -166,6 +166,7 @@ def make_world(user: User) -> World:
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
+            "recall_id": Recall.objects.create(record_id=record.pk, subject=subject).pk,
             "view_id": own_view.pk,
             "rule_id": rule.pk,
             "review_id": Review.objects.create(memory=decided, rule=rule, decision="approve", is_sample=True).pk,
@@ -181,6 +182,7 @@ def make_world(user: User) -> World:
             "record_id": nothing,
             "subject_id": nothing,
             "memory_id": nothing,
+            "recall_id": nothing,
             "redaction_id": nothing,
             "alias_id": 999_999,
             "name": "no-such-store",

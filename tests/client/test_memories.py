@@ -78,7 +78,7 @@ def test_a_run_is_told_what_was_approved_for_its_subject(client: MemoryClient, a
     recall = Recall.objects.get()
     assert (recall.subject, recall.session_id, recall.agent) == (ada, "s1", "Support")
     assert recall.record_id == SessionRecord.objects.get(session_id="s1").pk
-    assert [(each.memory.statement, each.version, each.place) for each in recall.memories.all()] == [(TEA, 1, 1)]
+    assert list(recall.memories.values_list("memory__statement", "version", "place")) == [(TEA, 1, 1)]
 
 
 def test_a_streamed_run_is_told_too(client: MemoryClient, ada: Subject) -> None:

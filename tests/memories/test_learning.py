@@ -128,7 +128,7 @@ def test_a_timeline_says_that_something_was_learned_from_it(record: SessionRecor
 
 
 def test_a_place_shows_what_its_fillers_answer() -> None:
-    place = Place[[int]]()
+    place = Place[[int], Panel]()
     place(lambda number: Panel(f"{number}.html", {}) if number else None)
-    assert place.panels(0) == []
-    assert place.panels(7) == [Panel("7.html", {})]
+    assert place.answers(0) == []
+    assert place.answers(7) == [Panel("7.html", {})]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -88,6 +90,68 @@ class TestList:
 
     def test_an_empty_console_says_where_memories_come_from(self, reviewer: Client) -> None:
         assert "Nothing was learned yet" in reviewer.get(LIST).text
+
+
+class TestSearch:
+    def search(self, client: Client, words: str, **filters: str) -> Any:
+        sent = {"q": words, "filters": urlencode(filters)}
+        return client.post(reverse("memories:search"), sent, follow=True)
+
+    def statements(self, page: Any) -> set[str]:
+        return {shown.statement for shown in page.context["memories"]}
+
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            ("refund", {"Wants refunds on the card.", "No refund for students."}),
+            ("card refunds", {"Wants refunds on the card."}),
+            ('"the card"', {"Wants refunds on the card."}),
+            ("student OR tea", {"No refund for students.", "Drinks tea."}),
+            ("zanzibar", set()),
+            ("'; DROP TABLE memories_app_memory; --", set()),
+        ],
+    )
+    def test_words_are_found_in_any_form(self, reviewer: Client, words: str, found: set[str]) -> None:
+        for statement in ("Wants refunds on the card.", "No refund for students.", "Drinks tea."):
+            proposed(statement)
+        page = self.search(reviewer, words)
+        assert page.status_code == 200
+        assert self.statements(page) == found
+
+    def test_the_words_are_in_no_address_and_no_event(self, reviewer: Client) -> None:
+        proposed("Drinks tea in Zanzibar.")
+        page = self.search(reviewer, "zanzibar", status="proposed")
+        (address, _), *_ = page.redirect_chain
+        assert "zanzibar" not in address
+        assert "status=proposed" in address
+        assert "words “zanzibar”" in page.text
+        assert not AuditEvent.objects.filter(detail__details__contains="zanzibar").exists()
+        older = reviewer.get(address)
+        assert self.statements(older) == {"Drinks tea in Zanzibar."}
+
+    def test_other_filters_stay_on(self, reviewer: Client) -> None:
+        proposed("Drinks tea."), approved("Drinks green tea.")
+        assert self.statements(self.search(reviewer, "tea", status="approved")) == {"Drinks green tea."}
+
+    def test_what_is_masked_is_not_found_by_who_may_not_see_it(self, reviewer: Client) -> None:
+        proposed("Pays with 4111 1111 1111 1111."), proposed("Pays with cash.")
+        for words in ("4111", '"4111 1111 1111 1111"'):
+            assert self.statements(self.search(reviewer, words)) == set()
+        assert len(self.statements(self.search(reviewer, "pays"))) == 2
+        page = self.search(reviewer, "pays -4111")
+        assert page.status_code == 422
+        assert "Leaving words out takes the right" in page.text
+        assert len(self.statements(self.search(signed_in(person("support")), "pays -4111"))) == 1
+
+    def test_a_search_that_is_over_is_told(self, reviewer: Client) -> None:
+        proposed("Drinks tea.")
+        page = reviewer.get(LIST, {"search": str(uuid4())})
+        assert page.status_code == 422
+        assert "This search is over" in page.text
+
+    @pytest.mark.parametrize("words", ["", "!!", "x" * 501])
+    def test_nothing_to_look_for_is_told(self, reviewer: Client, words: str) -> None:
+        assert reviewer.post(reverse("memories:search"), {"q": words}).status_code == 422
 
 
 class TestMemory:

@@ -26,10 +26,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
         answer = asyncio.run(again.ask_again(bot, said=says, role=preparing.role_of("agents")))
         record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
-        told = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place").select_related("memory")
+        told = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
         self.stdout.write(f"Asked: {says or again.QUESTIONS[bot].said}")
-        for recalled in told:
-            self.stdout.write(f"Told:  {recalled.memory.statement} (version {recalled.version})")
+        for statement, version in told.values_list("memory__statement", "version"):
+            self.stdout.write(f"Told:  {statement} (version {version})")
         if not told:
             waiting = Memory.objects.awaiting_review().about(record.subject).count() if record.subject else 0
             self.stdout.write(f"Told:  nothing; {waiting} proposals about this person wait under /reviews/.")

@@ -1,0 +1,80 @@
+"""What agents were told, as pages show it: the words of that time, and how they stand today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memadmin.client.recalling import as_block
+from memories_app.models import Memory, MemoryVersion, Recall, RecalledMemory
+from sessions_app.masking import Masker
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A memory's place in a recall, with the masked words that the agent read; `missing` says why there are none."""
+
+    recalled: RecalledMemory
+    statement: str
+    missing: str = ""
+    since: str = ""
+    """What became of the memory after the run, where agents would not read the same today."""
+
+    @property
+    def memory(self) -> Memory | None:
+        return self.recalled.memory
+
+
+def told_in(recall: Recall) -> list[Told]:
+    """In the order in which they were told. Two queries."""
+    places = list(
+        recall.memories.select_related("memory__subject")
+        .defer("memory__embedding", "memory__words")
+        .order_by("place", "pk")
+    )
+    of_then = MemoryVersion.objects.filter(
+        memory__in=[each.memory_id for each in places if each.memory_id], number__in={each.version for each in places}
+    )
+    versions = {(version.memory_id, version.number): version for version in of_then}
+    masker = Masker()
+    return [_told(each, versions, masker) for each in places]
+
+
+def _told(recalled: RecalledMemory, versions: Mapping[tuple[UUID, int], MemoryVersion], masker: Masker) -> Told:
+    memory = recalled.memory
+    if memory is None:
+        return Told(recalled, "", "It was erased since, with every version. Only its place is left.")
+    version = versions.get((memory.pk, recalled.version))
+    since = _since(memory, recalled)
+    if version is None:
+        return Told(recalled, "", f"No version {recalled.version} of it is on record.", since)
+    if version.erased_at:
+        return Told(recalled, "", "The text of this version was erased since.", since)
+    return Told(recalled, masker.text(version.statement), "", since)
+
+
+def _since(memory: Memory, recalled: RecalledMemory) -> str:
+    if memory.status != Memory.Status.APPROVED:
+        return f"Agents do not recall it any more: {memory.get_status_display()}."
+    if memory.version != recalled.version:
+        return f"It says something else since: agents read version {memory.version} now."
+    return ""
+
+
+def neighbours(recall: Recall) -> dict[str, Recall | None]:
+    """The recalls `before` and `after` it in its session. Two queries, or none."""
+    if recall.record_id is None:
+        return {"before": None, "after": None}
+    others = Recall.objects.filter(record_id=recall.record_id).exclude(pk=recall.pk)
+    return {
+        "before": others.filter(recalled_at__lte=recall.recalled_at).order_by("-recalled_at").first(),
+        "after": others.filter(recalled_at__gt=recall.recalled_at).order_by("recalled_at").first(),
+    }
+
+
+def as_told(told: Sequence[Told], subject_key: str) -> str:
+    """The text as it stood in the prompt, masked; empty where some of it is gone."""
+    if any(each.missing for each in told):
+        return ""
+    return as_block([each.statement for each in told], subject_key)
