@@ -112,6 +112,16 @@ def embedder(name: str) -> str:
     return value
 
 
+def vector_index(name: str) -> str:
+    """What `memadmin.client.nearest.load` knows by this name. Vectors and a key go there: without HTTPS only
+    within this machine."""
+    value = text(name) or "pgvector"
+    address = r"qdrant:(https://[\w.:-]+|http://(localhost|127\.0\.0\.1)(:\d+)?)(/[\w-]{1,80})?/?"
+    if value not in ("pgvector", "qdrant::memory:") and not re.fullmatch(address, value):
+        raise ImproperlyConfigured(f"{name} must be pgvector or qdrant:https://HOST:PORT; it is {value!r}.")
+    return value
+
+
 def distiller(name: str) -> str:
     """What learns from sessions: `rules`, a model that the SDK can talk to as `agent:MODEL`, or `none`."""
     value = text(name) or "rules"

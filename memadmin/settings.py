@@ -136,6 +136,9 @@ SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS
 
 # What makes the vectors of memories. Agents name the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
+# Where they are looked for by likeness. The database has them in any case.
+VECTOR_INDEX = environment.vector_index("MEMADMIN_VECTOR_INDEX")
+VECTOR_INDEX_KEY = environment.text("MEMADMIN_VECTOR_INDEX_KEY")
 
 # What learns from sessions that fell quiet. Locked and encrypted ones only where this says so.
 DISTILLER = environment.distiller("MEMADMIN_DISTILLER")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import consolidating, distilling, lapsing, placing, rules, screening
+from memories_app.services import consolidating, distilling, indexing, lapsing, placing, rules, screening
+from memories_app.vectors import IndexAway
+
+logger = logging.getLogger(__name__)
 
 
 @app.periodic(cron="* * * * * */2")
@@ -24,6 +31,36 @@ def embed_memories(timestamp: int) -> None:
     if not is_stale(timestamp):
         while screening.embed_memories() == screening.BATCH:
             pass
+
+
+@app.periodic(cron="* * * * * */5")
+@app.task(queueing_lock="carry_vectors", lock="vectors")
+def carry_vectors(timestamp: int) -> None:
+    """Brings what was approved or retired to another index of vectors, where there is one."""
+    if not is_stale(timestamp):
+        with away_logged():
+            while indexing.carry_vectors() == indexing.BATCH:
+                pass
+
+
+@app.periodic(cron="41 3 * * *")
+@app.task(queueing_lock="compare_vectors", lock="vectors")
+def compare_vectors(timestamp: int) -> None:
+    """Holds another index of vectors against the database, and puts right what differs."""
+    if not is_stale(timestamp):
+        with away_logged(), suppress(indexing.NoOtherIndex):
+            compared = indexing.compare_vectors(mend=True)
+            if not compared.is_alike:
+                logger.warning("The index of vectors was not as the database, and was mended: %s", compared)
+
+
+@contextmanager
+def away_logged() -> Iterator[None]:
+    """What could not be carried over is tried again with the next call."""
+    try:
+        yield
+    except IndexAway as problem:
+        logger.warning("The index of vectors does not answer (%s).", problem)
 
 
 @app.periodic(cron="* * * * * */10")

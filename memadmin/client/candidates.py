@@ -2,7 +2,7 @@
 
 It says itself what the agents' row policy says, so that the preview, whose role sees every row, shows the same. A
 subject's own memories are compared one by one, which is exact and quick for the thousands that one has; those that all
-share are found through their index.
+share are found through their index. Where vectors lie in another index, FIND_NAMED looks up what that one named.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any
 from uuid import UUID
+
+from memadmin.client.nearest import Near
 
 LIMIT = 40
 """Of how many each ranking, by meaning and by words, names the best."""
@@ -37,17 +40,32 @@ DISTANCE = "CASE WHEN embedder = %(embedder)s THEN embedding <=> %(vector)s::vec
 READ = """id, version, kind, key, statement, subject_id, is_verified, provenance, decided_at, 1 - distance, lexemes,
        ARRAY(SELECT unnest(tsvector_to_array(words)) INTERSECT SELECT unnest(lexemes))"""
 
-FIND = f"""
-WITH asked AS MATERIALIZED (
-    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS terms,
-           tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
-), own AS MATERIALIZED (
-    SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory
-    WHERE subject_id = ANY ((SELECT memadmin_run_subjects())::uuid[]) AND {MAY_RECALL}
-), near AS MATERIALIZED (
+NEAR = f"""
     SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory
     WHERE subject_id IS NULL AND embedder = %(embedder)s AND {MAY_RECALL}
     ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s
+"""
+
+# An index may be behind: what it says of another text than the memory has now does not count.
+NAMED_DISTANCE = "CASE WHEN embedder = %(embedder)s AND content_hash = named_hash THEN named_distance END AS distance"
+
+NAMED_NEAR = f"""
+    SELECT {COLUMNS}, {NAMED_DISTANCE} FROM memories_app_memory JOIN named ON named_id = id
+    WHERE subject_id IS NULL AND embedder = %(embedder)s AND {MAY_RECALL}
+    ORDER BY named_distance LIMIT %(limit)s
+"""
+
+
+def _find(memories: str, distance: str, near: str, named: str = "") -> str:
+    return f"""
+WITH {named} asked AS MATERIALIZED (
+    SELECT replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS terms,
+           tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
+), own AS MATERIALIZED (
+    SELECT {COLUMNS}, {distance} FROM {memories}
+    WHERE subject_id = ANY ((SELECT memadmin_run_subjects())::uuid[]) AND {MAY_RECALL}
+), near AS MATERIALIZED (
+    {near}
 ), found AS (
     (SELECT * FROM own WHERE distance IS NOT NULL ORDER BY distance, id LIMIT %(limit)s)
     UNION ALL
@@ -58,12 +76,26 @@ WITH asked AS MATERIALIZED (
     UNION ALL
     SELECT * FROM near WHERE distance <= %(farthest_shared)s
     UNION ALL
-    (SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory, asked
+    (SELECT {COLUMNS}, {distance} FROM {memories} CROSS JOIN asked
      WHERE subject_id IS NULL AND words @@ asked.terms AND {MAY_RECALL}
      ORDER BY ts_rank_cd(words, asked.terms, 1) DESC, id LIMIT %(limit)s)
 )
 SELECT DISTINCT ON (id) {READ} FROM found, asked ORDER BY id
 """
+
+
+FIND = _find("memories_app_memory", DISTANCE, NEAR)
+
+FIND_NAMED = _find(
+    "memories_app_memory LEFT JOIN named ON named_id = id",
+    NAMED_DISTANCE,
+    NAMED_NEAR,
+    """named AS MATERIALIZED (
+    SELECT * FROM unnest(%(named)s::uuid[], %(distances)s::float8[], %(hashes)s::text[])
+        AS given (named_id, named_distance, named_hash)
+),""",
+)
+"""As FIND, but how near each is another index has said; see `naming`."""
 
 THIS = f"""
 WITH asked AS (SELECT tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes)
@@ -129,6 +161,16 @@ def parameters(
         "as_of": as_of,
         "limit": limit,
         "farthest_shared": FARTHEST_SHARED,
+    }
+
+
+def naming(near: Iterable[Near]) -> dict[str, Any]:
+    """What FIND_NAMED takes beside the parameters of FIND."""
+    named = {each.id: each for each in near if isfinite(each.likeness)}
+    return {
+        "named": list(named),
+        "distances": [1 - each.likeness for each in named.values()],
+        "hashes": [each.content_hash for each in named.values()],
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ from uuid import UUID
 from agents.memory import Session
 from psycopg.types.json import Jsonb
 
-from memadmin.client import candidates, embedding, recalling, runs
+from memadmin.client import candidates, embedding, nearest, recalling, runs
 from memadmin.client.answers import Answer, Kept, Reason, Refused, is_storable, refused_with, unfit
+from memadmin.client.candidates import Candidate
 from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
+from memadmin.client.nearest import Near
 from memadmin.client.recalling import DEFAULT_BUDGET, Choice
 from memadmin.client.runs import Run
 from memadmin.client.secret_text import mask_text
@@ -105,7 +108,8 @@ class Recalled:
 class MemoryClient:
     """The memories of the console at `console`, an address or a `Console` that a program has already.
 
-    `embedder` is the name of the one that the console uses (`MEMADMIN_EMBEDDER`), or "none" to go by words alone.
+    `embedder` is the name of the one that the console uses (`MEMADMIN_EMBEDDER`), or "none" to go by words alone;
+    `index` that of its index of vectors (`MEMADMIN_VECTOR_INDEX`), with a key that reads.
     `subject_in` says where a run's context has its subject, as for GovernedSession.
 
     Nothing here raises into a run because of the console: a Refused says why something was not kept.
@@ -119,11 +123,15 @@ class MemoryClient:
         embedder: embedding.Embedder | str = embedding.OFFLINE,
         subject_in: Finder = USER_ID,
         budget: int = DEFAULT_BUDGET,
+        index: nearest.Nearest | str = nearest.INSIDE,
+        index_key: str = "",
     ) -> None:
         self.console = Console(console) if isinstance(console, str) else console
         self.store, self.subject_in, self.budget = store, subject_in, budget
         self._embedder = embedding.load(embedder) if isinstance(embedder, str) else embedder
         self._is_embedder_away = False
+        self._index = nearest.load(index, index_key) if isinstance(index, str) else index
+        self._index_rests_until = 0.0
 
     def session(self, inner: Session, **options: Any) -> GovernedSession:
         """The SDK's session as the console knows it; options as of GovernedSession."""
@@ -151,8 +159,7 @@ class MemoryClient:
         most = self.budget if budget is None else budget
 
         async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
-            rows = await (await connection.execute(candidates.FIND, given)).fetchall()
-            choice = recalling.choose(candidates.read(rows), budget=most)
+            choice = recalling.choose(await self._candidates(connection, given, vector), budget=most)
             if not choice.chosen:
                 return Recalled(choice)
             recall = uuid.uuid4()
@@ -301,6 +308,32 @@ class MemoryClient:
             return Refused(Reason.AWAY)
         except RefusedByDatabase as refusal:
             return refused_with(refusal.sqlstate)
+
+    async def _candidates(
+        self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
+    ) -> list[Candidate]:
+        near = await self._near(connection, given, vector)
+        statement = candidates.FIND if near is None else candidates.FIND_NAMED
+        asked = await connection.execute(statement, {**given, **candidates.naming(near or ())})
+        return candidates.read(await asked.fetchall())
+
+    async def _near(
+        self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
+    ) -> list[Near] | None:
+        """What another index than the database's names; None where there is none, or none that answers in half the
+        time: the database has all vectors itself."""
+        index = self._index
+        if index is None or vector is None or time.monotonic() < self._index_rests_until:
+            return None
+        row: Any = await (await connection.execute("SELECT memadmin_run_subjects()")).fetchone()
+        scope = {name: given[name] for name in ("embedder", "agent", "limit")}
+        asking = asyncio.to_thread(index.near, vector, subjects=row[0] or [], **scope)
+        try:
+            return await asyncio.wait_for(asking, self.console.seconds / 2)
+        except Exception as problem:
+            logger.warning("The index of vectors fails (%s); the database compares by itself.", type(problem).__name__)
+            self._index_rests_until = time.monotonic() + self.console.rest_seconds
+            return None
 
     async def _vector_of(self, query: str) -> list[float] | None:
         """In a thread: it computes, or asks a service. Words alone are better than no memories."""

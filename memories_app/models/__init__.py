@@ -2,7 +2,7 @@
 
 from memories_app.models.deciding import ApprovalRule, Review, SavedView
 from memories_app.models.learning import Distillation, LearningStop, Signal
-from memories_app.models.memories import Evidence, Memory, MemoryVersion
+from memories_app.models.memories import Evidence, Memory, MemoryVersion, VectorNote
 from memories_app.models.recalls import Recall, RecalledMemory
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Review",
     "SavedView",
     "Signal",
+    "VectorNote",
 ]

@@ -230,6 +230,24 @@ class Memory(models.Model):
             Calling("gate_changes", "memadmin_memory_gate()", before="UPDATE", level=pgtrigger.Row),
             Calling("keep_version", "memadmin_keep_version()", after="INSERT", level=pgtrigger.Row),
             Calling("keep_changed_version", "memadmin_keep_version()", after="UPDATE", level=pgtrigger.Row),
+            Calling(
+                "note_vector",
+                "memadmin_note_vector()",
+                after="UPDATE",
+                level=pgtrigger.Row,
+                condition=pgtrigger.Condition(
+                    "((OLD.status = 'approved' OR NEW.status = 'approved')"
+                    " AND (OLD.status, OLD.embedder, OLD.embedded_hash)"
+                    " IS DISTINCT FROM (NEW.status, NEW.embedder, NEW.embedded_hash))"
+                ),
+            ),
+            Calling(
+                "note_lost_vector",
+                "memadmin_note_vector()",
+                after="DELETE",
+                level=pgtrigger.Row,
+                condition=pgtrigger.Condition("OLD.status = 'approved'"),
+            ),
             *audit.govern(
                 "memory",
                 columns=[
@@ -280,6 +298,22 @@ class Memory(models.Model):
     def needs_two(self) -> bool:
         """Whether two people must approve it. The trigger `gate` holds the same rule."""
         return self.is_shared or bool(self.risk_flags)
+
+
+class VectorNote(models.Model):
+    """A memory whose vector another index than the database's has to take in or let go. Written by the trigger
+    `note_vector` alone, also where a memory is deleted: so without a foreign key."""
+
+    memory_id = models.UUIDField(primary_key=True)
+    # Another one for each change: what changed again while it was carried over stays noted.
+    token = models.UUIDField(db_default=RandomUUID())
+    noted_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes: ClassVar = [models.Index("noted_at", name="vector_note_oldest")]
+
+    def __str__(self) -> str:
+        return f"vector of memory {self.memory_id}"
 
 
 class MemoryVersion(models.Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,8 @@ from django.db.models import Q
 from django.utils.timezone import now
 
 from memadmin.client import candidates, embedding, recalling
+from memadmin.client.nearest import Near
+from memories_app import vectors
 from memories_app.models import Memory
 from sessions_app.models import Subject
 
@@ -47,7 +49,7 @@ def preview_recall(
     """What this run would be told, and what it would not. Five queries, whatever there is to choose from."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
-    found = _candidates(asked, subject.pk if subject else None)
+    found = _candidates(asked, subject.pk if subject else None, vector)
     hidden, proposal_count = _hidden(subject, agent, as_of or now(), {each.id for each in found})
     return Preview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
 
@@ -73,7 +75,7 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
     agent = memory.agents[0] if memory.agents else ""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent)
-    found = _candidates(asked, memory.subject_id)
+    found = _candidates(asked, memory.subject_id, vector)
     with connection.cursor() as cursor:
         cursor.execute(candidates.THIS, asked | {"memory": memory.pk})
         [this] = candidates.read(cursor.fetchall())
@@ -101,14 +103,37 @@ def _vector_of(query: str) -> tuple[list[float] | None, str]:
         return None, ""
 
 
-def _candidates(asked: Mapping[str, Any], subject: UUID | None) -> list[candidates.Candidate]:
-    """What the gate lets a run about this subject see. Three queries."""
+def _candidates(
+    asked: Mapping[str, Any], subject: UUID | None, vector: Sequence[float] | None
+) -> list[candidates.Candidate]:
+    """What the gate lets a run about this subject see. Three queries, and one where another index is asked."""
     with connection.cursor() as cursor:
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject, asked["agent"]))
-        cursor.execute(candidates.FIND, asked)
+        near = _near(asked, vector) if vector else None
+        if near is None:
+            cursor.execute(candidates.FIND, asked)
+        else:
+            cursor.execute(candidates.FIND_NAMED, {**asked, **candidates.naming(near)})
         found = candidates.read(cursor.fetchall())
         cursor.execute("SELECT set_config('memadmin.subject', '', true), set_config('memadmin.agent', '', true)")
     return found
+
+
+def _near(asked: Mapping[str, Any], vector: Sequence[float]) -> list[Near] | None:
+    """As for an agent: what another index names, or None where the database is to compare by itself."""
+    index = vectors.outside()
+    if index is None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT memadmin_run_subjects()")
+        [subjects] = cursor.fetchone()
+    try:
+        return index.near(
+            vector, subjects=subjects or [], **{name: asked[name] for name in ("embedder", "agent", "limit")}
+        )
+    except vectors.IndexAway as away:
+        logger.warning("The index of vectors fails (%s); the database compares by itself.", away)
+        return None
 
 
 def _hidden(subject: Subject | None, agent: str, at: datetime, seen: set[UUID]) -> tuple[list[Hidden], int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.conf import settings
 from django.db.models import F
 
 from memadmin.client import embedding
 from memories_app.models import Memory
 from memories_app.screening import risks_of
+from memories_app.services.indexing import vector_of
+from memories_app.vectors.pgvector import PgVectorIndex
 
 BATCH = 200
 
@@ -42,17 +42,9 @@ def embed_memories(limit: int = BATCH) -> int:
     lacking: list[Memory] = []
     # Two ranges of an index; "not this one" would be a walk over all.
     for others in (kept.filter(embedder__lt=embedder.name), kept.filter(embedder__gt=embedder.name)):
-        some = others.only("pk", "statement", "content_hash").order_by("embedder", "pk")
+        some = others.only("pk", "statement", "content_hash", "subject", "agents").order_by("embedder", "pk")
         lacking += some[: limit - len(lacking)] if len(lacking) < limit else []
-    _store(lacking, embedder)
+    if lacking:
+        made = zip(lacking, embedder.embed([memory.statement for memory in lacking]), strict=True)
+        PgVectorIndex().put([vector_of(memory, embedder.name, numbers) for memory, numbers in made])
     return len(lacking)
-
-
-def _store(memories: Sequence[Memory], embedder: embedding.Embedder) -> None:
-    if not memories:
-        return
-    vectors = embedder.embed([memory.statement for memory in memories])
-    for memory, vector in zip(memories, vectors, strict=True):
-        Memory.objects.filter(pk=memory.pk, content_hash=memory.content_hash).update(
-            embedding=vector, embedder=embedder.name, embedded_hash=memory.content_hash
-        )
