@@ -88,6 +88,14 @@ MEMORY_RETIRED = declare(
     "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values
 )
 REVALIDATION_ASKED = declare("memory.revalidation_asked", "A memory went back to the review queue.", object=MEMORY)
+MEMORIES_IMPORTED = declare(
+    "memory.imported",
+    "Somebody had memories of another system proposed; each proposal is an event of its own.",
+    counters=("proposed", "known", "refused"),
+)
+MEMORIES_EXPORTED = declare(
+    "memory.exported", "Somebody wrote memories of a subject, or of all, to a file.", counters=("memories",)
+)
 SESSION_DISTILLED = declare(
     "session.distilled",
     "A distiller read a session for what agents could remember; the reason says how that ended, the counters what came"

@@ -71,6 +71,35 @@ def parse_conversations(file: BufferedReader) -> Iterator[Conversation | Unreada
         yield lines.damage
 
 
+def parse_values(file: BufferedReader) -> Iterator[tuple[int, object] | Unreadable]:
+    """Every value of such a file, with the line on which it begins: of JSON Lines each line, of an array each
+    element, or else the one document."""
+    lines = _Lines(file)
+    for number, first in lines:
+        if _is_json(first):
+            yield from _values(chain([(number, first)], lines))
+        elif first.lstrip().startswith("["):
+            yield from _elements((first + lines.rest()).lstrip(), number)
+        else:
+            whole = first + lines.rest()
+            # A document of several lines; or JSON Lines, the first of which is broken.
+            yield from _values([(number, whole)] if _is_json(whole) else enumerate(whole.split("\n"), number))
+    if lines.damage:
+        yield lines.damage
+
+
+def _values(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, object] | Unreadable]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            value = _parse(line.rstrip())
+        except ValueError as problem:
+            yield Unreadable(number, str(problem))
+        else:
+            yield from ((number, element) for element in value) if isinstance(value, list) else [(number, value)]
+
+
 class _Lines:
     """The lines of a file with their numbers, from the first that is not blank; stops where a gzip file is damaged.
 

@@ -5,34 +5,61 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memories_app.services.importing import NotAProfile, entries_of_profile, import_entries
+from memories_app.importing.formats import FORMATS
+from memories_app.services.importing import Imported, NotMemories, import_file, import_store
+from sessions_app import registry
+from sessions_app.stores.base import StoreUnavailable
 
 
 class Command(BaseCommand):
-    help = "Proposes what a file says of people. Reviewers decide. Safe to repeat: what is known is left out."
+    help = (
+        "Proposes what a file or a table says of people: exports of mem0, profiles, lines of export_memories (JSON or"
+        " JSON Lines, gzipped or not), or the users' memories of agno and phidata in a store. Reviewers decide. Safe to"
+        " repeat: what is known is left out. What is refused is named with its place and why, and the rest goes on."
+        " Ends with 1 where something was refused."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
-        parser.add_argument("--format", choices=["profile"], default="profile", help="of the file")
-
-    def handle(self, *, file: Path, **options: Any) -> None:
-        try:
-            value = json.loads(file.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as problem:
-            raise CommandError(f"{file} cannot be read as JSON: {problem}") from problem
-        try:
-            imported = import_entries(entries_of_profile(value))
-        except NotAProfile as problem:
-            raise CommandError(str(problem)) from problem
-        for sentence in imported.problems:
-            self.stderr.write(sentence)
-        self.stdout.write(
-            f"{imported.proposed} proposed, {imported.known} known already, {len(imported.problems)} not readable"
+        parser.add_argument("file", type=Path, nargs="?")
+        parser.add_argument("--store", help="the store of agno's or phidata's memories, instead of a file")
+        parser.add_argument(
+            "--format", choices=sorted(FORMATS), default="", help="of the file; else each value tells it"
         )
-        if imported.problems:
+        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+
+    def handle(self, *, file: Path | None, store: str | None, format: str, as_json: bool, **options: Any) -> None:
+        if (file is None) == (store is None):
+            raise CommandError("Name a file, or a store with --store.")
+        try:
+            if file:
+                with file.open("rb") as opened:
+                    imported = import_file(opened, of=format)
+            else:
+                imported = import_store(registry.known_store(str(store)))
+        except OSError as problem:
+            raise CommandError(f"{file} cannot be read: {problem.strerror or problem}.") from problem
+        except (NotMemories, StoreUnavailable, registry.UnknownStore) as problem:
+            raise CommandError(f"{problem}") from problem
+        except KeyboardInterrupt:
+            raise CommandError("Stopped. The same import, run again, goes on from here.", returncode=130) from None
+        if as_json:
+            self.stdout.write(json.dumps(asdict(imported)))
+        else:
+            self.tell(imported)
+        if imported.refused:
             sys.exit(1)
+        if not (imported.proposed or imported.known):
+            raise CommandError("There are no memories in it.")
+
+    def tell(self, imported: Imported) -> None:
+        for refused in imported.refused:
+            self.stderr.write(f"{refused.place}: {refused.reason}")
+        self.stdout.write(
+            f"{imported.proposed:,} proposed, {imported.known:,} known already, {len(imported.refused):,} refused"
+        )

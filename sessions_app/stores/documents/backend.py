@@ -103,6 +103,11 @@ class DocumentBackend(PagedBackend, ABC):
             f"The table {desk.table} does not have the columns that {self.library} gives to sessions or to memories."
         )
 
+    def holds_memories(self) -> bool:
+        """Whether a session here is a user, and an item a memory of theirs. Raises StoreUnavailable."""
+        with self.database.desk() as desk:
+            return self.shelf(desk).holds_memories
+
     # --- the whole store ----------------------------------------------------------------------------------------------
 
     def health(self, *, thorough: bool = False) -> Health:

@@ -16,6 +16,7 @@ class MemoriesShelf(Shelf):
     """A memory is an item. Other columns of its row, as with what it was made of, change and go with it."""
 
     id_column: ClassVar[str]
+    holds_memories = True
 
     def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
         beyond = "AND user_id > :after" if after is not None else ""

@@ -71,6 +71,8 @@ class Shelf(ABC):
     has: ClassVar[frozenset[str]]
     """The columns that tell the table."""
     has_not: ClassVar[frozenset[str]] = frozenset()
+    holds_memories: ClassVar[bool] = False
+    """Of users, and not what was said."""
 
     def fits(self, columns: Collection[str]) -> bool:
         return self.has <= set(columns) and not self.has_not & set(columns)

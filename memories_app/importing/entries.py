@@ -1,0 +1,48 @@
+"""What is read from a file or a table of another system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words that a memory came from, as the other system has them."""
+
+    quote: str
+    speaker: str = ""
+    session_id: str = ""
+    item_id: str = ""
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One memory: where it stands, whom it is about (nobody: for all), and what it says."""
+
+    place: str
+    subject: tuple[str, str] | None
+    """Kind and id; None for what all share."""
+    statement: str
+    extractor: str
+    kind: str = "fact"
+    key: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    agents: Sequence[str] = ()
+    provenance: str = "inferred"
+    confidence: float = 0.5
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    revalidate_on: date | None = None
+    said: Sequence[Said] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What is no memory: where it stands, and why in words. Quotes nothing but the names of members."""
+
+    place: str
+    reason: str

@@ -1,0 +1,63 @@
+"""Writes memories as JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from memadmin import audit
+from memories_app.models import Memory
+from memories_app.services.exporting import export_memories
+from sessions_app.models import SubjectKind
+from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
+
+
+class Command(BaseCommand):
+    help = (
+        "Writes memories, with what they came from, as JSON Lines: of one subject or of all. import_memories proposes"
+        " them elsewhere. The export is an event of the audit log."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--subject", metavar="KEY", help="the id of one subject, whose memories alone are written")
+        parser.add_argument("--subject-kind", choices=SubjectKind.values, default=SubjectKind.USER)
+        parser.add_argument(
+            "--status", choices=Memory.Status.values, action="append", default=[], help="may be repeated"
+        )
+        parser.add_argument("--output", type=Path, help="a new file, readable by you alone; else the standard output")
+
+    def handle(
+        self, *, subject: str | None, subject_kind: str, status: list[str], output: Path | None, **options: Any
+    ) -> None:
+        try:
+            whose = standing_subject(known_subject(subject_kind, subject)) if subject else None
+            lines = export_memories(subject=whose, statuses=status)
+            if output is None:
+                for line in lines:
+                    self.stdout.write(_as_text(line))
+                return
+            with open(output, "x", encoding="utf-8", opener=_for_owner_alone) as file:
+                for line in tqdm(lines, unit=" memories", disable=None):
+                    file.write(_as_text(line) + "\n")
+        except UnknownKey as unknown:
+            raise CommandError(str(unknown)) from unknown
+        except audit.Unavailable as unavailable:
+            raise CommandError(str(unavailable)) from unavailable
+        except FileExistsError as problem:
+            raise CommandError(f"{output} exists already, and is left as it is.") from problem
+        except OSError as problem:
+            raise CommandError(f"{output} cannot be written: {problem.strerror or problem}.") from problem
+
+
+def _as_text(line: dict[str, Any]) -> str:
+    return json.dumps(line, ensure_ascii=False)
+
+
+def _for_owner_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
