@@ -132,8 +132,13 @@ def _exported(value: Mapping[str, Any], place: str) -> Entry:
 def _said(value: object) -> Said:
     if not isinstance(value, Mapping):
         raise Malformed("its evidence is not a list of objects")
-    names = ("quote", "speaker", "session_id", "item_id")
-    return Said(*(_text(value, name) for name in names), said_at=_time(value, "said_at"))
+    return Said(
+        _text(value, "quote"),
+        speaker=_text(value, "speaker"),
+        session_id=_text(value, "session_id"),
+        item_id=_text(value, "item_id"),
+        said_at=_time(value, "said_at"),
+    )
 
 
 # --- members --------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,22 @@ from django.db import connection
 from phi.memory.db.sqlite import SqliteMemoryDb
 from phi.memory.row import MemoryRow
 
+from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from memories_app.importing.entries import Unreadable
 from memories_app.importing.rows import entry_of_row
 from memories_app.models import Evidence, LearningStop, Memory
-from memories_app.services import importing
+from memories_app.services import exporting, importing, proposing
 from memories_app.services.reviewing import approve_memory
 from memories_app.services.screening import screen_memories
-from sessions_app.items import StoredItem
+from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.services.discovering import discover
 from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
+from tests.agents import attach_main_store
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed, reviewer_number
 
@@ -182,7 +184,7 @@ def test_tables_of_the_libraries_become_proposals_with_where_they_lie(theirs: tu
     "raw", ["__import__('os').getpid()", "{'memory': open('/etc/passwd').read()}", "{" * 9999, "1", ""]
 )
 def test_a_row_is_read_and_never_run(raw: str) -> None:
-    item = StoredItem(id="1", position=(1,), raw=raw, byte_count=len(raw), written_at=None)
+    item = StoredItem(id="1", position=Position((0,)), raw=raw, byte_count=len(raw), written_at=None)
     assert isinstance(entry_of_row(item, "ada", library="phidata", place="memory 1"), Unreadable)
 
 
@@ -197,8 +199,6 @@ def test_who_was_erased_is_not_brought_back(theirs: tuple[SessionStore, Any]) ->
 
 
 def test_a_store_of_sessions_holds_no_memories(tmp_path: Path, agent_tables: None) -> None:
-    from tests.agents import attach_main_store
-
     with pytest.raises(CommandError, match="does not keep memories"):
         run_import(store=attach_main_store().name)
     with pytest.raises(CommandError, match="Name a file"):
@@ -292,7 +292,7 @@ def test_what_was_rejected_does_not_come_back(tmp_path: Path) -> None:
 
 def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [{"memory": f"Likes tea number {number}.", "user_id": "ada"} for number in range(5)]
-    propose, count = importing.propose_memory, 0
+    propose, count = proposing.propose_memory, 0
 
     def breaking_off(*args: Any, **options: Any) -> Memory:
         nonlocal count
@@ -312,7 +312,8 @@ def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pyte
 
 
 def _counters(event: str) -> Mapping[str, int]:
-    return AuditEvent.objects.filter(type=event).latest("at").counters
+    counters: Mapping[str, int] = AuditEvent.objects.filter(type=event).latest("at").counters
+    return counters
 
 
 def test_a_compressed_file_is_read(tmp_path: Path) -> None:
@@ -334,7 +335,7 @@ def exported(**options: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def some() -> Iterator[None]:
+def some() -> None:
     ada = subject_for_key(SubjectKind.USER, "ada")
     first = approved(
         "Likes tea.\u2028Green.", subject=ada, key="drink", data={"cups": 2}, agents=["b", "a"], confidence=0.9
@@ -344,11 +345,12 @@ def some() -> Iterator[None]:
     Evidence.objects.filter(pk=gone.pk).update(quote="", gone_at="2026-01-01T00:00:00Z")
     approved("Offer tea first.")
     proposed("Has a cat.", subject=subject_for_key(SubjectKind.PROJECT, "p-1"), valid_until="2030-01-01T00:00:00Z")
-    return
 
 
-SAME = ("subject", "kind", "key", "statement", "data", "agents", "provenance", "confidence", "valid_from")
-SAME += ("valid_until", "revalidate_on", "evidence")
+SAME = (
+    *("subject", "kind", "key", "statement", "data", "agents", "provenance", "confidence", "valid_from"),
+    *("valid_until", "revalidate_on", "evidence"),
+)
 
 
 def test_an_own_export_comes_back_as_proposals(tmp_path: Path, some: None) -> None:
@@ -397,20 +399,15 @@ def test_an_export_goes_into_a_new_file_of_ones_own(some: None, tmp_path: Path) 
 
 
 def test_an_export_is_read_piece_by_piece(some: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memories_app.services import exporting
-
     monkeypatch.setattr(exporting, "AT_ONCE", 1)
     assert len({one["id"] for one in exported()}) == 3
 
 
 def test_no_memory_is_written_without_its_event(some: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memadmin import audit
-    from memories_app.services import exporting
-
     def unavailable(*_: Any, **__: Any) -> None:
         raise audit.Unavailable
 
-    monkeypatch.setattr(exporting.audit, "before_showing", unavailable)
+    monkeypatch.setattr(audit, "before_showing", unavailable)
     told = StringIO()
     with pytest.raises(CommandError):
         call_command("export_memories", stdout=told)
