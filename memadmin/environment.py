@@ -308,6 +308,28 @@ def receiver(name: str) -> str:
     return value
 
 
+def webhook_secret(name: str, other: str) -> bytes:
+    """The key of Standard Webhooks: 24 to 64 bytes in base64, after `whsec_` or bare. Has to be there with `other`."""
+    value = required_with(name, other).removeprefix("whsec_")
+    try:
+        key = base64.b64decode(value, validate=True)
+    except ValueError:
+        key = b""
+    if value and not 24 <= len(key) <= 64:
+        # The value is not repeated: it is a secret.
+        raise ImproperlyConfigured(
+            f"{name} must be 24 to 64 random bytes in base64, such as `openssl rand -base64 32` writes."
+        )
+    return key
+
+
+def hour(name: str, default: int) -> int:
+    value = text(name) or str(default)
+    if not value.isdecimal() or int(value) > 23:
+        raise ImproperlyConfigured(f"{name} must be an hour of the day in UTC, 0 to 23; it is {value!r}.")
+    return int(value)
+
+
 def bucket(name: str) -> str:
     """`bucket` or `bucket/prefix`, of S3."""
     value = text(name).rstrip("/")

@@ -125,6 +125,12 @@ READ_WINDOW = timedelta(hours=1)
 REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS", 48))
 # After so long a proposal that nobody decided about is over; zero: never.
 PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS", 30))
+# When in a day, by UTC, reviewers are told how their queue stands: by e-mail, and at an address of the operator's, with
+# the key that signs what goes there. Without addresses, all who review and whose address the company vouches for.
+DIGEST_HOUR = environment.hour("MEMADMIN_DIGEST_HOUR", 7)
+DIGEST_TO = environment.mail_addresses("MEMADMIN_DIGEST_TO")
+DIGEST_URL = environment.receiver("MEMADMIN_DIGEST_URL")
+DIGEST_SECRET = environment.webhook_secret("MEMADMIN_DIGEST_SECRET", "MEMADMIN_DIGEST_URL")
 # Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
 NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 

@@ -129,6 +129,12 @@ PROPOSAL_LAPSED = declare(
 PROPOSAL_REOPENED = declare(
     "memory.reopened", "Somebody put a proposal back into the queue that was over.", object=MEMORY
 )
+DIGEST_SENT = declare(
+    "digest.sent",
+    "Reviewers were told how many proposals wait; the reason says by which way.",
+    counters=("addresses", "waiting", "late", "expiring"),
+    reasons=("mail", "webhook"),
+)
 MEMORY_MARKED = declare(
     "memory.marked",
     "A proposal was marked, or no more, as saying what another memory says or the opposite of one: 1 for each way.",

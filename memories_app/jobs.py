@@ -9,7 +9,16 @@ from contextlib import contextmanager, suppress
 from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
-from memories_app.services import consolidating, distilling, indexing, lapsing, placing, rules, screening
+from memories_app.services import (
+    consolidating,
+    digesting,
+    distilling,
+    indexing,
+    lapsing,
+    placing,
+    rules,
+    screening,
+)
 from memories_app.vectors import IndexAway
 
 logger = logging.getLogger(__name__)
@@ -95,6 +104,14 @@ def lapse_proposals(timestamp: int) -> None:
     if not is_stale(timestamp):
         while lapsing.lapse_proposals() == lapsing.BATCH:
             pass
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="send_digest", lock="send_digest")
+def send_digest(timestamp: int) -> None:
+    """Tells reviewers how their queue stands, once a day."""
+    if not is_stale(timestamp):
+        digesting.send_digest()
 
 
 @app.periodic(cron="23 * * * *")

@@ -145,7 +145,7 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
 
 @on_overview
 def queue_tile(user: User) -> Panel | None:
-    """How much waits for reviewers, and how long. Three queries."""
+    """How much waits for reviewers, and how long. One query, or two."""
     if not user.has_perm(REVIEW):
         return None
     return Panel("memories/_queue_tile.html", {"standing": standing(), "within": age(settings.REVIEW_WITHIN)})

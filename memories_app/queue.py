@@ -11,7 +11,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Exists, Q
+from django.db.models import Count, Exists, Min, Q
 from django.db.models.functions import Now
 from django.http import QueryDict
 from django.utils.timezone import now
@@ -237,16 +237,18 @@ class Standing:
 
 
 def standing() -> Standing:
-    """Four queries, each of at most a thousand rows of an index."""
-    waiting = not_put_off()
-    oldest = waiting.values_list("awaiting_since", flat=True).first()
-    late = waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
-    return Standing(
-        count_waiting(),
-        late[: COUNT_CAP + 1].count(),
-        lapsing(within=WARNED_BEFORE)[: COUNT_CAP + 1].count() if settings.PROPOSAL_LIFETIME else 0,
-        age(now() - oldest) if oldest else "",
+    """A query of at most a thousand rows of an index, since the oldest are those that are late; and one more where some
+    are so old that they may expire soon."""
+    at, oldest_first = now(), not_put_off()[: COUNT_CAP + 1]
+    counted = oldest_first.aggregate(
+        waiting=Count("pk"),
+        late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),
+        oldest=Min("awaiting_since"),
     )
+    oldest, ending = counted["oldest"], 0
+    if oldest and oldest <= at - settings.PROPOSAL_LIFETIME + WARNED_BEFORE:
+        ending = lapsing(within=WARNED_BEFORE)[: COUNT_CAP + 1].count()
+    return Standing(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
 
 
 def not_put_off() -> MemoryQuerySet:

@@ -13,6 +13,7 @@ urlpatterns = [
     path("rules/<uuid:rule_id>/", rules.rule, name="rule"),
     path("samples/<uuid:review_id>/", rules.judge, name="sample"),
     path("health/", rules.health, name="health"),
+    path("digest/", rules.digest, name="digest"),
     path("<uuid:memory_id>/", reviews.review, name="review"),
     path("<uuid:memory_id>/recall/", reviews.recall_after, name="recall"),
     path("<uuid:memory_id>/approve/", deciding.approve, name="approve"),

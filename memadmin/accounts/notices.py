@@ -19,7 +19,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -27,14 +27,12 @@ from memadmin.accounts import audited
 from memadmin.accounts.grants.verbs import DECIDE
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.web.tries import take_try
 
 logger = logging.getLogger("memadmin.notices")
 
 A_ROUND = 100
 """How many notices of a kind are looked at in one go."""
-
-LONGEST_WAIT_MINUTES = 60
-"""How far the tries move apart while mail does not go out; those about a grant never end."""
 
 READING_IS_NEWS = timedelta(days=7)
 """What somebody read longer ago is left to the log."""
@@ -88,7 +86,8 @@ class Due:
 
 
 def send_notices() -> int:
-    """Sends what is due, and returns how many. A mail server that fails ends the round: the next would wait as long."""
+    """Sends what is due, and returns how many; the tries never end. A mail server that fails ends the round: the next
+    would wait as long."""
     sent = 0
     for due in due_at(now()) if settings.MAIL_SERVER else ():
         people = recipients_of(due)
@@ -124,10 +123,7 @@ def due_at(at: datetime) -> Iterator[Due]:
 def claimed(due: Due) -> Notice | None:
     """This notice for us alone, until its next try; none where another worker has it or was faster."""
     notice, _ = Notice.objects.get_or_create(**due.key)
-    wait = timedelta(minutes=min(2**notice.tries, LONGEST_WAIT_MINUTES))
-    at = now()
-    ours = Notice.objects.filter(pk=notice.pk, tries=notice.tries, sent_at__isnull=True, try_at__lte=at)
-    return notice if ours.update(tries=F("tries") + 1, try_at=at + wait) else None
+    return notice if take_try(notice) else None
 
 
 def mail_about(due: Due, people: list[str]) -> EmailMessage:

@@ -1,17 +1,20 @@
 """Learned memories: what agents may know, what they want to know, and who decided."""
 
 from memories_app.models.deciding import ApprovalRule, Review, SavedView
+from memories_app.models.digests import Digest, NoDigest
 from memories_app.models.learning import Distillation, LearningStop, Signal
 from memories_app.models.memories import Evidence, Memory, MemoryVersion, VectorNote
 from memories_app.models.recalls import Recall, RecalledMemory
 
 __all__ = [
     "ApprovalRule",
+    "Digest",
     "Distillation",
     "Evidence",
     "LearningStop",
     "Memory",
     "MemoryVersion",
+    "NoDigest",
     "Recall",
     "RecalledMemory",
     "Review",

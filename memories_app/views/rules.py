@@ -20,6 +20,7 @@ from memories_app.models import ApprovalRule, Memory
 from memories_app.queue import QueueFilter, for_rows, next_to_decide, rows_of, standing
 from memories_app.review_forms import RuleForm
 from memories_app.services import rules
+from memories_app.services.digesting import setup_for, want_digest
 from memories_app.services.lapsing import WARNED_BEFORE, count_lapsed
 from memories_app.services.refusals import Refused
 from memories_app.views import showing
@@ -118,5 +119,16 @@ def health(request: OperatorRequest) -> HttpResponse:
         "lapsed": count_lapsed(within=LOOKED_BACK),
         "lifetime": settings.PROPOSAL_LIFETIME,
         "warned_before": WARNED_BEFORE,
+        "digest": setup_for(request.user),
     }
     return render(request, "memories/health.html", context)
+
+
+@require_POST
+@permission_required(REVIEW, raise_exception=True)
+def digest(request: OperatorRequest) -> HttpResponse:
+    """Whether one is told daily how the queue stands."""
+    wanted = request.POST.get("wanted") == "yes"
+    want_digest(request.user, wanted=wanted)
+    messages.success(request, "You get the daily mail." if wanted else "You get no daily mail any more.")
+    return redirect("reviews:health")

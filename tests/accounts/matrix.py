@@ -201,6 +201,7 @@ MATRIX: dict[str, Rule] = {
     "reviews:rule": form(DECIDERS),
     "reviews:sample": verb(REVIEWERS),
     "reviews:health": page(REVIEWERS),
+    "reviews:digest": verb(REVIEWERS),
     "reviews:view-save": verb(REVIEWERS),
     "reviews:view-delete": verb(REVIEWERS),
     **{
