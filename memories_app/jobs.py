@@ -85,7 +85,8 @@ def place_evidence(timestamp: int) -> None:
 def distil_quiet_sessions(timestamp: int) -> None:
     """Reads sessions that fell quiet for what agents could remember, and proposes it."""
     if not is_stale(timestamp):
-        distilling.distil_quiet_sessions()
+        is_full_hour = timestamp % 3600 < 60
+        distilling.distil_quiet_sessions(within=distilling.LOOKED_BACK if is_full_hour else distilling.RECENTLY)
 
 
 @app.periodic(cron="* * * * * */10")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memadmin.client.secret_text import MASKED
-from memories_app.distilling.saying import Found, Reading, Said
+from memories_app.distilling.saying import Before, Found, Reading, Said
 
 LONGEST_SENTENCE = 300
 LONGEST_OBJECT = 160
@@ -110,8 +110,10 @@ OWN_WORDS = re.compile(
 class RulesDistiller:
     name = "rules/1"
 
-    def read(self, said: Sequence[Said]) -> Reading:
-        return Reading([found for one in said if one.speaker == "user" for found in found_in(one)])
+    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+        """No summaries: to say in other words takes more than a rule."""
+        new = (one for one in said if one.speaker == "user" and not one.is_context)
+        return Reading([found for one in new for found in found_in(one)])
 
 
 def found_in(said: Said) -> Iterator[Found]:

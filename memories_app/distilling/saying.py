@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from itertools import islice
 from typing import Protocol
 from uuid import UUID
@@ -36,6 +38,8 @@ class Said:
     at: datetime | None = None
     signal_id: UUID | None = None
     """Where an operator said it about an item, and not somebody in the session."""
+    is_context: bool = False
+    """Read before: it tells what later words mean, and nothing is learned from it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,34 @@ class Found:
         return MASKED in self.statement or MASKED in self.key or MASKED in self.quote
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was made of the session and of its subject up to now, whoever decided what about it; empty where nothing."""
+
+    session_summary: str = ""
+    subject_summary: str = ""
+
+
+class LeftOut(StrEnum):
+    """Why something that a distiller found is not proposed; the value is stored, the label is told."""
+
+    UNPROVEN = "unproven"
+    READ_BEFORE = "read_before"
+    UNFIT = "unfit"
+    SECRET = "secret"
+    TOO_MANY = "too_many"
+
+    @property
+    def label(self) -> str:
+        return {
+            LeftOut.UNPROVEN: "its words stand nowhere in the message that it names",
+            LeftOut.READ_BEFORE: "it is of a message that was read before",
+            LeftOut.UNFIT: "it is empty, too long, or no memory",
+            LeftOut.SECRET: "it has a password, key or card number",
+            LeftOut.TOO_MANY: "there were too many",
+        }[self]
+
+
 @dataclass(slots=True)
 class Cost:
     model_calls: int = 0
@@ -64,20 +96,23 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a distiller made of a session. `left_out` counts what it answered and nobody said."""
+    """What a distiller made of a session. `left_out` counts what it answered and cannot be believed."""
 
     found: Sequence[Found] = ()
     summary: str = ""
+    """Of the session, up to its end."""
+    subject_summary: str = ""
+    """What lasts of all that is known of the subject; empty where this session changes nothing."""
     cost: Cost = field(default_factory=Cost)
-    left_out: int = 0
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
 
 
 class Distiller(Protocol):
     name: str
     """With its version; kept with all that it proposes."""
 
-    def read(self, said: Sequence[Said]) -> Reading:
-        """Raises Unread, with what it cost up to there."""
+    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+        """Of a session, or of what is new in it behind some context. Raises Unread, with what it cost up to there."""
         ...
 
 
@@ -101,8 +136,9 @@ class Failed(Unread):
     """The model could not be asked."""
 
 
-def said_in(items: Iterable[StoredItem]) -> Iterator[Said]:
-    """What users and assistants said, in order; sealed items that nobody opened say nothing."""
+def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[Said]:
+    """What users and assistants said, in order; sealed items that nobody opened say nothing. `context` are the ids of
+    items that were read before."""
     stored = iter(items)
     while batch := list(islice(stored, ITEMS_A_BATCH)):
         for event in build_timeline(batch, starts_session=False, ends_session=False).events:
@@ -110,4 +146,5 @@ def said_in(items: Iterable[StoredItem]) -> Iterator[Said]:
                 text = "\n".join(block.full for block in event.body if isinstance(block, Text))
                 if text.strip():
                     masked = mask_text(text[:LONGEST_SAID])[0]
-                    yield Said(event.item.id, event.role, masked, event.item.written_at)
+                    item = event.item
+                    yield Said(item.id, event.role, masked, item.written_at, is_context=item.id in context)

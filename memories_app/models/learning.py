@@ -8,7 +8,7 @@ import pgtrigger
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 from django.db.models.functions import Length, Now
 from django.db.models.lookups import LessThanOrEqual
 
@@ -98,6 +98,9 @@ class Distillation(models.Model):
     distiller = models.CharField(max_length=80)
     # The registry's count of writes up to which it has read; see SessionRecord.activity_count.
     read_up_to = models.BigIntegerField(db_default=0, default=0)
+    # The last item that it read, and a digest of it: where the next reading goes on. Ids of items can move up.
+    last_item_id = models.CharField(max_length=200, db_default="", default="")
+    last_item_hash = models.CharField(max_length=64, db_default="", default="")
     began_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=12, choices=Outcome, db_default=Outcome.RUNNING, default=Outcome.RUNNING)
@@ -105,6 +108,8 @@ class Distillation(models.Model):
     input_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     output_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     proposal_count = models.PositiveIntegerField(db_default=0, default=0)
+    # How many finds were not proposed, by reason; see distilling.saying.LeftOut.
+    left_out = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:
         indexes: ClassVar = [

@@ -1,16 +1,22 @@
 """Distilling: reading sessions for what agents could remember, and proposing it. Nothing is learned without review.
 
-Each session is read as a whole, and what is known of its subject already is not proposed again, whatever was decided
-about it: a rejected statement does not come back because somebody says it twice.
+A session is read once: the next reading goes on behind the last item that was read, with a few before it as context.
+What is known of its subject already is not proposed again, whatever was decided about it: a rejected statement does not
+come back because somebody says it twice.
+
+Summaries are memories of kind `summary` and pass the same gate: one of each session, and one of each subject, which has
+the key SUBJECT_SUMMARY, so that two of them never stand side by side in a prompt.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from hashlib import sha256
 
 from django.conf import settings
 from django.db import transaction
@@ -22,8 +28,10 @@ from memories_app import audited
 from memories_app.distilling.rules import RulesDistiller
 from memories_app.distilling.saying import (
     OPERATOR,
+    Before,
     Distiller,
     Found,
+    LeftOut,
     Nonsense,
     Reading,
     Said,
@@ -32,13 +40,15 @@ from memories_app.distilling.saying import (
     said_in,
 )
 from memories_app.models import Distillation, Evidence, Memory, Signal
+from memories_app.querysets import MemoryQuerySet
 from memories_app.services.learning import is_stopped
 from memories_app.services.proposing import Quote, propose_memory
-from memories_app.services.refusals import NothingLearnedHere, Unproposable
+from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
 from sessions_app.encryption import sealing_of
+from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.subjects import standing_subject
-from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.stores.sealed import sealed_backend_for
 
 logger = logging.getLogger(__name__)
@@ -48,6 +58,17 @@ Outcome = Distillation.Outcome
 LOOKED_BACK = timedelta(days=7)
 """Sessions that were quiet for longer are read by the command alone: a large history is not learned by surprise."""
 
+RECENTLY = timedelta(hours=1)
+"""How far back is looked each minute; as far as LOOKED_BACK only once an hour, where a worker was away."""
+
+CONTEXT_ITEMS = 20
+"""How many items before the new ones a distiller sees."""
+
+ITEMS_A_PAGE = 200
+
+SUBJECT_SUMMARY = "subject_summary"
+"""The key of the summary of a subject."""
+
 FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
 """What was true once and may be true again; anything else that is known is not proposed anew."""
 
@@ -56,11 +77,14 @@ LONGEST_QUOTE = 4000
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """The row, and what else came of it: what was known already, and what was left out as unproven or secret."""
+    """The row, and what else came of it: what was known already."""
 
     row: Distillation
     known: int = 0
-    left_out: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return sum(self.row.left_out.values())
 
 
 @cache
@@ -87,12 +111,13 @@ def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> Q
     return records.order_by("last_activity_at", "pk")
 
 
-def distil_quiet_sessions(*, limit: int = 100) -> int:
-    """Reads what fell quiet within the last week, up to `limit` sessions of each store; returns how many were read."""
+def distil_quiet_sessions(*, within: timedelta = LOOKED_BACK, limit: int = 100) -> int:
+    """Reads what fell quiet `within` this time, up to `limit` sessions of each store; returns how many were read."""
     if settings.DISTILLER == "none":
         return 0
     at, count = now(), 0
-    waiting = awaiting_distillation(quiet_since=at - settings.DISTIL_AFTER, active_since=at - LOOKED_BACK)
+    quiet_since = at - settings.DISTIL_AFTER
+    waiting = awaiting_distillation(quiet_since=quiet_since, active_since=quiet_since - within)
     for store in SessionStore.objects.all():
         try:
             for record in waiting.filter(store=store).select_related("store", "subject")[:limit]:
@@ -103,8 +128,9 @@ def distil_quiet_sessions(*, limit: int = 100) -> int:
     return count
 
 
-def distil_session(record: SessionRecord, *, distiller: Distiller | None = None) -> Distilled:
-    """Reads a session and proposes what it finds. Raises StoreUnavailable, and then it counts as not read.
+def distil_session(record: SessionRecord, *, distiller: Distiller | None = None, from_start: bool = False) -> Distilled:
+    """Reads what is new in a session, or all of it, and proposes what it finds. Raises StoreUnavailable, and then it
+    counts as not read.
 
     What is written while it reads counts as not read. Whatever else goes wrong is the outcome of the row, and is not
     tried again before somebody says something more.
@@ -117,8 +143,10 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None)
     if subject is None or not _may_read(record) or is_stopped(subject):
         return _ended(row, record, Outcome.REFUSED, Reading())
     try:
-        said = [*_said(record), *_remarks(record)]
-        reading = distiller.read(said)
+        part = _Part(record, None if from_start else _last_reading(record))
+        said = [*part.said(), *_remarks(record, all_of_them=part.is_whole)]
+        row.last_item_id, row.last_item_hash = part.last
+        reading = distiller.read(said, before=_before(record, subject))
     except StoreUnavailable:
         row.delete()
         raise
@@ -140,14 +168,75 @@ def _may_read(record: SessionRecord) -> bool:
     return settings.DISTIL_LOCKED and (not is_sealed or sealing_of(record.store).of_session(record.session_id).has_key)
 
 
-def _said(record: SessionRecord) -> Iterable[Said]:
-    backend = sealed_backend_for(record.store, opens=settings.DISTIL_LOCKED)
-    return said_in(backend.every_item(record.session_id))
+class _Part:
+    """The items of a session behind those that were read before, or all; `last` is the id of the last one, and its
+    digest, once all were read."""
+
+    def __init__(self, record: SessionRecord, earlier: Distillation | None) -> None:
+        self._backend = sealed_backend_for(record.store, opens=settings.DISTIL_LOCKED)
+        self._session_id = record.session_id
+        self._context: Container[str] = ()
+        self.last = (earlier.last_item_id, earlier.last_item_hash) if earlier else ("", "")
+        items = self._behind(earlier) if earlier else None
+        self.is_whole = items is None
+        self._items = self._backend.every_item(self._session_id) if items is None else items
+
+    def said(self) -> Iterator[Said]:
+        return said_in(self._noting(self._items), context=self._context)
+
+    def _noting(self, items: Iterable[StoredItem]) -> Iterator[StoredItem]:
+        for item in items:
+            self.last = (item.id, _digest(item))
+            yield item
+
+    def _behind(self, earlier: Distillation) -> Iterator[StoredItem] | None:
+        """None where the last item is not there any more, or another one is in its place: then all is read."""
+        try:
+            page = self._backend.page_around(self._session_id, earlier.last_item_id, 2 * CONTEXT_ITEMS)
+        except UnknownItem:
+            return None
+        ids = [item.id for item in page.items]
+        place = ids.index(earlier.last_item_id) if earlier.last_item_id in ids else -1
+        if place < 0 or _digest(page.items[place]) != earlier.last_item_hash:
+            return None
+        self._context = set(ids[: place + 1])
+        return self._from(page.items)
+
+    def _from(self, items: Sequence[StoredItem]) -> Iterator[StoredItem]:
+        while items:
+            yield from items
+            items = self._backend.page_after(self._session_id, items[-1].position, ITEMS_A_PAGE).items
 
 
-def _remarks(record: SessionRecord) -> Iterable[Said]:
-    """What operators wrote about its items."""
-    for signal in Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text=""):
+def _digest(item: StoredItem) -> str:
+    return sha256(item.raw.encode(errors="surrogatepass")).hexdigest()
+
+
+def _last_reading(record: SessionRecord) -> Distillation | None:
+    done = Distillation.objects.filter(record_id=record.pk, outcome=Outcome.DONE).exclude(last_item_id="")
+    return done.order_by("-began_at").first()
+
+
+def _before(record: SessionRecord, subject: Subject) -> Before:
+    known = Memory.Status.APPROVED, *Memory.AWAITING
+    of_session = _summaries_of(record).filter(status__in=known).newest_first().first()
+    of_subject = _summaries_about(subject).filter(status__in=known).newest_first().first()
+    return Before(of_session.statement if of_session else "", of_subject.statement if of_subject else "")
+
+
+def _summaries_of(record: SessionRecord) -> MemoryQuerySet:
+    of_session = Evidence.objects.filter(record_id=record.pk).values("memory")
+    return Memory.objects.filter(pk__in=of_session, kind=Memory.Kind.SUMMARY).exclude(key=SUBJECT_SUMMARY)
+
+
+def _summaries_about(subject: Subject) -> MemoryQuerySet:
+    return Memory.objects.about(subject).filter(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY)
+
+
+def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[Said]:
+    """What operators wrote about its items, or what they wrote since it was read."""
+    signals = Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text="")
+    for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
         yield Said(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
 
 
@@ -163,28 +252,38 @@ def _propose(
         .exclude(status__in=FORGETTABLE)
         .values_list("statement", flat=True)
     }
-    known, left_out = 0, reading.left_out
+    known, left_out = 0, Counter(reading.left_out)
     with audit.recording(audited.SESSION_DISTILLED) as event:
         event.target, event.subject = record, subject
         for found in reading.found:
             if found.has_secret:
-                left_out += 1
+                left_out[LeftOut.SECRET] += 1
             elif _plain(found.statement) in known_words:
                 known += 1
             elif _proposed(found, record, subject, row.distiller):
                 known_words.add(_plain(found.statement))
                 row.proposal_count += 1
             else:
-                left_out += 1
-        if reading.summary and said and _plain(reading.summary) not in known_words:
-            row.proposal_count += _proposed_summary(reading.summary, record, subject, row.distiller, said[0])
+                left_out[LeftOut.UNFIT] += 1
+        new = next((one for one in said if not one.is_context), None)
+        for text, key, earlier in (
+            (reading.summary, "", _summaries_of(record)),
+            (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
+        ):
+            if not text or new is None or _plain(text) in known_words:
+                continue
+            if _proposed_summary(text, key, earlier, record, subject, row.distiller, new):
+                row.proposal_count += 1
+            else:
+                left_out[LeftOut.UNFIT] += 1
         Signal.objects.filter(record_id=record.pk, distilled_at__isnull=True, created_at__lte=row.began_at).update(
             distilled_at=now()
         )
         _end(row, Outcome.DONE, reading)
+        row.left_out = {reason.value: count for reason, count in left_out.items()}
         row.save()
-        event.reason_code, event.counters = Outcome.DONE, _counters(row, known, left_out)
-    return Distilled(row, known, left_out)
+        event.reason_code, event.counters = Outcome.DONE, _counters(row, known)
+    return Distilled(row, known)
 
 
 def _proposed(found: Found, record: SessionRecord, subject: Subject, extractor: str) -> bool:
@@ -208,17 +307,23 @@ def _proposed(found: Found, record: SessionRecord, subject: Subject, extractor: 
     return True
 
 
-def _proposed_summary(summary: str, record: SessionRecord, subject: Subject, extractor: str, first: Said) -> bool:
-    """One for each session: it changes the one that agents use, and waits for nobody's second thoughts."""
-    of_session = Evidence.objects.filter(record_id=record.pk).values("memory")
-    earlier = Memory.objects.filter(pk__in=of_session, kind=Memory.Kind.SUMMARY)
-    if earlier.filter(status__in=Memory.AWAITING).exists():
-        return False
+def _proposed_summary(
+    summary: str,
+    key: str,
+    earlier: MemoryQuerySet,
+    record: SessionRecord,
+    subject: Subject,
+    extractor: str,
+    first: Said,
+) -> bool:
+    """It changes the one that agents use. One that waits is superseded, for this one says more; unless somebody is
+    about to decide about it."""
     standing = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
     try:
-        propose_memory(
+        summarized = propose_memory(
             summary,
             kind=Memory.Kind.SUMMARY,
+            key=key,
             subject=subject,
             # Words of a model about words of others: no rule approves it.
             source=Memory.Source.TOOL,
@@ -226,8 +331,13 @@ def _proposed_summary(summary: str, record: SessionRecord, subject: Subject, ext
             replaces=standing,
             evidence=[_quote(record, first, first.text[:200])],
         )
-    except Unproposable:
+    except (Unproposable, Overtaken):
         return False
+    unread = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now())
+    waiting = earlier.filter(unread, status=Memory.Status.PROPOSED).exclude(pk=summarized.pk)
+    Memory.objects.filter(pk__in=list(waiting.values_list("pk", flat=True))).update(
+        status=Memory.Status.SUPERSEDED, decided_at=now()
+    )
     return True
 
 
@@ -263,11 +373,11 @@ def _end(row: Distillation, outcome: Outcome, reading: Reading) -> None:
     row.input_tokens, row.output_tokens = reading.cost.input_tokens, reading.cost.output_tokens
 
 
-def _counters(row: Distillation, known: int = 0, left_out: int = 0) -> dict[str, int]:
+def _counters(row: Distillation, known: int = 0) -> dict[str, int]:
     return {
         "proposed": row.proposal_count,
         "known": known,
-        "left_out": left_out,
+        "left_out": sum(row.left_out.values()),
         "model_calls": row.model_calls,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,

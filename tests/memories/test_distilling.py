@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from agents import Usage
@@ -19,12 +20,13 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.distilling.agent import AgentDistiller
 from memories_app.distilling.rules import RulesDistiller, found_in
-from memories_app.distilling.saying import Said
+from memories_app.distilling.saying import Before, Reading, Said
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from memories_app.services import distilling
-from memories_app.services.distilling import distil_quiet_sessions, distil_session
+from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
 from sessions_app.models import SessionRecord, Subject
-from tests.agents import add_items, assistant, attach_main_store, drop_agent_tables
+from sessions_app.stores.sealed import SealedBackend
+from tests.agents import add_items, assistant, attach_main_store, drop_agent_tables, run_sql
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
 
@@ -85,13 +87,44 @@ def a_session(
     return SessionRecord.objects.select_related("store", "subject").get(session_id=key)
 
 
-def answers(*memories: dict[str, Any], summary: str = "") -> str:
+def answers(*memories: dict[str, Any], summary: str = "", about_user: str = "") -> str:
     whole = {"key": "", "explicit": True, "confidence": 0.8, "kind": "preference", "item": 1}
-    return json.dumps({"memories": [whole | memory for memory in memories], "summary": summary})
+    return json.dumps(
+        {"memories": [whole | memory for memory in memories], "summary": summary, "about_user": about_user}
+    )
 
 
 def scripted(*texts: str) -> AgentDistiller:
     return AgentDistiller(ScriptedModel([[assistant_message(text)] for text in texts]))
+
+
+def read_on(record: SessionRecord, text: str, answer: str, **options: Any) -> Distilled:
+    """The session goes on with `text`, and the model that reads on says `answer`."""
+    add_items(record.session_id, text)
+    return distil_session(record, **{"distiller": scripted(answer), **options})
+
+
+def statuses() -> dict[str, str]:
+    return dict(Memory.objects.values_list("statement", "status"))
+
+
+@contextmanager
+def patched_distiller(answer: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(distilling, "_distiller_named", lambda name: scripted(answer))
+        yield
+
+
+@contextmanager
+def refused(owner: type, method: str) -> Iterator[None]:
+    """Nobody may call it."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError(method)
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(owner, method, refuse)
+        yield
 
 
 class Hangs(ScriptedModel):
@@ -182,9 +215,9 @@ class TestRules:
         class SaysNo:
             name = "says no"
 
-            def read(self, said: Any) -> Any:
+            def read(self, said: Any, *, before: Before) -> Any:
                 LearningStop.objects.create(subject=subject)
-                return RulesDistiller().read(said)
+                return RulesDistiller().read(said, before=before)
 
         distilled = distil_session(record, distiller=SaysNo())
         assert (distilled.row.outcome, Memory.objects.count()) == ("refused", 0)
@@ -219,15 +252,67 @@ class TestModel:
         assert (found["Has a knee."].provenance, found["Has a knee."].source) == ("inferred", "tool")
         assert found["Chose a seat."].kind == "summary"
 
-    def test_a_later_summary_would_change_the_one_in_use_and_waits_for_no_other(self, store: None) -> None:
+    def test_a_later_summary_takes_the_place_of_one_that_waits_and_would_change_the_one_in_use(
+        self, store: None
+    ) -> None:
         record = a_session("Hello")
         distil_session(record, distiller=scripted(answers(summary="Said hello.")))
-        distil_session(record, distiller=scripted(answers(summary="Said hello and more.")))
-        assert Memory.objects.get().statement == "Said hello."
+        read_on(record, "And more", answers(summary="Said hello and more."))
+        assert statuses() == {"Said hello.": "superseded", "Said hello and more.": "proposed"}
         used = approved("Said hello once.", subject=record.subject, kind="summary")
         Evidence.objects.update(memory=used)
-        distil_session(record, distiller=scripted(answers(summary="Said goodbye.")))
+        read_on(record, "Goodbye", answers(summary="Said goodbye."))
         assert Memory.objects.get(statement="Said goodbye.").replaces == used
+
+    def test_a_summary_that_somebody_is_about_to_decide_about_stays(self, store: None) -> None:
+        record = a_session("Hello")
+        distil_session(record, distiller=scripted(answers(summary="Said hello.")))
+        Memory.objects.update(claimed_until=now() + timedelta(minutes=5))
+        read_on(record, "And more", answers(summary="Said hello and more."))
+        assert set(statuses().values()) == {"proposed"}
+
+    def test_what_lasts_of_a_subject_is_summed_up_over_its_sessions(self, store: None) -> None:
+        subject = make_subject()
+        first, second = (a_session("I fly a lot.", subject=subject, key=key) for key in ("one", "two"))
+        distil_session(first, distiller=scripted(answers(summary="Told of flights.", about_user="Flies a lot.")))
+        model = ScriptedModel([[assistant_message(answers(about_user="Flies a lot, and takes trains."))]])
+        distil_session(second, distiller=AgentDistiller(model))
+        [message] = cast("list[dict[str, str]]", model.calls[0].input)
+        asked = json.loads(message["content"])
+        assert (asked["subject_summary"], asked["session_summary"]) == ("Flies a lot.", "")
+        assert statuses() == {
+            "Told of flights.": "proposed",
+            "Flies a lot.": "superseded",
+            "Flies a lot, and takes trains.": "proposed",
+        }
+        whole = Memory.objects.get(statement="Flies a lot, and takes trains.")
+        assert (whole.kind, whole.key, whole.source, whole.subject) == ("summary", "subject_summary", "tool", subject)
+        assert whole.evidence.get().record_id == second.pk
+
+    def test_each_find_that_cannot_be_believed_has_its_reason(self, store: None) -> None:
+        record = a_session("I take the aisle.", assistant("Noted."))
+        add_items(record.session_id, "And tea, please.")
+        distil_session(record, distiller=scripted(answers()))
+        finds = [
+            {"statement": "Is rich.", "quote": "I am rich", "item": 3},
+            {"statement": "Is rich.", "quote": "", "item": 3},
+            {"statement": "Is nobody.", "quote": "tea", "item": 0},
+            {"statement": "Is nobody.", "quote": "tea", "item": 99},
+            {"statement": "Takes the aisle.", "quote": "I take the aisle", "item": 1},
+            {"statement": "", "quote": "tea", "item": 4},
+            {"statement": "n" * 3000, "quote": "tea", "item": 4},
+            {"statement": "Is sure.", "quote": "tea", "item": 4, "confidence": 7},
+            {"statement": "Has 4111 1111 1111 1111.", "quote": "tea", "item": 4},
+            {"statement": "Wants more tea.", "quote": "tea", "item": 4},
+        ]
+        distilled = read_on(record, "And more tea.", answers(*finds, summary="s" * 2000))
+        assert distilled.row.left_out == {"unproven": 4, "read_before": 1, "unfit": 4}
+        assert distilled.left_out == 9
+        assert set(statuses()) == {"Has 4111 1111 1111 1111.", "Wants more tea."}
+        told = StringIO()
+        with patched_distiller(answers({"statement": "Is rich.", "quote": "I am rich"})):
+            call_command("distil", str(record.pk), stdout=told)
+        assert "1: its words stand nowhere in the message that it names" in told.getvalue()
 
     def test_what_operators_wrote_is_read_too(self, store: None) -> None:
         record = a_session("Hello")
@@ -259,6 +344,76 @@ class TestModel:
         model = ScriptedModel([[assistant_message(answers())]], default_usage=usage)
         row = distil_session(a_session("Hello"), distiller=AgentDistiller(model)).row
         assert (row.input_tokens, row.output_tokens) == (120, 30)
+
+
+class Listening:
+    """Reads by rules, and remembers what it was given."""
+
+    name = "listening"
+
+    def __init__(self) -> None:
+        self.heard: list[list[Said]] = []
+
+    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+        self.heard.append(list(said))
+        return RulesDistiller().read(said, before=before)
+
+
+class TestReadingOn:
+    """A session is not read anew each time that somebody says something in it."""
+
+    def test_only_what_is_new_is_read_behind_a_little_of_what_was(self, store: None) -> None:
+        record = a_session(*(f"I prefer tea number {number}." for number in range(120)))
+        listening = Listening()
+        assert distil_session(record, distiller=listening).row.proposal_count == 120
+        add_items("chat-1", "I prefer cake.", "I prefer pie.")
+        with refused(SealedBackend, "every_item"):
+            distilled = distil_session(record, distiller=listening)
+        first, second = listening.heard
+        assert not any(one.is_context for one in first)
+        new = [one.text for one in second if not one.is_context]
+        assert (new, distilled.row.proposal_count, distilled.known) == (["I prefer cake.", "I prefer pie."], 2, 0)
+        context = [one.text for one in second if one.is_context]
+        assert 0 < len(context) <= distilling.CONTEXT_ITEMS + 1
+        assert context[-1] == "I prefer tea number 119."
+
+    def test_many_new_items_are_read_page_by_page(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(distilling, "ITEMS_A_PAGE", 3)
+        record = a_session("Hello")
+        distil_session(record)
+        add_items("chat-1", *(f"I prefer tea number {number}." for number in range(50)))
+        assert distil_session(record).row.proposal_count == 50
+        assert distil_session(record).row.proposal_count == 0
+
+    @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET message_data = '{{}}'"])
+    def test_where_the_last_item_is_another_one_all_is_read(self, store: None, change: str) -> None:
+        record = a_session("I prefer tea.", "Hello")
+        listening = Listening()
+        distil_session(record, distiller=listening)
+        run_sql(change.format("agent_messages") + " WHERE id = 2")
+        add_items("chat-1", "I prefer pie.")
+        distil_session(record, distiller=listening)
+        assert not any(one.is_context for one in listening.heard[1])
+        assert {"I prefer tea.", "I prefer pie."} <= {one.text for one in listening.heard[1]}
+
+    def test_a_reading_that_failed_is_made_up_for(self, store: None) -> None:
+        record = a_session("I prefer tea.")
+        distil_session(record, distiller=scripted(""))
+        add_items("chat-1", "I prefer pie.")
+        assert distil_session(record).row.proposal_count == 2
+
+    def test_remarks_of_operators_are_read_once(self, store: None) -> None:
+        record = a_session("Hello")
+        listening = Listening()
+        for note in ("Greet by name.", "Be brief."):
+            Signal.objects.create(record_id=record.pk, item_id="1", kind="feedback", text=note)
+            distil_session(record, distiller=listening)
+        assert [one.text for one in listening.heard[1] if not one.is_context] == ["Be brief."]
+
+    def test_a_model_is_not_asked_about_nothing_new(self, store: None) -> None:
+        record = a_session("Hello")
+        distil_session(record, distiller=scripted(answers()))
+        assert distil_session(record, distiller=scripted()).row.model_calls == 0
 
 
 class TestWhatWaits:

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
+from memories_app.distilling.saying import LeftOut
 from memories_app.models import Distillation
 from memories_app.services.distilling import Distilled, awaiting_distillation, distil_session
 from sessions_app.models import SessionRecord
@@ -25,9 +26,9 @@ AT_ALL_TIMES = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Command(BaseCommand):
     help = (
-        "Reads sessions, and proposes what agents could remember of them: those named, or else all that were written to"
-        " since they were last read and have fallen quiet. What reads them is MEMADMIN_DISTILLER. Reviewers decide."
-        " Run it with the database address of the worker."
+        "Reads sessions, and proposes what agents could remember of them: those named, from their start; or else what"
+        " is new in all that were written to since they were last read and have fallen quiet. What reads them is"
+        " MEMADMIN_DISTILLER. Reviewers decide. Run it with the database address of the worker."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -42,7 +43,7 @@ class Command(BaseCommand):
         failed = 0
         for record in self.records(session):
             try:
-                distilled = distil_session(record)
+                distilled = distil_session(record, from_start=bool(session))
             except StoreUnavailable as away:
                 self.stderr.write(f"{record.pk}: {away}")
                 failed += 1
@@ -71,6 +72,7 @@ class Command(BaseCommand):
                 "proposed": row.proposal_count,
                 "known": distilled.known,
                 "left_out": distilled.left_out,
+                "reasons": row.left_out,
                 "model_calls": row.model_calls,
                 "input_tokens": row.input_tokens,
                 "output_tokens": row.output_tokens,
@@ -80,6 +82,10 @@ class Command(BaseCommand):
         words = f"{record.pk}: {row.get_outcome_display()}"
         if row.outcome == Distillation.Outcome.DONE:
             words += f", {row.proposal_count} proposed, {distilled.known} known, {distilled.left_out} left out"
+            if row.left_out:
+                words += (
+                    f" ({'; '.join(f'{count}: {LeftOut(reason).label}' for reason, count in row.left_out.items())})"
+                )
         if row.model_calls:
             words += (
                 f"; {row.model_calls} call{pluralize(row.model_calls)},"
