@@ -13,6 +13,8 @@ class Reason(Enum):
 
     EMPTY = "There is nothing in it."
     TOO_LONG = "It is too long to be remembered: at most 2,000 characters for a statement, 4,000 for other texts."
+    TOO_MANY = "It comes with too many: at most 50 quotes, for at most 50 agents."
+    FULL = "So many proposals about this subject wait for a person that no other is taken."
     UNREADABLE = "It holds characters or values that cannot be stored."
     NO_SUBJECT = "Nobody knows whom it is about."
     BAD_SUBJECT = "The subject's id is empty or too long."
@@ -47,6 +49,7 @@ Answer: TypeAlias = "Kept | Refused"
 
 BY_SQLSTATE = {
     "P0M01": Reason.STOPPED,
+    "P0M06": Reason.FULL,
     "P0E04": Reason.BAD_SUBJECT,
     "42501": Reason.NOT_ALLOWED,
     "22001": Reason.TOO_LONG,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from memadmin.client.subjects import Subject
+from memadmin.client.subjects import NOBODY, Subject
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ ANSWERS = ("P0", "22", "23", "42")
 UNREADABLE = "22021"
 """PostgreSQL's word for characters that it cannot store."""
 
+MOST_OPEN = 8
+"""Connections of one event loop. The agents' own sessions may be kept by the same server, and need theirs."""
+
 MOST_IDLE = 4
 
 # One statement, because each is a round trip. The row policies go by these settings, until the transaction ends.
@@ -51,6 +55,10 @@ class Unavailable(Exception):
     """The console's database does not answer, or not in time."""
 
 
+class _NotOpened(Exception):
+    """No connection was made; the message says how it failed, and nothing of where to."""
+
+
 class RefusedByDatabase(Exception):
     """The database works, and said no."""
 
@@ -59,18 +67,27 @@ class RefusedByDatabase(Exception):
         self.sqlstate = sqlstate
 
 
+@dataclass(slots=True)
+class _Place:
+    """What one event loop has."""
+
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_OPEN))
+    idle: list[Connection] = field(default_factory=list)
+
+
 class Console:
     """Connections to the console's database, opened when they are needed and kept for the next question.
 
-    `dsn` is what libpq takes, or a URL of SQLAlchemy's. Each event loop has its own connections, so one object may
-    serve a whole program.
+    `dsn` is what libpq takes, or a URL of SQLAlchemy's. Each event loop has its own connections, MOST_OPEN at most, so
+    one object may serve a whole program; who asks for one more waits, and no longer than for an answer.
     """
 
     def __init__(self, dsn: str, *, seconds: float = SECONDS, rest_seconds: float = REST_SECONDS) -> None:
         scheme, colon, rest = dsn.partition("://")
         self._dsn = scheme.partition("+")[0] + colon + rest if colon else dsn
         self.seconds, self.rest_seconds = seconds, rest_seconds
-        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Connection]] = WeakKeyDictionary()
+        self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
+        self._changing_places = threading.Lock()
         self._rests_until = 0.0
         self._is_away = False
 
@@ -93,16 +110,20 @@ class Console:
             raise self._away("no answer in time")
         try:
             answer = asking.result()
+        except _NotOpened as problem:
+            raise self._away(str(problem)) from None
         except UnicodeError:
             raise RefusedByDatabase(UNREADABLE) from None
         except psycopg.Error as problem:
-            # The driver itself refuses the character zero.
-            sqlstate = problem.sqlstate or (UNREADABLE if isinstance(problem, psycopg.DataError) else "")
+            # What the driver itself does not send: the character zero, an object that is no value.
+            is_unfit = isinstance(problem, psycopg.DataError | psycopg.ProgrammingError)
+            sqlstate = problem.sqlstate or (UNREADABLE if is_unfit else "")
             if sqlstate.startswith(ANSWERS):
                 self._is_back()
                 raise RefusedByDatabase(sqlstate) from None
             raise self._away(f"{type(problem).__name__} {sqlstate}".strip()) from None
-        except OSError as problem:
+        except Exception as problem:
+            # Whatever else is at the other end: a run does not end for it.
             raise self._away(type(problem).__name__) from None
         self._is_back()
         return answer
@@ -113,7 +134,7 @@ class Console:
         """As `ask`, of a run: what the row policies show of this subject, which `work` gets by our id."""
 
         async def in_run(connection: Connection) -> T:
-            whose = subject or Subject("")
+            whose = subject or NOBODY
             cursor = await connection.execute(BEGIN_RUN, {"kind": whose.kind, "key": whose.key, "agent": agent[:200]})
             row: Any = await cursor.fetchone()
             return await work(connection, row[0])
@@ -122,30 +143,37 @@ class Console:
 
     async def aclose(self) -> None:
         """Closes what this event loop has open."""
-        for connection in self._idle.pop(asyncio.get_running_loop(), []):
-            await connection.close()
+        place = self._here()
+        while place.idle:
+            await place.idle.pop().close()
 
     async def _in_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        connection = self._take_idle()
-        if connection:
-            try:
-                return await self._on(connection, work)
-            except psycopg.OperationalError:
-                if not connection.broken:
-                    raise
-                # The server was restarted, or ended idle connections.
-        return await self._on(await self._open(), work)
+        place = self._here()
+        async with place.turns:
+            if place.idle:
+                connection = place.idle.pop()
+                try:
+                    return await self._on(connection, work, place)
+                except psycopg.OperationalError:
+                    if not connection.broken:
+                        raise
+                    # The server was restarted, or ended idle connections.
+            return await self._on(await self._open(), work, place)
 
     async def _open(self) -> Connection:
-        return await AsyncConnection.connect(
-            self._dsn,
-            autocommit=True,
-            prepare_threshold=None,  # poolers between here and the database may not know prepared statements
-            connect_timeout=max(2, int(self.seconds)),
-            application_name="memadmin-client",
-        )
+        try:
+            return await AsyncConnection.connect(
+                self._dsn,
+                autocommit=True,
+                prepare_threshold=None,  # poolers between here and the database may not know prepared statements
+                connect_timeout=max(2, int(self.seconds)),
+                application_name="memadmin-client",
+            )
+        except Exception as problem:
+            sqlstate = getattr(problem, "sqlstate", None) or ""
+            raise _NotOpened(f"{type(problem).__name__} {sqlstate}".strip()) from None
 
-    async def _on(self, connection: Connection, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _on(self, connection: Connection, work: Callable[[Connection], Awaitable[T]], place: _Place) -> T:
         is_fit = False
         try:
             async with connection.transaction():
@@ -156,15 +184,21 @@ class Console:
             is_fit = (problem.sqlstate or "").startswith(ANSWERS)
             raise
         finally:
-            idle = self._idle.setdefault(asyncio.get_running_loop(), [])
-            if is_fit and not connection.broken and len(idle) < MOST_IDLE:
-                idle.append(connection)
+            if is_fit and not connection.broken and len(place.idle) < MOST_IDLE:
+                place.idle.append(connection)
             else:
                 await connection.close()
 
-    def _take_idle(self) -> Connection | None:
-        idle = self._idle.get(asyncio.get_running_loop(), [])
-        return idle.pop() if idle else None
+    def _here(self) -> _Place:
+        """Of the running loop. What loops left open that have ended meanwhile, nobody else closes."""
+        loop = asyncio.get_running_loop()
+        if place := self._places.get(loop):
+            return place
+        with self._changing_places:
+            for ended in [other for other in self._places if other.is_closed()]:
+                for connection in self._places.pop(ended).idle:
+                    connection.pgconn.finish()
+            return self._places.setdefault(loop, _Place())
 
     def _away(self, how: str) -> Unavailable:
         """Says so once, until it answers again. Messages of drivers quote addresses and statements, so none is told."""

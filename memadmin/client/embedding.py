@@ -21,6 +21,10 @@ BATCH = 256
 """Texts in one call of a hosted embedder."""
 
 
+SECONDS = 30.0
+"""How long a hosted embedder may take for a call, which is tried twice."""
+
+
 class Embedder(Protocol):
     """Its name is stored with what it made; a change of model or size is another name."""
 
@@ -57,7 +61,7 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         from openai import OpenAI
 
-        client, made = OpenAI(), list[list[float]]()
+        client, made = OpenAI(timeout=SECONDS, max_retries=1), list[list[float]]()
         for start in range(0, len(texts), BATCH):
             some = [text or " " for text in texts[start : start + BATCH]]
             answer = client.embeddings.create(model=self.model, input=some, dimensions=DIMENSIONS)

@@ -75,7 +75,7 @@ class Told:
             return ""
 
     async def _recalled(self, context: Any, agent: str, items: Sequence[Any]) -> Recalled:
-        subject, run = self._client.subject_in_run(context), runs.current(context)
+        subject, run = self._client.subject_in_run(context), runs.current_in(context)
         said, count = last_said(items)
         if run and not count:
             # Where the provider keeps the conversation, later turns bring nothing that the user said.

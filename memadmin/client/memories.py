@@ -11,8 +11,10 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -28,7 +30,7 @@ from memadmin.client.recalling import DEFAULT_BUDGET, Choice
 from memadmin.client.runs import Run
 from memadmin.client.secret_text import mask_text
 from memadmin.client.sessions import GovernedSession
-from memadmin.client.subjects import USER_ID, Finder, Named, Subject, find_subject, subject_of
+from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +41,14 @@ LONGEST_QUOTE = 4000
 LONGEST_DATA = 20_000
 """In characters, as JSON."""
 
+MOST_QUOTES = 50
+MOST_AGENTS = 50
+
 LONGEST_QUERY = 2000
 """Of what a user says so much is looked for; a pasted document says no more about what to recall."""
+
+MOST_THREADS = 2
+"""For embedders and indexes of vectors, which compute or ask a service."""
 
 Kind = Literal["preference", "fact", "procedure", "note", "summary"]
 SignalKind = Literal["correction", "preference", "outcome", "rating"]
@@ -129,9 +137,11 @@ class MemoryClient:
         self.console = Console(console) if isinstance(console, str) else console
         self.store, self.subject_in, self.budget = store, subject_in, budget
         self._embedder = embedding.load(embedder) if isinstance(embedder, str) else embedder
-        self._is_embedder_away = False
+        self._is_embedder_away, self._embedder_rests_until = False, 0.0
         self._index = nearest.load(index, index_key) if isinstance(index, str) else index
         self._index_rests_until = 0.0
+        # Not the loop's own threads, which sessions of the SDK need: what hangs would take all of them.
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")
 
     def session(self, inner: Session, **options: Any) -> GovernedSession:
         """The SDK's session as the console knows it; options as of GovernedSession."""
@@ -149,7 +159,8 @@ class MemoryClient:
     ) -> Recalled:
         """What to tell an agent who is asked this, and records that it was told.
 
-        The subject is that of the run if none is given. Without one there are only memories that all share.
+        The subject is that of the run if none is given; "" is nobody. Without one there are only memories that all
+        share.
         """
         whose, run = self._whose(subject)
         query = "".join(character for character in query[:LONGEST_QUERY] if is_storable(character))
@@ -179,6 +190,9 @@ class MemoryClient:
             return Recalled(choice, choice.text(whose.key if whose else ""), recall)
 
         answer = await self._ask(whose, agent, look_up)
+        if isinstance(answer, Refused) and answer.reason is Reason.NOT_ALLOWED:
+            # One of them was retired, or its time ended, after it was found: nothing is told that is not recorded.
+            answer = await self._ask(whose, agent, look_up)
         return Recalled(refused=answer) if isinstance(answer, Refused) else answer
 
     # --- telling -----------------------------------------------------------------------------------------------------
@@ -213,12 +227,14 @@ class MemoryClient:
             return Refused(Reason.NO_SUBJECT)
         if reason := unfit(statement, LONGEST_STATEMENT):
             return Refused(reason)
+        if len(evidence) > MOST_QUOTES or len(agents) > MOST_AGENTS:
+            return Refused(Reason.TOO_MANY)
         for quote in (one.quote for one in evidence):
             if reason := unfit(quote, LONGEST_QUOTE):
                 return Refused(reason)
         try:
             size = len(json.dumps(data or {}))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return Refused(Reason.UNREADABLE)
         if size > LONGEST_DATA:
             return Refused(Reason.TOO_LONG)
@@ -281,23 +297,23 @@ class MemoryClient:
 
     # --- within --------------------------------------------------------------------------------------------------
 
-    def subject_in_run(self, context: Any) -> Subject | None:
-        """Of the session of the run, or else of its context object."""
-        run = runs.current(context)
+    def subject_in_run(self, context: Any) -> Subject:
+        """Of the session of the run, or else of its context object; NOBODY when neither tells one."""
+        run = runs.current_in(context)
         if run and run.subject:
             return run.subject
         try:
-            return find_subject(context, self.subject_in)
+            return find_subject(context, self.subject_in) or NOBODY
         except Exception as problem:
             logger.warning("No subject could be found in a run's context (%s).", type(problem).__name__)
-            return None
+            return NOBODY
 
     def _whose(self, subject: Named) -> tuple[Subject | None, Run | None]:
         """The subject, and the run if it is of this subject."""
         whose, run = subject_of(subject), runs.current()
         if whose is None:
             return (run.subject if run else None), run
-        return whose, run if run and run.subject in (None, whose) else None
+        return whose or None, run if run and run.subject in (None, whose) else None
 
     async def _ask(
         self, whose: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
@@ -327,7 +343,8 @@ class MemoryClient:
             return None
         row: Any = await (await connection.execute("SELECT memadmin_run_subjects()")).fetchone()
         scope = {name: given[name] for name in ("embedder", "agent", "limit")}
-        asking = asyncio.to_thread(index.near, vector, subjects=row[0] or [], **scope)
+        ask = partial(index.near, vector, subjects=row[0] or [], **scope)
+        asking = asyncio.get_running_loop().run_in_executor(self._threads, ask)
         try:
             return await asyncio.wait_for(asking, self.console.seconds / 2)
         except Exception as problem:
@@ -337,12 +354,13 @@ class MemoryClient:
 
     async def _vector_of(self, query: str) -> list[float] | None:
         """In a thread: it computes, or asks a service. Words alone are better than no memories."""
-        if not self._embedder or not query.strip():
+        if not self._embedder or not query.strip() or time.monotonic() < self._embedder_rests_until:
             return None
         try:
-            asked = asyncio.to_thread(self._embedder.embed, [query])
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, self._embedder.embed, [query])
             (vector,) = await asyncio.wait_for(asked, self.console.seconds)
         except Exception as problem:
+            self._embedder_rests_until = time.monotonic() + self.console.rest_seconds
             if not self._is_embedder_away:
                 logger.warning("The embedder fails (%s); words alone are recalled by.", type(problem).__name__)
             self._is_embedder_away = True

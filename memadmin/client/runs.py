@@ -1,7 +1,9 @@
 """The run that the program is in: a `GovernedSession` says so, whoever recalls or learns asks.
 
 The SDK tells an input filter neither the session nor which run it is. A context variable reaches all that a run does,
-also in tasks of its own.
+also in tasks of its own; and what the same task does afterwards. So a run is known to go on by its trace, which the SDK
+makes for each, also where tracing is off, and which has ended with it. A trace around several runs tells nothing: then
+it is their context objects that do.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from agents import get_current_trace
 
 from memadmin.client.subjects import Subject
 
@@ -24,6 +28,7 @@ class Run:
     """The session in the console's registry; None while that could not be asked."""
     remembered: dict[Any, Any] = field(default_factory=dict)
     """What is looked up once in a run, by whoever looks it up."""
+    trace: Any = field(default_factory=get_current_trace)
 
 
 _current: ContextVar[Run | None] = ContextVar("memadmin_run", default=None)
@@ -33,9 +38,23 @@ def enter(run: Run) -> None:
     _current.set(run)
 
 
-def current(context: Any = None) -> Run | None:
-    """The run that is going on; None when its context object is another than this one, so it is not ours."""
+def current() -> Run | None:
+    """The run that is going on, also around another one, as with agents as tools; where none is, the one that this task
+    was in last. None within a run that is not ours."""
     run = _current.get()
-    if run and run.wrapper is not None and context is not None and run.wrapper.context is not context:
-        return None
-    return run
+    return run if run and (get_current_trace() is None or _goes_on(run.trace)) else None
+
+
+def current_in(context: Any) -> Run | None:
+    """The run that is going on with this context object; None when that has another, so it is not ours."""
+    run = current()
+    return run if run and (run.wrapper is None or run.wrapper.context is context) else None
+
+
+def _goes_on(trace: Any) -> bool:
+    """A trace that has ended gave its place back. Where the SDK does not say so any more, it is the one of now."""
+    place: Any = getattr(trace, "_prev_context_token", NOT_SAID)
+    return place is not None if place is not NOT_SAID else trace is not None and trace is get_current_trace()
+
+
+NOT_SAID = object()

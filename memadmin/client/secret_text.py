@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from memadmin.values import keys, numbers, windows
 
 MASKED = "[secret \N{BULLET}\N{BULLET}\N{BULLET}\N{BULLET}]"
 
-NAMES_OF_OUTPUTS = ("arguments", "output")
-"""Members of items whose text is JSON more often than not."""
+IDS = ("id", "type", "role", "status", "encrypted_content")
+
+OPAQUE = re.compile(r"data:[^,]{0,200},|[A-Za-z0-9+/_=-]{2000,}\Z")
+"""Files within an item, and long runs of what is no text: keys are shorter."""
 
 
 class SecretRefused(Exception):
@@ -23,9 +27,14 @@ class SecretRefused(Exception):
 
 
 def mask_item(item: Any) -> tuple[Any, int]:
-    """The item with its secrets masked, and how many those were; the same object when there are none."""
-    masked, count = _masked_value(item, "")
-    return (masked, count) if count else (item, 0)
+    """The item with its secrets masked, and how many those were; the same object when there are none.
+
+    Ids stay, by which calls and their outputs find each other, and so do files and what a provider sealed. Texts of one
+    item are read together: a key may begin in one of its parts and end in the next.
+    """
+    whole, split_count = _without_split(item)
+    masked, count = _masked_member(whole, "")
+    return (masked, count + split_count) if count + split_count else (item, 0)
 
 
 def mask_text(text: str) -> tuple[str, int]:
@@ -50,28 +59,70 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
                 yield begin + start, begin + end
 
 
+def _masked_member(value: Any, name: str) -> tuple[Any, int]:
+    """Of the item itself, whose names are the SDK's."""
+    match value:
+        case str() if name in IDS or name.endswith("_id") or OPAQUE.match(value):
+            return value, 0
+        case list() | dict():
+            return _masked_within(value, _masked_member)
+    return _masked_value(value, name)
+
+
 def _masked_value(value: Any, name: str) -> tuple[Any, int]:
+    """Of what an agent or its tools said, where a name tells what is in it."""
     match value:
         case str() if keys.is_secret_member(name, value):
             return MASKED, 1
-        case str() if name in NAMES_OF_OUTPUTS and value[:1] in "{[":
+        case str() if value.lstrip()[:1] in ("{", "["):
             return _masked_json(value)
         case str():
             return mask_text(value)
-        case list():
-            members = [_masked_value(member, "") for member in value]
-            return [member for member, _ in members], sum(count for _, count in members)
-        case dict():
-            pairs = {key: _masked_value(member, str(key)) for key, member in value.items()}
-            return {key: member for key, (member, _) in pairs.items()}, sum(count for _, count in pairs.values())
+        case list() | dict():
+            return _masked_within(value, _masked_value)
     return value, 0
+
+
+def _masked_within(value: Any, masked: Callable[[Any, str], tuple[Any, int]]) -> tuple[Any, int]:
+    if isinstance(value, list):
+        members = [masked(member, "") for member in value]
+        return [member for member, _ in members], sum(count for _, count in members)
+    pairs = {key: masked(member, str(key)) for key, member in value.items()}
+    return {key: member for key, (member, _) in pairs.items()}, sum(count for _, count in pairs.values())
+
+
+def _without_split(item: Any) -> tuple[Any, int]:
+    """The item with secrets masked that stand in several of its parts; the mask is in the first of them."""
+    name = next((name for name in ("content", "output") if isinstance(item, dict) and _are_parts(item.get(name))), "")
+    if not name:
+        return item, 0
+    count = 0
+    texts = [part["text"] for part in item[name]]
+    borders = list(accumulate(map(len, texts), initial=0))
+    for start, end in sorted(_places("".join(texts)), reverse=True):
+        within = [index for index in range(len(texts)) if borders[index] < end and start < borders[index + 1]]
+        if len(within) < 2:
+            continue
+        count += 1
+        for index in within:
+            begin, stop = max(start - borders[index], 0), max(end - borders[index], 0)
+            mask = MASKED if index == within[0] else ""
+            texts[index] = texts[index][:begin] + mask + texts[index][stop:]
+    return {**item, name: [{**part, "text": text} for part, text in zip(item[name], texts, strict=True)]}, count
+
+
+def _are_parts(content: Any) -> bool:
+    return (
+        isinstance(content, list)
+        and len(content) > 1
+        and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in content)
+    )
 
 
 def _masked_json(text: str) -> tuple[str, int]:
     """Masked in its values, so that it stays JSON."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        masked, count = _masked_value(json.loads(text), "")
+    except (ValueError, RecursionError):
         return mask_text(text)
-    masked, count = _masked_value(value, "")
     return (json.dumps(masked, ensure_ascii=False), count) if count else (text, 0)

@@ -9,13 +9,13 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from agents import RunContextWrapper, TResponseInputItem
-from agents.memory import OpenAIConversationsSession, Session, SessionSettings
+from agents.memory import Session, SessionSettings
 from agents.memory.session import SessionABC
 
 from memadmin.client import runs
 from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
 from memadmin.client.secret_text import SecretRefused, mask_item
-from memadmin.client.subjects import USER_ID, Finder, Named, Subject, find_subject, subject_of
+from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 
 __all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectErased"]
 
@@ -27,6 +27,12 @@ ERASED = "P0E01"
 REGISTER = "SELECT record, subject FROM memadmin_register_session(%s, %s, %s, %s, %s, %s)"
 
 METHODS = ("get_items", "add_items", "pop_item", "clear_session")
+
+OURS = {
+    *("inner", "subject", "record", "session_id", "session_settings", *METHODS),
+    *("_console", "_store", "_subject_in", "_ticket", "_agent", "_secrets", "_erased", "_told", "_tells_inner"),
+}
+"""The attributes that are not the inner session's."""
 
 
 class SubjectErased(Exception):
@@ -65,12 +71,12 @@ class GovernedSession(SessionABC):
         erased: Literal["refuse", "drop"] = "refuse",
     ) -> None:
         self.inner = inner
-        self.subject = subject_of(subject)
+        self.subject = subject_of(subject) or None
         self.record: UUID | None = None
         self._console, self._store, self._subject_in = console, store, subject_in
         self._ticket, self._agent = ticket, agent
         self._secrets, self._erased = secrets, erased
-        self._registered: Subject | str | None = None
+        self._told: tuple[str, Subject | None] | None = None
         # As the SDK has it: a session gets the run's context when all four of its methods take it.
         self._tells_inner = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
 
@@ -80,11 +86,26 @@ class GovernedSession(SessionABC):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What is not ours is the inner session's: when it compacts, with which model, after what time it forgets."""
+        if name in OURS:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.inner, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in OURS:
+            object.__delattr__(self, name)
+        else:
+            delattr(self.inner, name)
+
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The SDK treats conversations kept by OpenAI by their class: it takes ids out of their items, for example."""
-        is_conversation = isinstance(self.__dict__.get("inner"), OpenAIConversationsSession)
-        return OpenAIConversationsSession if is_conversation else GovernedSession
+        """The SDK treats some sessions by their class: it takes the ids out of items that OpenAI keeps, and compacts
+        within encryption. `isinstance` says yes for this class, too.
+        """
+        inner = self.__dict__.get("inner")
+        return GovernedSession if inner is None else cast(type, inner.__class__)
 
     @property
     def session_id(self) -> str:
@@ -105,7 +126,7 @@ class GovernedSession(SessionABC):
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
     ) -> list[TResponseInputItem]:
-        if self._knows_its_id():
+        if self._known_id():
             if not await self._may_go_on(wrapper):
                 return []
             return cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit))
@@ -117,7 +138,7 @@ class GovernedSession(SessionABC):
         self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
     ) -> None:
         kept = self._without_secrets(items)
-        if not self._knows_its_id() or await self._may_go_on(wrapper):
+        if await self._may_go_on(wrapper):
             await self._write("add_items", wrapper, kept)
 
     async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
@@ -132,28 +153,30 @@ class GovernedSession(SessionABC):
         """Tells the console what it does not know yet. False where an erased session drops what is written to it."""
         if self.subject is None and wrapper is not None:
             self.subject = self._found_in(wrapper.context)
-        whose: Subject | str = self.subject or "nobody"
-        if self._registered != whose:
+        may_go_on, name = True, self._known_id()
+        told = name, self.subject
+        if name and self._told != told:
             try:
+                self.record = None
                 self.record = await self._console.ask(self._register)
-                self._registered = whose
+                self._told = told
             except Unavailable:
                 pass  # the console has said so, and is asked again
             except RefusedByDatabase as refusal:
-                if refusal.sqlstate == ERASED:
-                    if self._erased == "drop":
-                        return False
+                may_go_on = refusal.sqlstate != ERASED
+                if may_go_on:
+                    logger.warning("memadmin did not take a session of store %s (%s).", self._store, refusal.sqlstate)
+                    self._told = told
+                elif self._erased == "refuse":
                     raise SubjectErased(self.session_id) from None
-                logger.warning("memadmin did not take a session of store %s (%s).", self._store, refusal.sqlstate)
-                self._registered = whose
         if wrapper is not None:
             known = runs.current()
             if known is None or known.wrapper is not wrapper or known.record is not self.record:
-                runs.enter(runs.Run(self.session_id, wrapper, self.subject, self.record))
-        return True
+                runs.enter(runs.Run(name, wrapper, self.subject, self.record))
+        return may_go_on
 
     async def _register(self, connection: Connection) -> UUID:
-        whose = self.subject or Subject("")
+        whose = self.subject or NOBODY
         values = (self._store, self.session_id, whose.kind, whose.key, self._ticket, self._agent)
         row: Any = await (await connection.execute(REGISTER, values)).fetchone()
         return cast(UUID, row[0])
@@ -166,12 +189,12 @@ class GovernedSession(SessionABC):
             logger.warning("No subject could be found in a run's context (%s).", type(problem).__name__)
             return None
 
-    def _knows_its_id(self) -> bool:
+    def _known_id(self) -> str:
         """A conversation kept by OpenAI has none before it was asked for something."""
         try:
-            return bool(self.inner.session_id)
+            return self.inner.session_id
         except ValueError:
-            return False
+            return ""
 
     # --- the inner session ---------------------------------------------------------------------------------------
 
@@ -187,7 +210,9 @@ class GovernedSession(SessionABC):
 
     async def _ask_inner(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any) -> Any:
         told = {"wrapper": wrapper} if wrapper is not None and self._tells_inner else {}
-        return await getattr(self.inner, method)(*values, **told)
+        answer = getattr(self.inner, method)(*values, **told)
+        # The SDK takes sessions whose methods are no coroutines, too.
+        return await answer if inspect.isawaitable(answer) else answer
 
     def _without_secrets(self, items: list[TResponseInputItem]) -> list[TResponseInputItem]:
         if self._secrets == "keep":

@@ -18,8 +18,9 @@ MOST_GROUPS = 200
 ACCOUNT_CHARACTERS = range(34, 14, -1)
 PHONE_CHARACTERS = 60
 
-# Between the digits of a number stand spaces, dots, dashes, and characters that nobody sees.
-SIGNS = ".\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad -"
+# Between the digits of a number stand spaces, dots, dashes, and characters that nobody sees. The dash of keyboards is
+# escaped, because more may follow in a class of characters.
+SIGNS = "\\-.\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad "
 SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,3}}\d){{5}}")
 CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,3}}\d){{{CARD_DIGITS[0] - 1},}}")
 ACCOUNT_PROPOSED = re.compile(rf"[A-Za-z]{{2}}\d\d(?:[{SIGNS}]?[A-Za-z0-9]){{11,30}}")

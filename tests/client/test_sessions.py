@@ -468,3 +468,52 @@ def test_secrets_are_refused_without_being_told(console: Console) -> None:
     with pytest.raises(SecretRefused) as refusal:
         stored_with(console, "refuse")
     assert TOKEN not in str(refusal.value)
+
+
+# --- what the SDK asks of a session beside its four methods -----------------------------------------------------------
+
+
+def test_what_is_set_on_it_is_set_on_the_session_inside(console: Console) -> None:
+    inner = cast(OpenAIResponsesCompactionSession, compacting(SQLiteSession("s1")))
+    session: Any = GovernedSession(inner, console=console, store="main")
+    session.should_trigger_compaction = lambda now: False
+    assert inner.should_trigger_compaction({}) is False
+    assert isinstance(session, GovernedSession)
+    assert isinstance(session, OpenAIResponsesCompactionSession)
+
+
+def test_within_encryption_it_compacts_as_the_session_inside_does(console: Console, tmp_path: Path) -> None:
+    """The SDK's encryption asks by class whether what it wraps compacts."""
+
+    async def compacted(governs: bool) -> list[Any]:
+        inner = compacting(SQLiteSession("s1", tmp_path / f"{governs}.db"))
+        session = encrypted(GovernedSession(inner, console=console, store="main") if governs else inner)
+        for said in ("One.", "Two.", "Three."):
+            await talk(session, said)
+        return as_told(cast(Any, await session.get_items()))
+
+    assert in_agent(lambda: compacted(True)) == in_agent(lambda: compacted(False))
+
+
+def test_a_session_whose_methods_are_no_coroutines_is_wrapped_too(console: Console) -> None:
+    class Plain:
+        session_id, session_settings = "s1", None
+
+        def __init__(self) -> None:
+            self.kept: list[Any] = []
+
+        def get_items(self, limit: int | None = None) -> list[Any]:
+            return self.kept[-limit:] if limit else list(self.kept)
+
+        def add_items(self, items: list[Any]) -> None:
+            self.kept += items
+
+        def pop_item(self) -> Any:
+            return self.kept.pop() if self.kept else None
+
+        def clear_session(self) -> None:
+            self.kept.clear()
+
+    inner = Plain()
+    in_agent(lambda: talk(GovernedSession(cast(Any, inner), console=console, store="main"), "Hello."))
+    assert len(inner.kept) == 2
