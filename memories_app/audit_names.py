@@ -13,8 +13,10 @@ from memories_app.models import ApprovalRule, Memory, Recall
 
 READ = "memories_app.read_memory"
 
-for kind in ("memories_app.memory", "memories_app.memoryversion", "memories_app.review"):
-    guard_values(kind, READ)
+GUARDED = ("memory", "memoryversion", "evidence", "review", "signal", "recall", "recalledmemory")
+
+for name in GUARDED:
+    guard_values(f"memories_app.{name}", READ)
 
 
 @names("memories_app.memory")

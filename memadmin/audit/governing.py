@@ -26,6 +26,7 @@ class RowTrigger(Calling):
     def __init__(
         self, operation: str, noun: str, columns: Collection[str], subject: str, hidden: Collection[str], **options: Any
     ) -> None:
+        self.statement = operation
         self.noun, self.columns, self.subject, self.hidden = noun, columns, subject, hidden
         seen = {"old": "old_rows"} if operation in ("UPDATE", "DELETE") else {}
         seen |= {"new": "new_rows"} if operation in ("UPDATE", "INSERT") else {}
@@ -69,13 +70,15 @@ def govern(
     hidden: Collection[str] = (),
     except_by_triggers: bool = False,
     forgotten_when_deleted: bool = False,
+    except_inserts: bool = False,
 ) -> list[RowTrigger]:
     """For `Meta.triggers` of a model: one event for each statement that adds, deletes or really changes rows.
 
     `columns` are the fields whose changes count; their values before and after go beside the event, where they can be
     erased. Of a `hidden` one only that it changed. `subject` is the field with the subject's id. With
     `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere. With
-    `forgotten_when_deleted` a deletion is recorded without what the row held.
+    `forgotten_when_deleted` a deletion is recorded without what the row held. With `except_inserts` new rows are not
+    recorded: for tables to which every run of an agent adds.
     """
     condition = pgtrigger.Condition("pg_trigger_depth() = 0") if except_by_triggers else None
     return [
@@ -88,6 +91,7 @@ def govern(
             condition=None if operation == "TRUNCATE" else condition,
         )
         for operation in EVENTS
+        if not (except_inserts and operation == "INSERT")
     ]
 
 
@@ -98,9 +102,9 @@ def row_triggers(model: type[Model]) -> list[RowTrigger]:
 def declare_row_events() -> None:
     """The event types of all governed tables, once all models are there."""
     for model in apps.get_models(include_auto_created=True):
-        for trigger in row_triggers(model)[:1]:
+        for trigger in row_triggers(model):
             concrete = model._meta.concrete_model
             assert concrete is not None
             label = concrete._meta.label_lower
-            for name, meaning in EVENTS.values():
-                declare(f"{trigger.noun}.{name}", meaning.format(f"`{label}`"), object=label, counters=("rows",))
+            name, meaning = EVENTS[trigger.statement]
+            declare(f"{trigger.noun}.{name}", meaning.format(f"`{label}`"), object=label, counters=("rows",))

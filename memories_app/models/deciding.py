@@ -104,7 +104,21 @@ class Review(models.Model):
         ]
         triggers: ClassVar = audit.govern(
             "review",
-            columns=["memory", "reviewer", "rule", "decision", "reason_code", "content_hash", "undone_at"],
+            columns=[
+                "memory",
+                "reviewer",
+                "rule",
+                "decision",
+                "reason_code",
+                "note",
+                "content_hash",
+                "was_edited",
+                "is_sample",
+                "agreed",
+                "decided_at",
+                "undone_at",
+            ],
+            hidden=["note"],
         )
 
     def __str__(self) -> str:
@@ -123,6 +137,7 @@ class SavedView(models.Model):
     class Meta:
         ordering: ClassVar = ["name", "pk"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["owner", "name"], name="view_of_owner")]
+        triggers: ClassVar = audit.govern("saved_view", columns=["owner", "name", "query"], hidden=["name", "query"])
 
     def __str__(self) -> str:
         return self.name

@@ -75,7 +75,18 @@ class Signal(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=LessThanOrEqual(Length("text"), 4000), name="signal_is_short"),
         ]
-        triggers: ClassVar = [Calling("may_learn", "memadmin_may_learn()", before="INSERT", level=pgtrigger.Row)]
+        triggers: ClassVar = [
+            Calling("may_learn", "memadmin_may_learn()", before="INSERT", level=pgtrigger.Row),
+            *audit.govern(
+                "signal",
+                columns=[
+                    *("subject", "record_id", "session_id", "item_id", "kind", "value", "text", "agent", "memory"),
+                    "given_by",
+                ],
+                subject="subject",
+                hidden=["session_id", "text"],
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"signal {self.pk}"

@@ -258,11 +258,22 @@ class Memory(models.Model):
                     "data",
                     "agents",
                     "status",
+                    "provenance",
+                    "source",
+                    "confidence",
                     "valid_from",
                     "valid_until",
                     "revalidate_on",
                     "version",
+                    "is_verified",
+                    "replaces",
+                    "base_version",
+                    "merged_into",
                     "risk_flags",
+                    "screened_hash",
+                    "extractor",
+                    "proposed_by",
+                    "awaiting_since",
                 ],
                 subject="subject",
                 hidden=["key", "statement", "data"],
@@ -338,6 +349,13 @@ class MemoryVersion(models.Model):
                 condition=Q(erased_at__isnull=True) | Q(statement="", data={}), name="erased_version_has_no_text"
             ),
         ]
+        # What the trigger `keep_version` adds follows from the memory, whose change is recorded.
+        triggers: ClassVar = audit.govern(
+            "memory_version",
+            columns=["memory", "number", "statement", "data", "content_hash", "author_kind", "author_ref", "erased_at"],
+            hidden=["statement", "data"],
+            except_by_triggers=True,
+        )
 
     def __str__(self) -> str:
         return f"version {self.number} of memory {self.memory_id}"
@@ -374,7 +392,14 @@ class Evidence(models.Model):
             models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
             models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
         ]
-        triggers: ClassVar = [Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row)]
+        triggers: ClassVar = [
+            Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
+            *audit.govern(
+                "evidence",
+                columns=["memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "signal"],
+                hidden=["session_id", "quote"],
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"evidence {self.pk}"

@@ -8,6 +8,7 @@ from django.contrib.postgres.functions import RandomUUID, TransactionNow
 from django.db import models
 from django.db.models import F
 
+from memadmin import audit
 from memories_app.models.memories import Memory
 from sessions_app.models import Subject
 
@@ -32,6 +33,13 @@ class Recall(models.Model):
             models.Index("record_id", "recalled_at", name="recall_in_session"),
             models.Index("subject", F("recalled_at").desc(), name="recall_for_subject"),
         ]
+        triggers: ClassVar = audit.govern(
+            "recall",
+            columns=["subject", "record_id", "session_id", "agent", "recalled_at"],
+            subject="subject",
+            hidden=["session_id"],
+            except_inserts=True,
+        )
 
     def __str__(self) -> str:
         return f"recall {self.pk}"
@@ -53,6 +61,9 @@ class RecalledMemory(models.Model):
             models.Index("recall", "place", name="memories_of_recall"),
             models.Index("memory", F("recalled_at").desc(), name="recalls_of_memory"),
         ]
+        triggers: ClassVar = audit.govern(
+            "recalled_memory", columns=["recall", "memory", "version", "place"], except_inserts=True
+        )
 
     def __str__(self) -> str:
         return f"memory {self.memory_id} in recall {self.recall_id}"

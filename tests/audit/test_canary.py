@@ -32,6 +32,7 @@ CANARIES = ("Clerk-70933", "clerk-70933", *STORED)
 # Every name of a field that a form of the console has, and those that are chosen rather than typed.
 FIELDS = {
     **dict.fromkeys(("q", "key", "label", "ticket", "explanation", "note", "name", "pattern", "message_data"), TYPED),
+    **dict.fromkeys(("statement", "query", "agent", "extractor"), TYPED),
     **dict.fromkeys(("username", "login", "password", "first_name", "last_name", "next", "confirm-password"), TYPED),
     **{"reason": "incident", "minutes": "30", "kind": "user", "subject_kind": "user", "create": "on", "form": "jsonl"},
 }
