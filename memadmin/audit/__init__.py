@@ -14,6 +14,7 @@ from memadmin.audit.recording import (
     record,
     record_alone,
     recording,
+    while_drawing,
 )
 from memadmin.audit.types import EventType, Undeclared, declare
 
@@ -38,4 +39,5 @@ __all__ = [
     "record",
     "record_alone",
     "recording",
+    "while_drawing",
 ]

@@ -17,7 +17,7 @@ from memadmin.audit.status import latest_verdict
 from memadmin.counting import COUNT_CAP
 from memadmin.web.requests import OperatorRequest
 from sessions_app.extensions import beside_overview, on_overview
-from sessions_app.listing import with_previews
+from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord
 from sessions_app.views import showing
 from sessions_app.views.stores import check_stores
@@ -33,14 +33,16 @@ def overview(request: OperatorRequest) -> HttpResponse:
         "tiles": on_overview.answers(request.user),
         "panels": beside_overview.answers(request.user),
     }
+    sessions: list[ListedSession] = []
     if request.user.has_perm("sessions_app.view_sessionstore"):
         context["checked_stores"] = check_stores()
     if request.user.has_perm("sessions_app.read_content"):
         on_record = SessionRecord.objects.on_record()
+        sessions = with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)
         context |= {
             "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
             "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
-            "sessions": showing.listed(with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)),
+            "sessions": sessions,
         }
     if request.user.has_perm("audit.view_auditevent"):
         context |= {"sealed": checkpoints.latest(), "verdict": latest_verdict()}
@@ -50,4 +52,5 @@ def overview(request: OperatorRequest) -> HttpResponse:
             "grants_to_decide": every.awaiting_decision(now())[:COUNT_CAP].count(),
             "grants_to_review": every.awaiting_review(now())[:COUNT_CAP].count(),
         }
-    return render(request, "sessions/overview.html", context)
+    with showing.listed(sessions):
+        return render(request, "sessions/overview.html", context)

@@ -61,9 +61,9 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         showing.decrypted(request, record, window.page.items)
         # Loading it anew would mask it, unseen.
         context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
-    else:
-        showing.session(request, record, window.page.items)
-    return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
+        return render(request, "sessions/timeline.html", context, status=window.status)
+    with showing.session(request, record, window.page.items):
+        return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
 @require_POST

@@ -48,22 +48,24 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     except BadCursor as problem:
         context = {"filters": filters, "bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=400)
+    sessions = with_previews(page.rows, reader=request.user, stores=filters.stores)
     context = {
         "filters": filters,
         "page": page,
-        "sessions": showing.listed(with_previews(page.rows, reader=request.user, stores=filters.stores)),
+        "sessions": sessions,
         "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
     status = 400 if filters.problems else 200
-    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    with showing.listed(sessions):
+        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 
 def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
     """The list, of the sessions under its filters in which something was said."""
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
-    status = 200
+    status, found = 200, list[SessionRecord]()
     opened = access.openable_by(request.user)
     try:
         matches = matching_sessions(
@@ -79,12 +81,12 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     except Unsearchable as problem:
         context["unsearchable"] = problem
     else:
-        records = [match.record for match in matches.found]
-        showing.found(request, records)
-        showing.snippets(request, records, opened)
+        found = [match.record for match in matches.found]
+        showing.snippets(request, found, opened)
         sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores)
         context |= {"matches": matches, "sessions": sessions}
-    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    with showing.found(request, found):
+        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 
 @require_safe
