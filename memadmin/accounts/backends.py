@@ -28,7 +28,8 @@ ARRAY(
     WHERE requested_by_id = %(user)s AND opened_at <= %(now)s AND expires_at > %(now)s AND ended_at IS NULL
 ) AS has_grant
 """
-PERSON = f"SELECT auth_user.*, {STANDING} FROM auth_user WHERE id = %(user)s"
+COLUMNS = [field.attname for field in User._meta.concrete_fields]
+PERSON = f"SELECT {', '.join(COLUMNS)}, {STANDING} FROM auth_user WHERE id = %(user)s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,15 @@ class OperatorBackend(AuthenticationBackend):  # type: ignore[misc]  # untyped i
     """Signing in is allauth's. Who asks, and what they may do, is one query a request, where Django takes three."""
 
     def get_user(self, user_id: int) -> User | None:
-        for user in User.objects.raw(PERSON, {"user": user_id, "now": now()}):
-            rights, roles, has_grant = map(user.__dict__.pop, ("rights", "roles", "has_grant"))
-            user._standing = Standing(frozenset(rights), tuple(roles), has_grant)  # type: ignore[attr-defined]
-            return user if self.user_can_authenticate(user) else None
-        return None
+        with connection.cursor() as cursor:
+            cursor.execute(PERSON, {"user": user_id, "now": now()})
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        *values, rights, roles, has_grant = row
+        user = User.from_db(connection.alias, COLUMNS, values)
+        user._standing = Standing(frozenset(rights), tuple(roles), has_grant)  # type: ignore[attr-defined]
+        return user if self.user_can_authenticate(user) else None
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         # Where Django itself keeps the answer for as long as this object lives.

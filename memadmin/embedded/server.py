@@ -13,6 +13,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -89,7 +90,8 @@ class EmbeddedServer:
         self._databases.clear()
 
     def _serves(self, running: Postmaster) -> bool:
-        return cluster.is_server_of(running.pid, self.cluster) and not cluster.is_stopping(self.cluster)
+        found = cluster.find_running(self.cluster)
+        return found is not None and found.pid == running.pid and found.state != "stopping"
 
     def _join(self) -> Postmaster:
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -121,8 +123,13 @@ _servers: dict[Path, EmbeddedServer] = {}
 
 def server_for(data_dir: Path | str) -> EmbeddedServer:
     """This process's one EmbeddedServer for a data directory."""
-    resolved = Path(data_dir).expanduser().resolve()
+    resolved = _resolved(data_dir)
     return _servers.setdefault(resolved, EmbeddedServer(resolved))
+
+
+@cache  # asked for by every connection
+def _resolved(data_dir: Path | str) -> Path:
+    return Path(data_dir).expanduser().resolve()
 
 
 @atexit.register

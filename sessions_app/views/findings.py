@@ -19,7 +19,9 @@ class FindingLink:
 
 
 def findings_of(record: SessionRecord) -> list[FindingLink]:
-    """The findings of a session in the order of its items, at most FINDINGS_LISTED. One query."""
+    """The findings of a session in the order of its items, at most FINDINGS_LISTED. One query where there are any."""
+    if not record.finding_count:
+        return []
     rows = SessionFinding.objects.filter(session_id=record.session_id, record_id=record.pk).order_by("pk")
     return [FindingLink(row.item_id, title_of(row.kind)) for row in rows[:FINDINGS_LISTED]]
 

@@ -283,6 +283,7 @@ def test_a_finding_of_another_version_is_shown_by_its_code(store: SessionStore, 
     SessionFinding.objects.create(
         record_id=record.pk, session_id="s", kind="new_in_the_next_version", item_id=item_ids("s")[0]
     )
+    SessionRecord.objects.update(finding_count=1)
     assert b"new_in_the_next_version" in operator.get(address("s")).content.lower()
 
 

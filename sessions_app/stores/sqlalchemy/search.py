@@ -90,7 +90,7 @@ class SearchBySql:
     def raise_if_away(self) -> None:
         with in_plain_words(self.store):
             if fetch("SELECT to_regclass(%s)", [table_name(self.store)]) == [(None,)]:
-                raise StoreUnavailable(f"The table {self.store.messages_table} is not in this database.")
+                raise no_table(self.store)
 
     def look(
         self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
@@ -138,12 +138,14 @@ class SearchBySql:
 def cancelled_after(store: SessionStore, seconds: float) -> Iterator[None]:
     """A transaction, or part of one, in which a statement that takes longer ends as StoreTooSlow."""
     assert seconds > 0, "PostgreSQL takes no time for all the time"
+    goes_on = connection.in_atomic_block
     with in_plain_words(store), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(SET_LIMIT.format(sql.Literal(f"{seconds * 1000:.0f}ms")))
         yield
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+        if goes_on:
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
 
 
 def ask(
@@ -171,6 +173,10 @@ def ask(
     texts = {"wording": str(wording), "words_alone": wording.words_alone, "read": READ_CHARACTERS}
     with in_plain_words(store):
         return fetch(composed, {**texts, **parameters})
+
+
+def no_table(store: SessionStore) -> StoreUnavailable:
+    return StoreUnavailable(f"The table {store.messages_table} is not in this database.")
 
 
 def messages_of(store: SessionStore) -> sql.Identifier:

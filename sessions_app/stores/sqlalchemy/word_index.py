@@ -15,7 +15,7 @@ from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.stores.searching import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
-from sessions_app.stores.sqlalchemy.search import ENDS, SearchBySql, ask, cancelled_after, table_name
+from sessions_app.stores.sqlalchemy.search import ENDS, ask, cancelled_after, no_table, table_name
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
@@ -28,17 +28,21 @@ PENDING_LIST_KB = 2_048
 400 items. At PostgreSQL's own 4 MB it is nearly twice that; at 512 KB all writes together cost a third more."""
 
 STATE = """
-SELECT n.nspname, c.relname, i.indisvalid AND i.indisready, pg_relation_size(c.oid), p.pid IS NOT NULL,
-       100 * p.blocks_done / nullif(p.blocks_total, 0)
-FROM pg_index AS i
-JOIN pg_class AS c ON c.oid = i.indexrelid
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_stat_progress_create_index AS p ON p.index_relid = i.indexrelid AND p.datid = (
-    SELECT oid FROM pg_database WHERE datname = current_database())
-WHERE i.indrelid = to_regclass(%s) AND i.indpred IS NULL
-  AND pg_get_expr(i.indexprs, i.indrelid) LIKE '%%memadmin_item_words(%%'
-ORDER BY 3 DESC, 5 DESC
-LIMIT 1
+SELECT messages.oid IS NOT NULL, index.*
+FROM (SELECT to_regclass(%s)) AS messages(oid)
+LEFT JOIN LATERAL (
+    SELECT n.nspname, c.relname, i.indisvalid AND i.indisready, pg_relation_size(c.oid), p.pid IS NOT NULL,
+           100 * p.blocks_done / nullif(p.blocks_total, 0)
+    FROM pg_index AS i
+    JOIN pg_class AS c ON c.oid = i.indexrelid
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_stat_progress_create_index AS p ON p.index_relid = i.indexrelid AND p.datid = (
+        SELECT oid FROM pg_database WHERE datname = current_database())
+    WHERE i.indrelid = messages.oid AND i.indpred IS NULL
+      AND pg_get_expr(i.indexprs, i.indrelid) LIKE '%%memadmin_item_words(%%'
+    ORDER BY 3 DESC, 5 DESC
+    LIMIT 1
+) AS index ON true
 """
 
 TABLE = "SELECT pg_has_role(relowner, 'USAGE'), relkind = 'p' FROM pg_class WHERE oid = to_regclass(%s)"
@@ -76,13 +80,14 @@ class SqlWordIndex:
         self.store = store
 
     def state(self) -> SearchIndex:
-        """Two queries on the catalog."""
-        SearchBySql(self.store).raise_if_away()
+        """One query on the catalog."""
         with in_plain_words(self.store):
-            rows = fetch(STATE, [table_name(self.store)])
-        if not rows:
+            [(has_table, *found)] = fetch(STATE, [table_name(self.store)])
+        if not has_table:
+            raise no_table(self.store)
+        schema, name, is_valid, size_bytes, is_building, percent = found
+        if name is None:
             return SearchIndex(IndexState.ABSENT)
-        schema, name, is_valid, size_bytes, is_building, percent = rows[0]
         state = IndexState.READY if is_valid else IndexState.BUILDING if is_building else IndexState.INVALID
         return SearchIndex(state, schema, name, size_bytes, percent)
 
