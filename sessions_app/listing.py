@@ -195,7 +195,7 @@ def masked(preview: Preview, masker: Masker) -> Preview:
     words = masker.text(preview.first_user_text)
     if len(words) > PREVIEW_CHARACTERS:
         words = words[: PREVIEW_CHARACTERS - 1].rstrip() + "…"
-    return replace(preview, first_user_text=words)
+    return preview if words == preview.first_user_text else replace(preview, first_user_text=words)
 
 
 def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> str:
