@@ -15,6 +15,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F
+from django.utils.timezone import now
 from pgvector.django import CosineDistance
 
 from memories_app.differing import Piece, changes
@@ -149,6 +150,8 @@ def checks_of(memory: Memory) -> list[Check]:
     for sentence, flags in CHECKS:
         found = [risks[flag] for flag in risks if flag in flags]
         checks += [Check(risk.sentence, True) for risk in found] or [Check(sentence, False)]
+    if memory.replaces_id and memory.valid_until and memory.valid_until <= now():
+        checks.append(Check("Approved, it ends the memory that it changes: agents recall that one no more", True))
     if memory.subject_id is None:
         checks.append(Check("Agents of every subject would read it", True))
     if memory.source in (Memory.Source.TOOL, Memory.Source.WEB):

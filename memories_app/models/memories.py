@@ -114,6 +114,10 @@ class Memory(models.Model):
     # How a proposal stands to others, for who decides; see memories_app.consolidating. The gate does not ask for it.
     hints = ArrayField(models.CharField(max_length=20), default=list, db_default=Value("{}"), editable=False)
 
+    # Which text of it was held against what else is approved, and about whom that was: of one who is merged, the other.
+    compared_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+    compared_under = models.UUIDField(null=True, editable=False)
+
     # Who proposed it: a distiller and its version, an agent's own tool, an import; or a person.
     extractor = models.CharField(max_length=80, db_default="", default="", blank=True)
     proposed_by = models.ForeignKey(
@@ -193,6 +197,9 @@ class Memory(models.Model):
                 name="memory_awaiting_hinted",
             ),
             models.Index("decided_at", condition=Q(status="lapsed"), name="memory_lapsed"),
+            models.Index(
+                "id", condition=Q(status="approved") & ~Q(compared_hash=F("content_hash")), name="memory_to_compare"
+            ),
             # What comes to its end, or back to the queue, by time.
             models.Index("valid_until", condition=Q(status="approved", valid_until__isnull=False), name="memory_ends"),
             models.Index(

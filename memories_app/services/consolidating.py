@@ -1,5 +1,6 @@
 """Clearing up what agents know: what is over or was never of use goes, what is old is asked about again, and what says
-the same as another, or the opposite, is marked for who decides. Nothing is merged or dropped because of a likeness.
+the same as another, or the opposite, is marked for who decides, or brought to them. Nothing is merged or
+dropped because of a likeness.
 
 Each change is a transaction and an event of its own, and what is to be done is seen from the rows: stopped anywhere and
 called again, or called twice at once, it does what is left, once.
@@ -11,10 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now, TruncDate
 from django.utils.timezone import now
@@ -22,9 +22,11 @@ from django.utils.timezone import now
 from memadmin import audit
 from memories_app import audited
 from memories_app.audited import ExpiryReason
-from memories_app.consolidating import NEAR, Hint, Text, pairs
+from memories_app.consolidating import Hint, pairs
 from memories_app.models import Memory, RecalledMemory
 from memories_app.querysets import MemoryQuerySet
+from memories_app.services import comparing
+from memories_app.services.likening import compared_with
 from memories_app.services.refusals import NotRecalled
 from memories_app.services.retiring import STANDING, ask_revalidation
 
@@ -36,9 +38,6 @@ LOW_CONFIDENCE = 0.8
 
 BATCH = 200
 
-MOST_LIKE = 5
-"""Of what all share, with so many of the nearest is one compared."""
-
 
 @dataclass(slots=True)
 class Consolidated:
@@ -48,6 +47,8 @@ class Consolidated:
     unused: int = 0
     to_revalidate: int = 0
     marked: int = 0
+    to_end: int = 0
+    """Proposed to end, because another one that is approved says the same, nearly, or the opposite."""
 
 
 def over() -> MemoryQuerySet:
@@ -79,6 +80,7 @@ def preview() -> Consolidated:
         unused=unused().exclude(pk__in=over().values("pk")).count(),
         to_revalidate=to_revalidate().exclude(pk__in=unused().values("pk")).count(),
         marked=sum(1 for _ in _wrongly_marked()),
+        to_end=sum(1 for _ in comparing.weaker_ones()),
     )
 
 
@@ -89,6 +91,7 @@ def consolidate() -> Consolidated:
         unused=_each(unused, lambda memory: _expire(memory, ExpiryReason.UNUSED)),
         to_revalidate=_each(to_revalidate, _send_back),
         marked=sum(_mark(key, found) for key, found in _wrongly_marked()),
+        to_end=comparing.compare_approved(),
     )
 
 
@@ -127,35 +130,6 @@ def _send_back(memory: Memory) -> None:
 
 # --- marking ----------------------------------------------------------------------------------------------------------
 
-# Of one subject everything is compared. Of what all share: the nearest by the index of vectors, what speaks of the same
-# by key, and what has all its words.
-BESIDE = """
-SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
-       o.kind, o.key, o.statement, o.agents, o.content_hash,
-       CASE WHEN o.embedder = m.embedder THEN 1 - (m.embedding <=> o.embedding) END
-FROM memories_app_memory AS m CROSS JOIN LATERAL (
-    SELECT id FROM memories_app_memory
-    WHERE subject_id = ANY (memadmin_subject_group(m.subject_id)) AND status = ANY (%(standing)s)
-      AND ((key <> '' AND key = m.key AND kind = m.kind) OR words = m.words
-           OR (embedder = m.embedder AND embedding <=> m.embedding <= %(farthest)s))
-    UNION
-    (SELECT id FROM memories_app_memory
-     WHERE m.subject_id IS NULL AND m.key <> '' AND subject_id IS NULL AND status = ANY (%(standing)s)
-       AND kind = m.kind AND key = m.key LIMIT %(most)s)
-    UNION
-    (SELECT id FROM memories_app_memory
-     WHERE m.subject_id IS NULL AND subject_id IS NULL AND status = ANY (%(standing)s)
-       AND words @@ plainto_tsquery('english', m.statement) AND words = m.words LIMIT %(most)s)
-    UNION
-    (SELECT id FROM memories_app_memory
-     WHERE m.subject_id IS NULL AND m.embedding IS NOT NULL AND subject_id IS NULL AND status = 'approved'
-     ORDER BY embedding <=> m.embedding LIMIT %(most)s)
-) AS near JOIN memories_app_memory AS o ON o.id = near.id
-WHERE m.id = ANY (%(ids)s) AND o.id <> m.id
-  AND o.id IS DISTINCT FROM m.replaces_id AND m.id IS DISTINCT FROM o.replaces_id
-ORDER BY m.id, o.id
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -167,10 +141,7 @@ class Found:
 
 
 def _wrongly_marked() -> Iterator[tuple[UUID, Found]]:
-    """Those that wait and are marked otherwise than they should be; two queries for every BATCH.
-
-    Of approved ones none: each was held against the rest while it waited.
-    """
+    """Those that wait and are marked otherwise than they should be; two queries for every BATCH."""
     keys = list(Memory.objects.awaiting_review().values_list("pk", flat=True))
     for start in range(0, len(keys), BATCH):
         some = keys[start : start + BATCH]
@@ -192,17 +163,7 @@ def mark_beside(memory: Memory) -> list[str]:
 
 
 def _found_beside(ids: Collection[UUID]) -> dict[UUID, Found]:
-    with connection.cursor() as cursor:
-        asked: dict[str, Any] = {"ids": list(ids), "standing": list(STANDING)}
-        cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
-        compared = [
-            (
-                Text(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),
-                Text(row[1], row[7], row[8], row[9], frozenset(row[10]), row[11]),
-                row[12],
-            )
-            for row in cursor.fetchall()
-        ]
+    compared = compared_with(ids, standing=STANDING)
     hashes = {one.id: one.content_hash for one, _, _ in compared}
     hints: dict[UUID, dict[UUID, Hint]] = {}
     for pair in pairs(compared):

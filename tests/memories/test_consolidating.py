@@ -329,7 +329,14 @@ def test_a_preview_says_what_the_run_then_does_and_changes_nothing() -> None:
     proposed("Drinks tea.", subject=subject)
     shown = StringIO()
     call_command("consolidate", "--preview", "--json", stdout=shown)
-    assert json.loads(shown.getvalue()) == {"is_preview": True, "over": 1, "unused": 1, "to_revalidate": 1, "marked": 1}
+    assert json.loads(shown.getvalue()) == {
+        "is_preview": True,
+        "over": 1,
+        "unused": 1,
+        "to_revalidate": 1,
+        "marked": 1,
+        "to_end": 0,
+    }
     assert not events("memory.expired")
     assert preview() == Consolidated(over=1, unused=1, to_revalidate=1, marked=1) == consolidate()
     told = StringIO()

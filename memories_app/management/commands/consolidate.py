@@ -16,8 +16,8 @@ class Command(BaseCommand):
     help = (
         "Ends memories whose time is over, and uncertain ones that only a rule approved and no run was ever told;"
         " sends those back to the review queue that are to be looked at again; marks proposals that say what another"
-        " memory says, or the opposite. The worker does it once an hour. What is stopped goes on with the next call."
-        " Run it with the database address of the worker."
+        " memory says, or the opposite, and proposes to end the weaker of two approved ones that do. The worker does it"
+        " once an hour. What is stopped goes on with the next call. Run it with the database address of the worker."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,3 +34,4 @@ class Command(BaseCommand):
         self.stdout.write(f"{would}ended because no run was ever told of them: {done.unused:,}")
         self.stdout.write(f"{would}sent back to the review queue: {done.to_revalidate:,}")
         self.stdout.write(f"{would}marked anew as alike or contradicting: {done.marked:,}")
+        self.stdout.write(f"{would}proposed to end, because another one says the same or the opposite: {done.to_end:,}")

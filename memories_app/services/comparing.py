@@ -1,0 +1,135 @@
+"""Holding what is approved against what else is approved: the same said twice, nearly the same, or the opposite.
+
+That comes of subjects that were merged, of reviewers who approved both, of imports. Nothing is merged or dropped for
+it: the one that counts less is proposed to end, and people decide. Agents recall both until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils.timezone import now
+
+from memories_app.consolidating import Pair, pairs
+from memories_app.models import Memory
+from memories_app.querysets import MemoryQuerySet
+from memories_app.services.likening import compared_with
+from memories_app.services.proposing import propose_memory
+from memories_app.services.refusals import Refused
+from sessions_app.services.subjects import standing_subject
+
+EXTRACTOR = "consolidation/1"
+
+BATCH = 200
+
+MOST_COMPARED = 20_000
+"""In one run; what is left is compared by the next. A million memories are not held up by an upgrade."""
+
+
+def to_compare() -> MemoryQuerySet:
+    """What is approved and has a vector, and was not compared as it is now; or not since its subject was merged."""
+    approved = Memory.objects.filter(status=Memory.Status.APPROVED)
+    ready = approved if settings.EMBEDDER == "none" else approved.filter(embedding__isnull=False)
+    return ready.filter(
+        ~Q(compared_hash=F("content_hash"))
+        | Q(subject__merged_into__isnull=False) & (Q(compared_under=F("subject")) | Q(compared_under=None))
+    )
+
+
+def compare_approved(*, limit: int = MOST_COMPARED) -> int:
+    """Compares up to `limit` memories that need it, and returns how many were proposed to end.
+
+    Four queries for each BATCH, and some for each pair that is found. Safe to stop anywhere and to call again.
+    """
+    proposed = 0
+    for due in _batches(limit):
+        proposed += sum(_propose_end_of_weaker(pair) for pair in _pairs_of(due))
+        for memory in due:
+            memory.compared_hash = memory.content_hash
+            memory.compared_under = standing_subject(memory.subject).pk if memory.subject else None
+        # A text that changed meanwhile is due all the same: its hash is another one.
+        Memory.objects.bulk_update(due, ["compared_hash", "compared_under"])
+    return proposed
+
+
+def weaker_ones(*, limit: int = MOST_COMPARED) -> set[UUID]:
+    """What `compare_approved` would propose to end now."""
+    found = set()
+    for due in _batches(limit):
+        for pair in _pairs_of(due):
+            weaker = _weaker_of(list(_both(pair)))
+            if weaker is not None and not _was_proposed(weaker):
+                found.add(weaker.pk)
+    return found
+
+
+def _batches(limit: int) -> Iterator[list[Memory]]:
+    last = UUID(int=0)
+    columns = ("content_hash", "subject", "subject__merged_into")
+    for _ in range(0, limit, BATCH):
+        due = list(to_compare().filter(pk__gt=last).select_related("subject").only(*columns).order_by("pk")[:BATCH])
+        if not due:
+            return
+        yield due
+        last = due[-1].pk
+
+
+def _pairs_of(memories: Sequence[Memory]) -> list[Pair]:
+    """Each pair once."""
+    found = pairs(compared_with([memory.pk for memory in memories], standing=[Memory.Status.APPROVED]))
+    return list({frozenset((pair.one, pair.other)): pair for pair in found}.values())
+
+
+def _both(pair: Pair) -> MemoryQuerySet:
+    return Memory.objects.filter(pk__in=[pair.one, pair.other]).recallable().order_by("pk")
+
+
+def _weaker_of(memories: Sequence[Memory]) -> Memory | None:
+    return max(memories, key=_precedence) if len(memories) == 2 else None
+
+
+def _was_proposed(memory: Memory) -> bool:
+    """Once for each text of a memory: what people rejected does not come back."""
+    return Memory.objects.filter(replaces=memory, base_version=memory.version, extractor=EXTRACTOR).exists()
+
+
+@transaction.atomic
+def _propose_end_of_weaker(pair: Pair) -> bool:
+    """Whether it was proposed now."""
+    weaker = _weaker_of(list(_both(pair).select_for_update(of=("self",), no_key=True)))
+    if weaker is None or _was_proposed(weaker):
+        return False
+    try:
+        proposal = propose_memory(
+            weaker.statement,
+            kind=weaker.kind,
+            key=weaker.key,
+            subject=weaker.subject,
+            data=weaker.data,
+            agents=weaker.agents,
+            provenance=weaker.provenance,
+            source=weaker.source,
+            confidence=weaker.confidence,
+            valid_from=weaker.valid_from,
+            valid_until=now(),
+            revalidate_on=weaker.revalidate_on,
+            extractor=EXTRACTOR,
+            replaces=weaker,
+        )
+    except Refused:
+        # Nothing is learned from this subject any more; or it ends anyway.
+        return False
+    # Until it has a vector, and is marked like any other.
+    Memory.objects.filter(pk=proposal.pk).update(hints=[pair.hint.value])
+    return True
+
+
+def _precedence(memory: Memory) -> tuple[bool, bool, float, str]:
+    """As agents weigh two that contradict each other (memadmin.client.recalling): what counts less is greater."""
+    decided_at = memory.decided_at or memory.proposed_at
+    is_explicit = memory.provenance == Memory.Provenance.EXPLICIT
+    return (not memory.is_verified, not is_explicit, -decided_at.timestamp(), str(memory.pk))

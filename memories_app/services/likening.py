@@ -1,0 +1,59 @@
+"""Which memories could be like another one, or contradict it: asked of those that wait, and of those approved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from memories_app.consolidating import NEAR, Text
+
+MOST_LIKE = 5
+"""Of what all share, with so many of the nearest is one compared."""
+
+# OFFSET keeps the planner from joining the whole table, of which it expects to need far more than it does.
+# Of one subject everything is compared. Of what all share: the nearest by the index of vectors, what speaks of the same
+# by key, and what has all its words.
+BESIDE = """
+SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
+       o.kind, o.key, o.statement, o.agents, o.content_hash,
+       CASE WHEN o.embedder = m.embedder THEN 1 - (m.embedding <=> o.embedding) END
+FROM memories_app_memory AS m CROSS JOIN LATERAL (
+    SELECT id FROM memories_app_memory
+    WHERE subject_id = ANY (memadmin_subject_group(m.subject_id)) AND status = ANY (%(standing)s)
+      AND ((key <> '' AND key = m.key AND kind = m.kind) OR words = m.words
+           OR (embedder = m.embedder AND embedding <=> m.embedding <= %(farthest)s))
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND m.key <> '' AND subject_id IS NULL AND status = ANY (%(standing)s)
+       AND kind = m.kind AND key = m.key LIMIT %(most)s)
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND subject_id IS NULL AND status = ANY (%(standing)s)
+       AND words @@ plainto_tsquery('english', m.statement) AND words = m.words LIMIT %(most)s)
+    UNION
+    (SELECT id FROM memories_app_memory
+     WHERE m.subject_id IS NULL AND m.embedding IS NOT NULL AND subject_id IS NULL AND status = 'approved'
+     ORDER BY embedding <=> m.embedding LIMIT %(most)s)
+) AS near CROSS JOIN LATERAL (SELECT * FROM memories_app_memory WHERE id = near.id OFFSET 0) AS o
+WHERE m.id = ANY (%(ids)s) AND o.id <> m.id
+  AND o.id IS DISTINCT FROM m.replaces_id AND m.id IS DISTINCT FROM o.replaces_id
+ORDER BY m.id, o.id
+"""
+
+
+def compared_with(ids: Collection[UUID], *, standing: Collection[str]) -> list[tuple[Text, Text, float | None]]:
+    """Each of them with those in these states that could be like it, or contradict it. One query."""
+    with connection.cursor() as cursor:
+        asked: dict[str, Any] = {"ids": list(ids), "standing": list(standing)}
+        cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
+        return [
+            (
+                Text(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),
+                Text(row[1], row[7], row[8], row[9], frozenset(row[10]), row[11]),
+                row[12],
+            )
+            for row in cursor.fetchall()
+        ]
