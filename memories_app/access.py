@@ -7,13 +7,18 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
-from memories_app.models import ApprovalRule, Memory, Recall, Review, SavedView
+from memories_app.models import ApprovalRule, Memory, MemoryVersion, Recall, Review, SavedView
 
 
 def memory_for(user: User, memory_id: UUID) -> Memory:
     """A memory that this operator may see, proposals included. Raises Http404."""
     known = Memory.objects.select_related("subject", "replaces", "merged_into", "claimed_by", "proposed_by")
     return get_object_or_404(known.prefetch_related("subject__aliases").defer("embedding", "words"), pk=memory_id)
+
+
+def version_for(user: User, memory_id: UUID, number: int) -> MemoryVersion:
+    """A text that a memory had. Raises Http404."""
+    return get_object_or_404(MemoryVersion, memory=memory_id, number=number)
 
 
 def recall_for(user: User, recall_id: UUID) -> Recall:

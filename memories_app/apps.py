@@ -9,5 +9,6 @@ class MemoriesConfig(AppConfig):
         from memadmin.web.navigation import WAITING
         from memories_app import panels  # noqa: F401  # registers them
         from memories_app.queue import count_waiting
+        from memories_app.services import redacting  # noqa: F401  # registers it
 
         WAITING["reviews:list"] = count_waiting

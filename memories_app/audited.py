@@ -32,6 +32,13 @@ class RetireReason(TextChoices):
     NOT_NEEDED = "not_needed", "agents do not need it"
 
 
+class EraseReason(TextChoices):
+    PERSONAL = "personal", "it says more about the person than anybody needs"
+    SECRET = "secret", "a secret is in it"
+    SUBJECT_REQUEST = "subject_request", "the person asked for it"
+    WRONG = "wrong", "it was wrong, and must not be read on"
+
+
 class ExpiryReason(TextChoices):
     OVER = "over", "it was to be valid until then"
     UNUSED = "unused", "uncertain, approved by a rule alone, and no run was ever told of it"
@@ -114,6 +121,22 @@ LEARNING_STOPPED = declare(
     "learning.stopped", "Somebody said that nothing is to be learned from a subject.", object=SUBJECT
 )
 LEARNING_ALLOWED = declare("learning.allowed", "Somebody allowed learning from a subject again.", object=SUBJECT)
+VERSION_ERASED = declare(
+    "memory.version_erased",
+    "Somebody erased the text of an older version of a memory; which one is the counter.",
+    object=MEMORY,
+    counters=("version",),
+    reasons=EraseReason.values,
+)
+MEMORY_REDACTED = declare(
+    "memory.redacted",
+    "What was redacted in sessions went from a memory, too: from its quotes, versions, notes, and its own words.",
+    object=MEMORY,
+    counters=("quotes", "versions", "notes", "changed"),
+)
+SIGNALS_REDACTED = declare(
+    "signal.redacted", "What was redacted in sessions went from signals, too.", counters=("signals",)
+)
 MEMORY_EXPIRED = declare(
     "memory.expired",
     "An approved memory came to its end; agents do not recall it any more.",

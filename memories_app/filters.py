@@ -67,6 +67,7 @@ class MemoryFilter(FilterForm):
         return search
 
     def memories(self) -> MemoryQuerySet:
+        """What words are looked for in (`searching`) where some are given."""
         found = Memory.objects.newest_first()
         if not self.is_valid():
             return found.none()
@@ -78,8 +79,6 @@ class MemoryFilter(FilterForm):
             found = found.about(active["subject"])
         if "whose" in active:
             found = found.filter(subject__isnull=True)
-        if self.wording:
-            found = found.saying(str(self.wording))
         return found
 
     @property

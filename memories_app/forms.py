@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time
 from django import forms
 
 from memadmin.client.recalling import DEFAULT_BUDGET
-from memories_app.audited import RetireReason
+from memories_app.audited import EraseReason, RetireReason
 from sessions_app.models import SubjectAlias
 
 
@@ -19,6 +19,14 @@ class RetireForm(forms.Form):
             "required": "Say why agents should not recall it.",
             "invalid_choice": "That is no reason here.",
         },
+    )
+
+
+class EraseForm(forms.Form):
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *EraseReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={"required": "Say why it has to go.", "invalid_choice": "That is no reason here."},
     )
 
 

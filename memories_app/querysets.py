@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def asked(words: str) -> SearchQuery:
+    """For memories whose statement has these words in any of their forms; as `websearch_to_tsquery` reads them."""
     return SearchQuery(words, search_type="websearch", config="english")
 
 
@@ -34,10 +35,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
             Q(valid_until__isnull=True) | Q(valid_until__gt=Now()),
             status=self.model.Status.APPROVED,
         )
-
-    def saying(self, words: str) -> MemoryQuerySet:
-        """Whose statement has these words, in any of their forms; written as for `websearch_to_tsquery`."""
-        return self.filter(words=asked(words))
 
     def newest_first(self) -> MemoryQuerySet:
         return self.order_by("-proposed_at", "-pk")

@@ -1,11 +1,12 @@
 from django.urls import path
 
-from memories_app.views import learning, memories, recall, recalls
+from memories_app.views import distillers, learning, memories, recall, recalls
 
 app_name = "memories"
 urlpatterns = [
     path("", memories.memory_list, name="list"),
     path("search/", memories.search, name="search"),
+    path("distillers/", distillers.distillers, name="distillers"),
     path("recall/", recall.recall, name="recall"),
     path("recalls/<uuid:recall_id>/", recalls.told, name="told"),
     path("recalls/<uuid:recall_id>/place/", recalls.place, name="recall-place"),
@@ -16,4 +17,5 @@ urlpatterns = [
     path("<uuid:memory_id>/", memories.memory, name="memory"),
     path("<uuid:memory_id>/retire/", memories.retire, name="retire"),
     path("<uuid:memory_id>/revalidate/", memories.revalidate, name="revalidate"),
+    path("<uuid:memory_id>/versions/<int:number>/erase/", memories.erase_version, name="erase-version"),
 ]

@@ -42,6 +42,7 @@ ROLES: dict[str, list[str]] = {
         *dict.fromkeys([*SUPPORT, *REVIEW]),
         "memories_app.add_approvalrule",
         "memories_app.change_approvalrule",
+        "memories_app.erase_version",
         *LOG,
         "audit.erase_beside_log",
         "accounts.decide_grant",

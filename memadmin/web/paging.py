@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from django.core import signing
 from django.core.exceptions import ValidationError
@@ -13,6 +13,7 @@ from django.db.models.lookups import GreaterThan, LessThan
 
 Row = TypeVar("Row", bound=Model)
 Direction = Literal["newer", "older"]
+Fetch: TypeAlias = Callable[[Sequence[QuerySet[Row]], int], list[Row]]
 
 
 class BadCursor(Exception):
@@ -35,16 +36,21 @@ class KeysetPage(Generic[Row]):
     ahead: str
 
 
-def page_by_key(queryset: QuerySet[Row], *, cursor: str, size: int, salt: str) -> KeysetPage[Row]:
+def page_by_key(
+    queryset: QuerySet[Row], *, cursor: str, size: int, salt: str, fetch: Fetch[Row] | None = None
+) -> KeysetPage[Row]:
     """The page at a cursor, or the first one when the cursor is empty. Raises BadCursor. One query.
 
     The order is the queryset's own: plain columns that are never null, the last one the primary key. Their values can
-    be read in the cursor, so none may be personal. `salt` names the list; a cursor of another one is refused.
+    be read in the cursor, so none may be personal. `salt` names the list; a cursor of another one is refused. `fetch`
+    stands in for the query, where a list knows a better way to its first rows.
     """
-    return page_of_union([queryset], cursor=cursor, size=size, salt=salt)
+    return page_of_union([queryset], cursor=cursor, size=size, salt=salt, fetch=fetch)
 
 
-def page_of_union(branches: Sequence[QuerySet[Row]], *, cursor: str, size: int, salt: str) -> KeysetPage[Row]:
+def page_of_union(
+    branches: Sequence[QuerySet[Row]], *, cursor: str, size: int, salt: str, fetch: Fetch[Row] | None = None
+) -> KeysetPage[Row]:
     """The page of a list that is the union of several querysets of one model in one order; a row in two of them is
     shown once. Raises BadCursor. Two queries, or one for a single branch.
 
@@ -58,7 +64,7 @@ def page_of_union(branches: Sequence[QuerySet[Row]], *, cursor: str, size: int, 
         branches = [branch.filter(beyond(keys, place)) for branch in branches]
     if backwards:
         branches = [branch.reverse() for branch in branches]
-    found = first_rows(branches, size + 1)
+    found = (fetch or first_rows)(branches, size + 1)
     has_more = len(found) > size
     rows = found[:size]
     if backwards:

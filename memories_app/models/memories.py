@@ -335,7 +335,8 @@ class VectorNote(models.Model):
 
 
 class MemoryVersion(models.Model):
-    """One text that a memory had. Written by the trigger `keep_version` alone, so that no change is without one."""
+    """One text that a memory had. Written by the trigger `keep_version` alone, so that no change is without one. Its
+    text can be erased, and nothing else of it be changed."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="versions")
@@ -356,13 +357,20 @@ class MemoryVersion(models.Model):
                 condition=Q(erased_at__isnull=True) | Q(statement="", data={}), name="erased_version_has_no_text"
             ),
         ]
-        # What the trigger `keep_version` adds follows from the memory, whose change is recorded.
-        triggers: ClassVar = audit.govern(
-            "memory_version",
-            columns=["memory", "number", "statement", "data", "content_hash", "author_kind", "author_ref", "erased_at"],
-            hidden=["statement", "data"],
-            except_by_triggers=True,
-        )
+        triggers: ClassVar = [
+            Calling("only_erased", "memadmin_only_erased()", before="UPDATE", level=pgtrigger.Row),
+            # What the trigger `keep_version` adds follows from the memory, whose change is recorded.
+            *audit.govern(
+                "memory_version",
+                columns=[
+                    *("memory", "number", "statement", "data", "content_hash", "author_kind", "author_ref"),
+                    "erased_at",
+                ],
+                hidden=["statement", "data"],
+                except_by_triggers=True,
+            ),
+        ]
+        permissions: ClassVar = [("erase_version", "Can erase the text of a version of a memory")]
 
     def __str__(self) -> str:
         return f"version {self.number} of memory {self.memory_id}"

@@ -29,6 +29,19 @@ class NotRecalled(Overtaken):
         super().__init__(memory, f"Agents do not recall this memory: it is {memory.get_status_display()}.")
 
 
+class OnlyErased(Refused):
+    sentence = "Of a version of a memory the text can be erased, and nothing else be changed."
+
+
+class StillRead(Refused):
+    sentence = "This is what the memory says now. Change the memory first, or retire it."
+
+
+class ErasedAlready(Overtaken):
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory, "The text of this version is erased already.")
+
+
 class Unproposable(Refused):
     """A text, or what comes with it, that is no memory."""
 
@@ -66,6 +79,7 @@ GATE: dict[str, type[Refused]] = {
     "P0M02": NotAProposal,
     "P0M03": NotApproved,
     "P0M04": NotScreened,
+    "P0M05": OnlyErased,
 }
 """What the database refuses about memories, by SQLSTATE."""
 

@@ -14,15 +14,17 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access, presenting
-from memories_app.audited import RetireReason
+from memories_app.audited import EraseReason, RetireReason
 from memories_app.filters import MemoryFilter
-from memories_app.forms import RetireForm
+from memories_app.forms import EraseForm, RetireForm
 from memories_app.models import Memory
-from memories_app.services import retiring
+from memories_app.searching import page_saying
+from memories_app.services import erasing, retiring
 from memories_app.services.refusals import Refused
 from memories_app.views import showing
 from sessions_app import access as session_access
@@ -43,9 +45,12 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     filters = MemoryFilter(request.GET, is_masked=is_masked)
     memories = filters.memories().select_related("subject").prefetch_related("subject__aliases")
     context: dict[str, Any] = {"filters": filters}
+    which: dict[str, Any] = {"cursor": request.GET.get("cursor", ""), "size": PAGE_MEMORIES, "salt": "memories"}
     try:
-        cursor = request.GET.get("cursor", "")
-        page = page_by_key(memories.defer("embedding", "words"), cursor=cursor, size=PAGE_MEMORIES, salt="memories")
+        if filters.wording and not filters.errors:
+            page = page_saying(memories.defer("embedding", "words"), str(filters.wording), **which)
+        else:
+            page = page_by_key(memories.defer("embedding", "words"), **which)
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
         return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=400)
@@ -91,6 +96,7 @@ def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> Ht
         "uses": presenting.uses_of(shown, RECALLS_SHOWN),
         "feedback": presenting.feedback_on(shown),
         "form": form,
+        "erase_form": EraseForm(),
     }
     showing.memory(request, shown, quotes)
     return render(request, "memories/memory.html", context, status=422 if form.errors else 200)
@@ -110,6 +116,23 @@ def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     else:
         messages.success(request, "Agents recall it no more, from their next run on.")
     return redirect(shown)
+
+
+@require_POST
+@permission_required(["memories_app.read_memory", "memories_app.erase_version"], raise_exception=True)
+def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> HttpResponse:
+    version = access.version_for(request.user, memory_id, number)
+    form = EraseForm(request.POST)
+    address = reverse("memories:memory", args=[memory_id])
+    if not form.is_valid():
+        return refused(request, *sentences(form))
+    try:
+        erasing.erase_version(version, by=request.user, reason=EraseReason(form.cleaned_data["reason"]))
+    except Refused as problem:
+        messages.warning(request, str(problem))
+    else:
+        messages.success(request, f"The text of version {number} is erased.")
+    return redirect(address)
 
 
 @require_POST

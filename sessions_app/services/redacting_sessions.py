@@ -76,6 +76,8 @@ class Outcome:
     replayed_as_before: int = 0
     """Those that had something wrong with them before, and nothing more since."""
     searches: int = 0
+    copies: int = 0
+    """Of what other parts of the console had made of it, such as memories."""
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What was left: how many items, or sessions, by reason and store."""
 

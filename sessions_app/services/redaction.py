@@ -25,6 +25,7 @@ from sessions_app.audited import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.redacting import Wanted
+from sessions_app.services.copies import redact_copies
 from sessions_app.services.redacting_sessions import Left, Outcome, redact_session
 from sessions_app.stores import backend_for
 
@@ -157,6 +158,8 @@ def carry_on(redaction: Redaction, *, seconds: float | None) -> bool:
         Redaction.objects.filter(pk=redaction.pk).update(begun_at=now())
     began = monotonic()
     wanted = Wanted.parse(redaction.text) if redaction.text else None
+    # At once, whatever keeps the sessions waiting; and in the end what was copied from them meanwhile.
+    outcome.copies += redact_copies(redaction, sessions_of(redaction), wanted)
     away: set[int] = set()
     for record in sessions_left(redaction):
         if record.store_id in away:
@@ -170,6 +173,7 @@ def carry_on(redaction: Redaction, *, seconds: float | None) -> bool:
         Redaction.objects.filter(pk=redaction.pk).update(done_until=redaction.done_until, report=outcome.as_report())
         if seconds is not None and monotonic() - began > seconds:
             return False
+    outcome.copies += redact_copies(redaction, sessions_of(redaction), wanted)
     if wanted:
         outcome.searches += forget_searches(wanted)
     return end(redaction, outcome)

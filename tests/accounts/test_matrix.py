@@ -167,6 +167,7 @@ def make_world(user: User) -> World:
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
             "recall_id": Recall.objects.create(record_id=record.pk, subject=subject).pk,
+            "number": 1,
             "view_id": own_view.pk,
             "rule_id": rule.pk,
             "review_id": Review.objects.create(memory=decided, rule=rule, decision="approve", is_sample=True).pk,

@@ -192,7 +192,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
         "INSERT INTO memories_app_memoryversion (id, memory_id, number, statement, content_hash)"
         " SELECT gen_random_uuid(), id, 7, 'forged', '' FROM memories_app_memory"
     ),
-    "memory_version.row_updated": lambda: run_sql("UPDATE memories_app_memoryversion SET statement = 'forged'"),
+    "memory_version.row_updated": lambda: run_sql(
+        "UPDATE memories_app_memoryversion SET statement = '', data = '{}', erased_at = now()"
+    ),
     "memory_version.row_deleted": lambda: run_sql("DELETE FROM memories_app_memoryversion"),
     "evidence.row_inserted": lambda: Evidence.objects.create(memory=Memory.objects.all()[0], quote="x"),
     "evidence.row_updated": lambda: Evidence.objects.update(quote="z"),
@@ -311,7 +313,7 @@ def test_emptying_a_governed_table_is_recorded() -> None:
 
 OF_MEMORIES = {
     "memory": "UPDATE memories_app_memory SET source = 'operator', screened_hash = content_hash",
-    "memory_version": "UPDATE memories_app_memoryversion SET statement = 'forged'",
+    "memory_version": "UPDATE memories_app_memoryversion SET statement = '', data = '{}', erased_at = now()",
     "evidence": "UPDATE memories_app_evidence SET quote = 'forged'",
     "signal": "UPDATE memories_app_signal SET text = 'forged'",
     "review": "UPDATE memories_app_review SET decision = 'approve'",

@@ -1,4 +1,4 @@
-"""Figures of memories, by `python -m tests.benchmarks.memories`: recall in the database and for an agent, vectors made.
+"""Figures of memories, by `python -m tests.benchmarks.memories`: recall in the database and for agents; pages; vectors.
 
 A million memories of 20,000 subjects, one of whom has a thousand, a hundred thousand proposals, and a thousand memories
 that all share. They stay for the next time. Agents ask under their own role, with its row policies.
@@ -27,10 +27,12 @@ from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
 from tests.benchmarks.console import run, say
 from tests.benchmarks.database import BenchServer
-from tests.benchmarks.measure import Timing, load_average
+from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
 from tests.benchmarks.report import Target
+from tests.benchmarks.servers import running_server
 
 WARM_UP = 20
+FIND_PAGES = "import django; django.setup(); from tests.benchmarks import memory_pages; memory_pages.tell()"
 EMBEDDED_TEXTS = 5_000
 KEY = "bench_subject"
 ONE = UUID(int=1)
@@ -93,12 +95,14 @@ def main() -> None:
     seconds = seed(server, database, arguments.memories)
     load = [load_average()]
     in_database, for_agent = measure_recall(server, database, arguments.requests)
+    pages = measure_pages(server, database, arguments.requests)
     rate = measure_embedding()
     load.append(load_average())
     targets = [
         Target("recall in the database: p95", in_database.p95, "at most", 15, "ms"),
         Target("recall for an agent: p95", for_agent.p95, "at most", 25, "ms"),
         Target("texts embedded a second, one core", rate, "at least", 5_000, ""),
+        *(Target(f"list of memories, {title}: p50", each.p50, "at most", 25, "ms") for title, each in pages.items()),
     ]
     report.print_targets(targets)
     result = {
@@ -109,6 +113,7 @@ def main() -> None:
         "seeded_s": seconds,
         "recall_in_database": in_database.as_json(),
         "recall_for_agent": for_agent.as_json(),
+        "pages": {title: timing.as_json() for title, timing in pages.items()},
         "embedded_per_s": round(rate),
         "targets": [target.as_json() for target in targets],
     }
@@ -213,6 +218,19 @@ async def measure_client(dsn: str, asked: list[str], requests: int) -> Timing:
         assert recalled.choice.chosen, recalled.refused
     await client.aclose()
     return timing
+
+
+def measure_pages(server: BenchServer, database: str, requests: int) -> dict[str, Timing]:
+    """The list of memories, by what it shows; asked for by turns, over HTTP."""
+    run(server, database, "manage.py", "collectstatic", "--noinput", "--verbosity=0")
+    told = json.loads(run(server, database, "-c", FIND_PAGES))
+    with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
+        browser = Browser(web.port, told["cookie"])
+
+        def contender(addresses: list[str]) -> Contender:
+            return Contender(lambda number: browser.get(addresses[number % len(addresses)]), web.cpu_seconds)
+
+        return in_turns({title: contender(addresses) for title, addresses in told["pages"].items()}, requests)
 
 
 def measure_embedding() -> float:

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 from memadmin.demo import agents, preparing
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
-from memories_app.models import Evidence, Memory, Recall, RecalledMemory
+from memories_app.models import Distillation, Evidence, Memory, Recall, RecalledMemory
 from memories_app.services.placing import place_evidence
 from memories_app.services.screening import screen_memories
 from sessions_app.models import AgentMessage, SessionRecord
@@ -118,10 +118,40 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     recall = Recall.objects.create(record_id=record.pk, session_id="s", agent="Barista", subject=record.subject)
     for place, told in enumerate((memory, shared, None), 1):
         RecalledMemory.objects.create(recall=recall, memory=told, version=1, place=place)
+    changed = approved("Lives at Kalju 4.", subject=record.subject)
+    Memory.objects.filter(pk=changed.pk).update(statement="Has moved.", status="needs_revalidation")
+    Distillation.objects.create(
+        record_id=record.pk, session_id="s", distiller="agent:small/1", outcome="done", model_calls=1, input_tokens=912
+    )
     sign_in("compliance")
+    look(changed.get_absolute_url())
+    look(reverse("memories:distillers"))
     look(record.get_absolute_url())
     look(reverse("memories:told", args=[recall.pk]))
     look(memory.get_absolute_url())
     look(reverse("memories:list"))
     look(reverse("memories:learned-from", args=[record.pk]))
     look(reverse("memories:recall"))
+
+
+def test_a_version_is_erased_by_keyboard(transactional_db: None, sign_in: SignIn, page: Page) -> None:
+    memory = approved("Lives at Kalju 4.")
+    Memory.objects.filter(pk=memory.pk).update(statement="Has moved.", status="needs_revalidation")
+    sign_in("compliance")
+    page.goto(memory.get_absolute_url())
+    page.locator("summary", has_text="Erase…").press("Enter")
+    page.get_by_label("Reason").first.select_option("personal")
+    page.get_by_role("button", name="Erase version 1").press("Enter")
+    expect(page.locator("#main")).to_contain_text("The text of version 1 is erased.")
+    expect(page.locator("#main")).not_to_contain_text("Kalju")
+
+
+def test_words_are_searched_for_by_keyboard(transactional_db: None, sign_in: SignIn, page: Page) -> None:
+    approved("Drinks green tea."), approved("Wants refunds on the card.")
+    sign_in("reviewer")
+    page.goto(reverse("memories:list"))
+    page.get_by_role("searchbox", name="Words of a memory").fill("refund")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row")).to_have_count(2)  # with the head
+    expect(page.get_by_role("row").last).to_contain_text("Wants refunds on the card.")
+    assert "refund" not in page.url

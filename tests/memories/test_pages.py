@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -16,6 +16,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Evidence, Memory, Recall, RecalledMemory
+from memories_app.services.refusals import OnlyErased, gate_explained
 from tests.builders import make_session, make_subject
 from tests.memories.builders import approved, proposed
 from tests.people import person, signed_in
@@ -208,6 +209,73 @@ class TestMemory:
         assert "<script>alert" not in page
         assert "<img src=x" not in page
         assert "\u202e" not in page
+
+
+class TestErasingVersions:
+    @pytest.fixture
+    def changed(self) -> Memory:
+        memory = approved("Lives at Kalju 4.", data={"street": "Kalju 4"})
+        Memory.objects.filter(pk=memory.pk).update(statement="Has moved.", data={}, status="needs_revalidation")
+        memory.refresh_from_db()
+        return memory
+
+    @pytest.fixture
+    def officer(self) -> Client:
+        return signed_in(person("compliance"))
+
+    def erase(self, client: Client, memory: Memory, number: int, reason: str = "personal") -> Any:
+        address = reverse("memories:erase-version", args=[memory.pk, number])
+        return client.post(address, {"reason": reason}, follow=True)
+
+    def test_its_text_goes_for_good_and_the_log_knows_who_and_why(self, changed: Memory, officer: Client) -> None:
+        assert "Lives at" in officer.get(changed.get_absolute_url()).text
+        page = self.erase(officer, changed, 1)
+        assert "The text of version 1 is erased." in page.text
+        assert "Text erased. The row stays as a marker." in page.text
+        assert "Kalju" not in page.text
+        version = changed.versions.get(number=1)
+        assert (version.statement, version.data, version.erased_at is not None) == ("", {}, True)
+        seen = event("memory.version_erased")
+        assert (seen.object_ref, seen.counters, seen.reason_code) == (changed.pk, {"version": 1}, "personal")
+        assert event("memory_version.row_updated").cause == seen.id
+        changed.refresh_from_db()
+        assert (changed.statement, changed.version) == ("Has moved.", 2)
+
+    def test_what_agents_read_stays(self, changed: Memory, officer: Client) -> None:
+        assert "Change the memory first" in self.erase(officer, changed, 2).text
+        assert changed.versions.get(number=2).statement == "Has moved."
+
+    def test_twice_is_told(self, changed: Memory, officer: Client) -> None:
+        self.erase(officer, changed, 1)
+        assert "is erased already" in self.erase(officer, changed, 1).text
+
+    @pytest.mark.parametrize("reason", ["", "because"])
+    def test_it_takes_a_reason(self, changed: Memory, officer: Client, reason: str) -> None:
+        assert self.erase(officer, changed, 1, reason).status_code == 422
+        assert changed.versions.get(number=1).statement
+
+    def test_reviewers_are_not_offered_it(self, changed: Memory, officer: Client, reviewer: Client) -> None:
+        address = reverse("memories:erase-version", args=[changed.pk, 1])
+        assert address in officer.get(changed.get_absolute_url()).text
+        assert address not in reviewer.get(changed.get_absolute_url()).text
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"statement": "Lives on the moon."},
+            {"number": 9},
+            {"data": {"street": "none"}},
+            {"content_hash": "x", "statement": "", "data": {}, "erased_at": now()},
+        ],
+    )
+    def test_the_database_lets_nobody_write_it_anew(self, changed: Memory, change: dict[str, Any]) -> None:
+        with pytest.raises(OnlyErased), transaction.atomic(), gate_explained():
+            changed.versions.filter(number=1).update(**change)
+
+    def test_without_the_trigger_it_could_be_written_anew(self, changed: Memory) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+        assert changed.versions.filter(number=1).update(statement="Lives on the moon.") == 1
 
 
 class TestRetiring:

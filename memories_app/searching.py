@@ -1,0 +1,60 @@
+"""Words in memories, newest first: a page of what says so, at a cost that does not grow with all there are.
+
+PostgreSQL cannot read an index of words in the order of time, and guesses badly how many rows have several words: left
+to itself it walks over a million memories for a word that none has. So it is told how to go: along the newest, as far
+as a frequent word needs, and where that is not enough by the index of words, to which then only few rows answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+
+from memadmin.web.paging import KeysetPage, page_by_key
+from memories_app.models import Memory
+from memories_app.querysets import MemoryQuerySet, asked
+
+NEAR = 5_000
+"""Of so many newest ones a page is filled if a word is in one of a hundred."""
+
+BY_WORDS_ALONE = "SELECT set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)"
+
+
+def page_saying(memories: MemoryQuerySet, words: str, *, cursor: str, size: int, salt: str) -> KeysetPage[Memory]:
+    """As page_by_key, of those that say so. Raises BadCursor. At most six queries, and those of prefetching."""
+
+    def first_saying(branches: Sequence[QuerySet[Memory]], limit: int) -> list[Memory]:
+        (branch,) = branches
+        found = _near(branch, words, limit)
+        if len(found) < limit:
+            found = _by_words(branch, words, limit)
+        rows = memories.in_bulk(found)
+        return [rows[pk] for pk in found if pk in rows]
+
+    return page_by_key(memories, cursor=cursor, size=size, salt=salt, fetch=first_saying)
+
+
+def _near(branch: QuerySet[Memory], words: str, limit: int) -> list[UUID]:
+    says = ExpressionWrapper(Q(words=asked(words)), output_field=BooleanField())
+    near, parameters = _bare(branch).values("pk").annotate(says=says)[:NEAR].query.sql_with_params()
+    with connection.cursor() as cursor:
+        # The order of what is within stays.
+        cursor.execute(f"SELECT pk FROM ({near}) AS near WHERE says LIMIT %s", [*parameters, limit])
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+@transaction.atomic
+def _by_words(branch: QuerySet[Memory], words: str, limit: int) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(BY_WORDS_ALONE)
+        found = list(_bare(branch).filter(words=asked(words)).values_list("pk", flat=True)[:limit])
+        cursor.execute("SELECT set_config('enable_indexscan', 'on', true), set_config('enable_seqscan', 'on', true)")
+    return found
+
+
+def _bare(branch: QuerySet[Memory]) -> QuerySet[Memory, Any]:
+    return branch.select_related(None).prefetch_related(None)

@@ -1,0 +1,195 @@
+"""What was redacted in sessions goes from what was learned there: quotes, signals, notes, and memories with versions.
+
+Agents do not recall a memory whose words were changed in this way until somebody approved them anew. Its older versions
+lose their text, and so do the quotes of an item that lost all of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from memadmin import audit
+from memories_app import audited
+from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
+from memories_app.models.memories import LONGEST_STATEMENT
+from sessions_app.models import Redaction
+from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.redacting import Wanted
+from sessions_app.redacting.wanted import LEAST_CHARACTERS, MOST_CHARACTERS
+from sessions_app.services.copies import redacts_copies
+from sessions_app.timeline.markers import MARKER
+
+LONGEST_QUOTE = 4_000
+LONGEST_NOTE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a redaction is about: which sessions, of them perhaps one item, and whom they are about."""
+
+    records: frozenset[UUID]
+    item_id: str
+    subjects: frozenset[UUID]
+    """Empty where it is about one session: what else is known of its subject was said elsewhere."""
+
+    def of_items(self) -> Q:
+        """Evidence and signals of these sessions; of one item also those whose item nobody has found yet."""
+        found = Q(record_id__in=self.records)
+        return found & Q(item_id__in=[self.item_id, ""]) if self.item_id else found
+
+    def memories(self) -> QuerySet[Memory]:
+        from_here = Q(pk__in=Evidence.objects.filter(self.of_items()).values("memory"))
+        about = Q(subject__in=self.subjects) if self.subjects else Q()
+        return Memory.objects.filter(from_here | about)
+
+
+@redacts_copies
+def redact_what_was_learned(redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None) -> int:
+    """Returns from how many memories and signals something was taken."""
+    scope = Scope(
+        frozenset(sessions.values_list("pk", flat=True)),
+        redaction.item_id,
+        frozenset(redaction.subject.group_ids()) if redaction.subject and redaction.record_id is None else frozenset(),
+    )
+    count = 0
+    for memory_id in list(scope.memories().values_list("pk", flat=True)):
+        count += redact_memory(memory_id, scope, redaction, wanted)
+    return count + redact_signals(scope, redaction, wanted)
+
+
+@transaction.atomic
+def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: Wanted | None) -> bool:
+    """Whether anything of it had to go."""
+    memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=memory_id)
+    evidence = [one for one in memory.evidence.all() if is_meant(one, scope, wanted)]
+    # Of an item that loses all its text nothing is known but what was quoted.
+    texts = [wanted] if wanted else [Wanted.parse(one.quote) for one in evidence if is_long_enough(one.quote)]
+    versions = [
+        version
+        for version in memory.versions.filter(erased_at__isnull=True)
+        if any(stands_in(text, version.statement, version.data) for text in texts)
+    ]
+    notes = [review for review in memory.reviews.exclude(note="") if any(text.is_in(review.note) for text in texts)]
+    says_so = any(stands_in(text, f"{memory.statement}\n{memory.key}", memory.data) for text in texts)
+    if not (evidence or versions or notes or says_so):
+        return False
+    counters = {"quotes": len(evidence), "versions": len(versions), "notes": len(notes), "changed": int(says_so)}
+    audit.record(
+        audited.MEMORY_REDACTED, by=redaction.requested_by, target=memory, subject=memory.subject_id, counters=counters
+    )
+    for one in evidence:
+        redact_quote(one, wanted)
+    for review in notes:
+        Review.objects.filter(pk=review.pk).update(note=without(texts, review.note)[:LONGEST_NOTE])
+    if says_so:
+        change_words(memory, texts)
+    MemoryVersion.objects.filter(pk__in=[version.pk for version in versions]).update(
+        statement="", data={}, erased_at=Now()
+    )
+    return True
+
+
+def is_meant(one: Evidence, scope: Scope, wanted: Wanted | None) -> bool:
+    is_from_here = one.record_id in scope.records or (one.record_id is None and bool(scope.subjects))
+    if not is_from_here or not one.quote:
+        return False
+    if wanted is None:
+        return one.item_id == scope.item_id
+    return one.item_id in (scope.item_id or one.item_id, "") and wanted.is_in(one.quote)
+
+
+def redact_quote(one: Evidence, wanted: Wanted | None) -> None:
+    """Its hash goes by what is left: short texts can be guessed from theirs."""
+    quote = without([wanted], one.quote)[:LONGEST_QUOTE] if wanted else ""
+    gone = {} if wanted else {"gone_at": Now()}
+    Evidence.objects.filter(pk=one.pk).update(quote=quote, quote_hash=sha256(quote.encode()).hexdigest(), **gone)
+
+
+def change_words(memory: Memory, texts: list[Wanted]) -> None:
+    """An approved one waits for a person again: the trigger `gate` would let nobody change it otherwise."""
+    changed: dict[str, Any] = {
+        "statement": without(texts, memory.statement)[:LONGEST_STATEMENT],
+        "key": without(texts, memory.key)[:80],
+        "data": without_in_json(texts, memory.data),
+    }
+    if memory.status == Memory.Status.APPROVED:
+        changed |= {"status": Memory.Status.NEEDS_REVALIDATION, "awaiting_since": Now()}
+    Memory.objects.filter(pk=memory.pk).update(**changed)
+
+
+def redact_signals(scope: Scope, redaction: Redaction, wanted: Wanted | None) -> int:
+    about = Q(subject__in=scope.subjects) if scope.subjects else Q()
+    found = [
+        signal
+        for signal in Signal.objects.filter(scope.of_items() | about)
+        .exclude(text="")
+        .only("item_id", "text")
+        .iterator()
+        if (wanted.is_in(signal.text) if wanted else signal.item_id == scope.item_id)
+    ]
+    if not found:
+        return 0
+    with transaction.atomic():
+        audit.record(
+            audited.SIGNALS_REDACTED,
+            by=redaction.requested_by,
+            subject=redaction.subject_id,
+            counters={"signals": len(found)},
+        )
+        for signal in found:
+            text = without([wanted], signal.text)[:LONGEST_QUOTE] if wanted else ""
+            Signal.objects.filter(pk=signal.pk).update(text=text)
+    return len(found)
+
+
+def is_long_enough(text: str) -> bool:
+    return LEAST_CHARACTERS <= len(text.strip()) <= MOST_CHARACTERS
+
+
+def stands_in(text: Wanted, statement: str, data: object) -> bool:
+    return text.is_in(statement) or any(text.is_in(value) for value in strings_in(data))
+
+
+def without(texts: list[Wanted], said: str) -> str:
+    for text in texts:
+        said, _ = text.replaced(said, MARKER)
+    return said
+
+
+def without_in_json(texts: list[Wanted], value: Any) -> Any:
+    """The same value with the texts taken out of its strings and names; a number that is one goes, too."""
+    return mapped(value, lambda said: without(texts, said))
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {change(name): mapped(inner, change) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [mapped(inner, change) for inner in value]
+    if isinstance(value, str):
+        return change(value)
+    plain = json.dumps(value)
+    changed = change(plain)
+    return value if changed == plain else changed
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """What stands in a value of JSON, numbers as they are written."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from strings_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings_in(inner)
+    else:
+        yield value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,50 @@
+"""Where the list of memories is measured: newest, deep, of one subject, and by words that many, few and none have.
+
+In a process of its own, on the bench's database.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from memadmin.web.paging import sign_cursor, sort_keys
+from memories_app.models import Memory
+from sessions_app.models import Subject
+from sessions_app.services.search import remember_search
+from tests.benchmarks.prepare import PLACES, sign_in
+
+WORDS: Mapping[str, str] = {
+    "a word of one in twelve": "refund",
+    "two words of one in a hundred": "refund card",
+    "three words of one in seven hundred": "refund card prefers",
+    "two words that are never together": "refund seat",
+    "a word that none has": "zanzibar",
+}
+
+
+def tell() -> None:
+    """Prints where the pages are, and the cookie of somebody who may read them."""
+    json.dump({"cookie": sign_in()["cookie"], "pages": addresses(User.objects.get(username="bench"))}, sys.stdout)
+
+
+def addresses(reader: User) -> dict[str, list[str]]:
+    newest = reverse("memories:list")
+    memories = Memory.objects.newest_first()
+    keys = sort_keys(memories)
+    # Each a good way into the list; found by their time, as a page is.
+    latest = memories.values_list("proposed_at", flat=True)[0]
+    oldest = memories.reverse().values_list("proposed_at", flat=True)[0]
+    depths = [latest - (latest - oldest) * place / (PLACES + 1) for place in range(1, PLACES + 1)]
+    deep = [sign_cursor("older", memories.filter(proposed_at__lte=depth)[0], keys, "memories") for depth in depths]
+    subjects = Subject.objects.filter(aliases__key__startswith="bench_").order_by("pk")[:PLACES]
+    return {
+        "newest": [newest],
+        "deep": [f"{newest}?cursor={cursor}" for cursor in deep],
+        "one subject": [f"{newest}?subject={subject.pk}" for subject in subjects],
+        **{title: [f"{newest}?search={remember_search(reader, words).pk}"] for title, words in WORDS.items()},
+    }
