@@ -92,6 +92,7 @@ FOR_THE_APPLICATION = (
 """The functions with their owner's rights that the application calls itself."""
 
 FOR_AGENTS = (
+    "memadmin_has_room(",
     "memadmin_is_new_proposal(",
     "memadmin_is_new_recall(",
     "memadmin_register_session(",

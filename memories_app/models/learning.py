@@ -26,7 +26,10 @@ class LearningStop(models.Model):
     since = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
-        triggers: ClassVar = audit.govern("learning_stop", columns=["subject"], subject="subject")
+        triggers: ClassVar = [
+            Calling("wait_for_learners", "memadmin_wait_for_learners()", before="INSERT", level=pgtrigger.Row),
+            *audit.govern("learning_stop", columns=["subject"], subject="subject"),
+        ]
         permissions: ClassVar = [("stop_learning", "Can say that nothing is to be learned from a subject")]
 
     def __str__(self) -> str:
@@ -74,6 +77,10 @@ class Signal(models.Model):
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=LessThanOrEqual(Length("text"), 4000), name="signal_is_short"),
+            models.CheckConstraint(
+                condition=Q(kind__in=["correction", "preference", "outcome", "rating", "feedback"]),
+                name="signal_kind_is_known",
+            ),
         ]
         triggers: ClassVar = [
             Calling("may_learn", "memadmin_may_learn()", before="INSERT", level=pgtrigger.Row),

@@ -17,7 +17,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import Length, Now
+from django.db.models.functions import Cast, Length, Now
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from django.urls import reverse
 from pgvector.django import HnswIndex, VectorField
@@ -32,6 +32,12 @@ DIMENSIONS = 256
 
 LONGEST_STATEMENT = 2000
 """In characters. A statement goes into prompts: what is longer is a document, and refused."""
+
+
+MOST_AGENTS = 50
+
+LONGEST_DATA = 40_000
+"""In characters as PostgreSQL writes it out, which may be twice as many as those that Python counts."""
 
 
 class Memory(models.Model):
@@ -151,6 +157,19 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=LessThanOrEqual(Length("statement"), LONGEST_STATEMENT), name="statement_is_short"
             ),
+            # Agents write these rows in their own words.
+            models.CheckConstraint(
+                condition=Q(kind__in=["preference", "fact", "procedure", "note", "summary"]),
+                name="memory_kind_is_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(provenance__in=["explicit", "inferred"]), name="memory_provenance_is_known"
+            ),
+            models.CheckConstraint(
+                condition=LessThanOrEqual(Length(Cast("data", models.TextField())), LONGEST_DATA),
+                name="memory_data_is_small",
+            ),
+            models.CheckConstraint(condition=Q(agents__len__lte=MOST_AGENTS), name="memory_agents_are_few"),
             models.CheckConstraint(
                 condition=Q(confidence__gte=0.0, confidence__lte=1.0), name="confidence_is_between_0_and_1"
             ),

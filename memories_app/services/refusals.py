@@ -50,6 +50,10 @@ class NothingLearnedHere(Refused):
     sentence = "Nothing is to be learned from this subject: somebody has said so."
 
 
+class AboutSomebodyElse(Refused):
+    sentence = "The memory that this would change is about somebody else."
+
+
 class NotAProposal(Refused):
     sentence = "A memory begins as a proposal."
 
@@ -80,6 +84,7 @@ GATE: dict[str, type[Refused]] = {
     "P0M03": NotApproved,
     "P0M04": NotScreened,
     "P0M05": OnlyErased,
+    "P0M07": AboutSomebodyElse,
 }
 """What the database refuses about memories, by SQLSTATE."""
 

@@ -14,7 +14,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Value
+from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
 from memadmin.accounts.grants.verbs import addresses_of
@@ -288,6 +289,8 @@ def note_review(memory: Memory, decision: Review.Decision, *, by: User, **column
         decision=decision,
         content_hash=memory.content_hash,
         waited=max(moment_of(memory) - memory.awaiting_since, timedelta()),
+        # A clock that was set back would put the decision before what it is about, and the gate would not see it.
+        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
         **columns,
     )
 

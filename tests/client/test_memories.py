@@ -147,6 +147,28 @@ def test_a_statement_is_one_line_of_text_without_tags(statement: str) -> None:
     assert recalling.as_line("3 > 2, \N{FAMILY}\N{ZERO WIDTH JOINER}") == "3 > 2, \N{FAMILY}\N{ZERO WIDTH JOINER}"
 
 
+def test_what_is_retired_while_it_is_recalled_is_not_told(
+    client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told is on record, and what agents may not read cannot be put on record."""
+    tea = approved(TEA, subject=ada, is_embedded=True)
+    approved("Pays by card.", subject=ada, is_embedded=True)
+    choose, retired = recalling.choose, list[Memory]()
+
+    def chosen_meanwhile(*args: Any, **values: Any) -> Any:
+        if not retired:
+            retired.append(tea)
+            with second_connection(autocommit=True) as other:
+                other.execute("UPDATE memories_app_memory SET status = 'retired' WHERE id = %s", [tea.pk])
+        return choose(*args, **values)
+
+    monkeypatch.setattr(recalling, "choose", chosen_meanwhile)
+    text = in_agent(lambda: client.recall("tea", "ada")).text
+    assert TEA not in text
+    assert "Pays by card." in text
+    assert list(Recall.objects.get().memories.values_list("memory__statement", flat=True)) == ["Pays by card."]
+
+
 def test_broken_variant_a_statement_as_it_stands_would_end_the_block(
     client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
