@@ -113,7 +113,7 @@ def neighbours_of(memory: Memory, show: Show) -> list[Neighbour]:
     others = Memory.objects.filter(status__in=[*Memory.AWAITING, Memory.Status.APPROVED]).exclude(
         pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
     )
-    others = others.exclude(replaces=memory)
+    others = others.exclude(replaces=memory).defer("embedding", "words", "data")
     others = others.filter(subject=None) if memory.subject is None else others.about(memory.subject)
     found: dict[Any, Neighbour] = {}
     if memory.key:

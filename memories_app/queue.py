@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, Min, Q
 from django.db.models.functions import Now
 from django.http import QueryDict
+from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
@@ -146,14 +147,19 @@ def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory
 def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
     """The queue where this one stands: a few before it, itself, and those behind. Two queries."""
     waiting = for_rows(filters.queryset())
-    before = list(waiting.filter(~behind(memory) & ~Q(pk=memory.pk)).reverse()[:BEFORE])
+    before = list(waiting.filter(ahead_of(memory)).reverse()[:BEFORE])
     return [*reversed(before), memory, *waiting.filter(behind(memory))[: BESIDE - len(before)]]
 
 
+# The first part of each is implied by the rest, but the planner sees no range of the index in an OR.
 def behind(memory: Memory) -> Q:
-    # The first part is implied by the rest, but the planner sees no range of the index in an OR.
     later = Q(awaiting_since__gt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__gt=memory.pk)
     return Q(awaiting_since__gte=memory.awaiting_since) & later
+
+
+def ahead_of(memory: Memory) -> Q:
+    earlier = Q(awaiting_since__lt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__lt=memory.pk)
+    return Q(awaiting_since__lte=memory.awaiting_since) & earlier
 
 
 def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
@@ -165,6 +171,7 @@ def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
 @dataclass(frozen=True, slots=True)
 class Row:
     memory: Memory
+    address: str
     statement: str
     waited: str
     is_late: bool
@@ -182,6 +189,7 @@ def rows_of(memories: list[Memory], user: User) -> list[Row]:
     return [
         Row(
             memory,
+            reverse("reviews:review", args=[memory.pk]),
             masker.text(memory.statement),
             age(moment - waits_since(memory)),
             memory.is_awaiting and moment - memory.awaiting_since > settings.REVIEW_WITHIN,

@@ -48,7 +48,7 @@ def claim(memory: Memory, *, by: User) -> Memory:
     """Holds a proposal for a reviewer, for LEASE or until they take another one.
 
     Raises HeldBySomebody or AlreadyDecided. Two statements, each by itself: two reviewers who change places would
-    otherwise wait for each other.
+    otherwise wait for each other. Until when it is held is not read anew.
     """
     free = Q(claimed_by=None) | Q(claimed_by=by) | Q(claimed_until__lte=Now())
     waiting = Memory.objects.filter(pk=memory.pk, status__in=Memory.AWAITING)
@@ -60,7 +60,8 @@ def claim(memory: Memory, *, by: User) -> Memory:
             raise HeldBySomebody(memory)
         # Let go of since we asked.
     release_others(by=by, but=memory)
-    return Memory.objects.select_related("subject").get(pk=memory.pk)
+    memory.claimed_by = by
+    return memory
 
 
 def release(memory: Memory, *, by: User) -> None:
@@ -70,7 +71,10 @@ def release(memory: Memory, *, by: User) -> None:
 
 def release_others(*, by: User, but: Memory) -> None:
     """People read one proposal at a time."""
-    Memory.objects.filter(claimed_by=by).exclude(pk=but.pk).update(claimed_by=None, claimed_until=None)
+    others = Memory.objects.filter(claimed_by=by).exclude(pk=but.pk)
+    # After a decision there is none, and a look takes one statement where a change takes four.
+    if others.exists():
+        others.update(claimed_by=None, claimed_until=None)
 
 
 def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:

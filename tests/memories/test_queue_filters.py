@@ -6,9 +6,12 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 
+from memories_app import queue
 from memories_app.models import ApprovalRule, Memory
 from memories_app.services import consolidating, reviewing, rules
 from memories_app.services.screening import embed_memories
@@ -103,3 +106,26 @@ def test_the_sidebar_tells_the_preview_from_the_list(desk: Client, name: str, pl
     page = desk.get(reverse(name)).text
     [current] = page.split('aria-current="page"')[1:]
     assert f'<span class="nav-link-title">{place}</span>' in current.split("</a>")[0]
+
+
+def plan_of(look: QuerySet[Memory]) -> str:
+    """How PostgreSQL would go about it where a table is too long to be read and sorted."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
+        return look.explain()
+
+
+def test_what_stands_before_a_proposal_is_read_from_there_on() -> None:
+    memory = waiting()
+    before = Memory.objects.awaiting_review().filter(queue.ahead_of(memory)).reverse()[:4]
+    assert "Index Cond: (awaiting_since <=" in plan_of(before)
+    assert "Index Cond: (awaiting_since >=" in plan_of(
+        Memory.objects.awaiting_review().filter(queue.behind(memory))[:4]
+    )
+
+
+def test_a_look_for_what_is_not_behind_would_read_all_that_is() -> None:
+    """As it was once: at 100,000 proposals it took half a second for each one in the middle of the queue."""
+    memory = waiting()
+    before = Memory.objects.awaiting_review().filter(~queue.behind(memory)).reverse()[:4]
+    assert "Index Cond" not in plan_of(before)
