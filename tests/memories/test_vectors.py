@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -37,6 +36,7 @@ from memories_app.vectors.qdrant import QdrantIndex
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.builders import make_subject
+from tests.client.agents import console_at, in_agent
 from tests.client.conftest import dsn, main_store  # noqa: F401
 from tests.deploy.conftest import in_force  # noqa: F401
 from tests.deploy.connecting import connected_as
@@ -325,13 +325,17 @@ def test_a_lying_index_shows_nothing_that_the_gate_hides(
     with connected_as(agents_role["agents"]):
         assert named_by(lying, ada) == [TEA]
         # The row policies alone: a statement that forgets every condition finds no more.
-        with connection.cursor() as cursor:
-            cursor.execute(candidates.SET_RUN, candidates.run_of(ada.pk))
-            cursor.execute(
-                "SELECT statement FROM memories_app_memory WHERE id = ANY (%s)",
-                [[memory.pk for memory in [*memories, tea]]],
-            )
-            assert cursor.fetchall() == [(TEA,)]
+        assert without_conditions([*memories, tea], ada) == {TEA}
+    assert len(without_conditions([*memories, tea], ada)) == 6, "whom no policy binds, it would show them all"
+
+
+def without_conditions(memories: Sequence[Memory], subject: Subject) -> set[str]:
+    """What a statement that trusts the index would read."""
+    with connection.cursor() as cursor:
+        cursor.execute(candidates.SET_RUN, candidates.run_of(subject.pk))
+        named = [memory.pk for memory in memories]
+        cursor.execute("SELECT statement FROM memories_app_memory WHERE id = ANY (%s)", [named])
+        return {statement for (statement,) in cursor.fetchall()}
 
 
 def test_what_an_index_says_of_another_text_does_not_count() -> None:
@@ -425,7 +429,7 @@ def test_an_agent_asks_the_index_and_does_without_it_when_it_is_away(
             return index.near(vector, **scope)
 
     listening = Listening()
-    client = MemoryClient(dsn, index=listening)
+    client = MemoryClient(console_at(dsn, seconds=60, rest_seconds=3600), index=listening)
 
     async def recall() -> list[str]:
         recalled = await client.recall("What tea is to be served?", "ada")
@@ -435,10 +439,9 @@ def test_an_agent_asks_the_index_and_does_without_it_when_it_is_away(
         both = [await recall()]
         listening.is_away = True
         both += [await recall(), await recall()]
-        await client.aclose()
         return both
 
-    first, without, resting = asyncio.run(run())
+    first, without, resting = in_agent(run)
     assert first == without == resting == [TEA, TRAIN]
     assert asked[0]["subjects"] == [ada.pk]
     assert len(asked) == 2, "after a failure it rests"
