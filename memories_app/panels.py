@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
 from django.db.models import Count, Q
 from django.urls import reverse
@@ -17,6 +18,7 @@ from memories_app.forms import FeedbackForm
 from memories_app.health import this_week
 from memories_app.models import Evidence, LearningStop, Memory, Recall, Signal
 from memories_app.queue import age, standing
+from memories_app.services.distilling import SUBJECT_SUMMARY
 from memories_app.services.retiring import STANDING, learned_from
 from sessions_app.extensions import (
     Mark,
@@ -160,9 +162,17 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
     counts = Memory.objects.filter(subject__in=ids).aggregate(
         approved=Count("pk", filter=Q(status=Memory.Status.APPROVED)),
         waiting=Count("pk", filter=Q(status__in=Memory.AWAITING)),
+        summaries=ArrayAgg(
+            "pk",
+            filter=Q(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY, status=Memory.Status.APPROVED),
+            order_by="-proposed_at",
+        ),
     )
+    summary = next(iter(counts.pop("summaries") or ()), None)
     is_stopped = LearningStop.objects.filter(subject__in=ids).exists()
-    return Panel("memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, **counts})
+    return Panel(
+        "memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, "summary": summary, **counts}
+    )
 
 
 @on_overview

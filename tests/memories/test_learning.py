@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -11,6 +12,7 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Evidence, LearningStop, Signal
+from memories_app.services.distilling import SUBJECT_SUMMARY
 from memories_app.services.learning import allow_learning, is_stopped, stop_learning
 from memories_app.services.proposing import propose_memory
 from memories_app.services.refusals import NothingLearnedHere
@@ -132,3 +134,13 @@ def test_a_place_shows_what_its_fillers_answer() -> None:
     place(lambda number: Panel(f"{number}.html", {}) if number else None)
     assert place.answers(0) == []
     assert place.answers(7) == [Panel("7.html", {})]
+
+
+def test_a_subjects_page_leads_to_the_summary_that_agents_read(record: SessionRecord, support: Client) -> None:
+    assert record.subject
+    about: dict[str, Any] = {"subject": record.subject, "kind": "summary", "key": SUBJECT_SUMMARY}
+    proposed("Waits for a parcel.", **about)
+    page = record.subject.get_absolute_url()
+    assert "what agents read of them" not in support.get(page).text
+    summary = approved("Waited for a parcel.", **about)
+    assert summary.get_absolute_url() in support.get(page).text
