@@ -12,6 +12,7 @@ from memadmin.web.masking import MASK
 from memories_app.audited import RejectReason
 from memories_app.models import ApprovalRule, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
+from memories_app.services.deciding_many import AT_ONCE
 
 SNOOZES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
@@ -98,6 +99,8 @@ class ManyForm(forms.Form):
                 raise forms.ValidationError("That is not a list of memories.") from problem
         if not chosen:
             raise forms.ValidationError("Nothing was ticked.")
+        if len(chosen) > AT_ONCE:
+            raise forms.ValidationError(f"{len(chosen)} were ticked. Decide about at most {AT_ONCE} at once.")
         self.read = chosen
         cleaned = self.cleaned_data
         if cleaned.get("verb") == "reject" and not cleaned.get("reason"):

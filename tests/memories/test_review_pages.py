@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,6 +20,7 @@ from memadmin.audit.models import AuditEvent
 from memories_app.differing import changes
 from memories_app.models import Memory, Review, SavedView
 from memories_app.services import claiming, reviewing
+from memories_app.services.deciding_many import AT_ONCE
 from memories_app.services.proposing import Quote
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, propose, waiting
@@ -358,6 +360,15 @@ class TestMany:
         answer = desk.post(reverse("reviews:decide"), sent, follow=True)
         assert answer.status_code == 200
         assert "toast-static" in answer.text
+
+    def test_more_than_can_be_looked_at_are_refused_and_none_left_out(self, desk: Client) -> None:
+        memory = waiting()
+        ticked = [f"{uuid4()}:x" for _ in range(AT_ONCE)] + [f"{memory.pk}:{memory.content_hash}"]
+        answer = desk.post(
+            reverse("reviews:decide"), {"verb": "approve", "memory": ticked, "confirmed": "yes"}, follow=True
+        )
+        assert f"{AT_ONCE + 1} were ticked. Decide about at most {AT_ONCE} at once." in answer.text
+        assert not Review.objects.exists()
 
     def test_the_table_has_a_box_for_each(self, desk: Client) -> None:
         memory = waiting()
