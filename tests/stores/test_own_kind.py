@@ -16,6 +16,7 @@ from agents.memory import SessionABC
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from sessions_app import registry
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.stores.checks import kinds_of_stores_are_there
@@ -112,6 +113,18 @@ class TestExample(StoreContract):
     @pytest.fixture
     def agent(self, db: None, example: None, tmp_path: Path) -> LinesAgent:
         return LinesAgent(tmp_path / "lines")
+
+    @pytest.mark.parametrize(("kind", "more"), [("lines", {}), ("json_file", {"ending": ".jsonl"})])
+    def test_its_place_is_known_however_it_is_said_and_by_whichever_kind(
+        self, agent: LinesAgent, tmp_path: Path, kind: str, more: dict[str, str]
+    ) -> None:
+        link = tmp_path / "another-name"
+        link.symlink_to(tmp_path, target_is_directory=True)
+        with pytest.raises(registry.AttachRefused, match="The store lines is in this place already"):
+            attach_store(declare_store("again", kind=kind, options={"path": str(link / agent.folder.name), **more}))
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        attach_store(declare_store("third", kind=kind, options={"path": str(elsewhere), **more}))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from agents.extensions.memory import AsyncSQLiteSession
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services import discovering
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
+from sessions_app.services.discovering import discover
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.sqlite import backend as sqlite
@@ -155,6 +157,34 @@ class TestFiles:
         with pytest.raises(registry.AttachRefused, match="There is no file"):
             attach_store(store)
         assert not (tmp_path / "none.db").exists()
+
+    def test_a_file_that_goes_in_the_middle_of_a_discovery_takes_no_session_along(
+        self, db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        agent = SqliteAgent(tmp_path)
+        for number in range(6):
+            agent.add(f"talk-{number}", said(number))
+        discover(agent.store)
+        monkeypatch.setattr(discovering, "SESSIONS_AT_ONCE", 2)
+        gone, losing = tmp_path / "gone.db", list[str]()
+
+        def enumerate_and_lose(self: Any, cursor: str = "", *, limit: int) -> Any:
+            page = enumerate_sessions(self, cursor, limit=limit)
+            if cursor and not losing:
+                losing.append(cursor)
+                agent.close()
+                agent.path.rename(gone)
+            return page
+
+        enumerate_sessions = sqlite.SqliteBackend.enumerate_sessions
+        monkeypatch.setattr(sqlite.SqliteBackend, "enumerate_sessions", enumerate_and_lose)
+        with pytest.raises(StoreUnavailable, match="There is no file"):
+            discover(agent.store)
+        assert discovering.discover_sessions() == 0
+        assert SessionRecord.objects.filter(missing_since=None, erased_at=None).count() == 6
+        assert not agent.path.exists(), "looking for sessions must not make a file"
+        gone.rename(agent.path)
+        assert discover(agent.store).missing == 0
 
     def test_a_folder_is_not_attached(self, db: None, tmp_path: Path) -> None:
         store = declare_store("files", kind="sqlite", options={"path": str(tmp_path)})
