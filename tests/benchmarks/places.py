@@ -1,6 +1,7 @@
 """A place of each kind of store, on servers that end with the measurement, filled with the same sessions.
 
-What the SDK has a class for is written through it, agno's and phidata's through theirs; a folder of JSON has none.
+What the SDK has a class for is written through it, agno's and phidata's through theirs; a folder of JSON has none. Of
+thousands of ordinary sessions in tables of the SDK most are copies of rows that its class wrote, which takes minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from phi.agent.session import AgentSession as PhidataSession
 from phi.memory.agent import AgentMemory
 from phi.model.message import Message as PhidataMessage
 from phi.storage.agent.postgres import PgAgentStorage
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from sessions_app import registry
@@ -51,6 +52,8 @@ MARIADB_URL, POSTGRES_URL, SQLITE_URL, REDIS_URL = (
     f"BENCH_{name}_URL" for name in ("MARIADB", "POSTGRES", "SQLITE", "REDIS")
 )
 USER = "customer"
+WRITTEN = 200
+"""So many ordinary sessions are written before they are copied."""
 WORKERS = 2
 WHOLE = 10**9
 """So many items at once: what keeps a session as one value would be written anew with each few."""
@@ -76,6 +79,8 @@ class Place:
     """What the store is told of it."""
     at_once: int = 2_000
     """How many items of a long session are written by one call."""
+    tables_at: URL | None = None
+    """Where rows of ordinary sessions can be copied: tables of `SQLAlchemySession` or `SQLiteSession`."""
 
 
 def connected_stores(
@@ -159,14 +164,27 @@ def places(stack: ExitStack, folder: Path, agents_database: str) -> dict[str, Pl
         )
 
     return {
-        registry.MAIN_STORE: Place(tables(open_agent_tables().engine)),
-        "postgres": Place(
-            tables(create_async_engine(postgres.set(drivername="postgresql+asyncpg"))), remote(POSTGRES_URL)
+        registry.MAIN_STORE: Place(
+            tables(open_agent_tables().engine),
+            tables_at=another_database(str(connection.get_connection_params()["dbname"])),
         ),
-        "mariadb": Place(tables(in_mariadb, makes_tables=False), remote(MARIADB_URL)),
-        "sqlite_url": Place(tables(create_async_engine(f"sqlite+aiosqlite:///{by_url}")), remote(SQLITE_URL)),
+        "postgres": Place(
+            tables(create_async_engine(postgres.set(drivername="postgresql+asyncpg"))),
+            remote(POSTGRES_URL),
+            tables_at=postgres,
+        ),
+        "mariadb": Place(
+            tables(in_mariadb, makes_tables=False), remote(MARIADB_URL), tables_at=mariadb.url(database="agents")
+        ),
+        "sqlite_url": Place(
+            tables(create_async_engine(f"sqlite+aiosqlite:///{by_url}")),
+            remote(SQLITE_URL),
+            tables_at=in_file(by_url),
+        ),
         "sqlite": Place(
-            given(lambda session_id: ClosedAfterwards(lambda: SQLiteSession(session_id, sqlite))), at("sqlite", sqlite)
+            given(lambda session_id: ClosedAfterwards(lambda: SQLiteSession(session_id, sqlite))),
+            at("sqlite", sqlite),
+            tables_at=in_file(sqlite),
         ),
         "advanced": Place(given(advanced_session), at("advanced_sqlite", advanced)),
         "redis": Place(keys(), {"kind": "redis", "options": {"url_env": REDIS_URL}}),
@@ -174,6 +192,10 @@ def places(stack: ExitStack, folder: Path, agents_database: str) -> dict[str, Pl
         "agno": Place(given(AgnoRuns.of(postgres)), document("agno", "ai.agno_sessions"), AgnoRuns.at_once),
         "phidata": Place(given(PhidataHistory.of(postgres)), document("phidata", f"ai.{PhidataHistory.table}"), WHOLE),
     }
+
+
+def in_file(path: Path) -> URL:
+    return URL.create("sqlite", database=str(path))
 
 
 def another_database(name: str) -> URL:
@@ -197,13 +219,41 @@ async def given(opened: Opened) -> AsyncIterator[Opened]:
 
 
 async def fill(place: Place, sessions: int, items: int) -> None:
+    written = min(sessions, WRITTEN) if place.tables_at else sessions
     async with place.opening as opened:
-        for number in range(sessions):
-            await opened(f"customer_{number}:ticket_1").add_items(messages(range(ITEMS)))
+        for number in range(written):
+            await opened(ordinary(number)).add_items(messages(range(ITEMS)))
+        if place.tables_at:
+            copy_sessions(place.tables_at, range(written, sessions))
         for session_id, count in ((VERY_LONG, VERY_LONG_TIMES * items), (LONG, items)):
             session = opened(session_id)
             for start in range(0, count, place.at_once):
                 await session.add_items(messages(range(start, min(start + place.at_once, count))))
+
+
+def ordinary(number: int) -> str:
+    return f"customer_{number}:ticket_1"
+
+
+def copy_sessions(url: URL, numbers: Sequence[int]) -> None:
+    """Rows of sessions that were written, under other ids; each row by itself, as they would have come."""
+    copies = [{"new": ordinary(number), "old": ordinary(number % WRITTEN)} for number in numbers]
+    engine = create_engine(url)
+    with engine.begin() as tables_there:
+        for statement in (COPY_SESSION, COPY_ITEMS):
+            if copies:
+                tables_there.execute(text(statement), copies)
+    engine.dispose()
+
+
+COPY_SESSION = """
+INSERT INTO agent_sessions (session_id, created_at, updated_at)
+SELECT :new, created_at, updated_at FROM agent_sessions WHERE session_id = :old
+"""
+COPY_ITEMS = """
+INSERT INTO agent_messages (session_id, message_data, created_at)
+SELECT :new, message_data, created_at FROM agent_messages WHERE session_id = :old ORDER BY id
+"""
 
 
 def spread_times() -> None:
