@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 from uuid import UUID
 
 from agents import RunContextWrapper, TResponseInputItem
@@ -107,6 +107,15 @@ class GovernedSession(SessionABC):
         inner = self.__dict__.get("inner")
         return GovernedSession if inner is None else cast(type, inner.__class__)
 
+    async def __aenter__(self) -> Self:
+        if enter := getattr(self.inner, "__aenter__", None):
+            await enter()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> Any:
+        leave = getattr(self.inner, "__aexit__", None)
+        return await leave(*problem) if leave else None
+
     @property
     def session_id(self) -> str:
         return self.inner.session_id
@@ -124,13 +133,14 @@ class GovernedSession(SessionABC):
         self.inner.session_settings = value
 
     async def get_items(
-        self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
+        self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None, **more: Any
     ) -> list[TResponseInputItem]:
+        """`more` is what the inner session takes besides, such as a branch."""
         if self._known_id():
             if not await self._may_go_on(wrapper):
                 return []
-            return cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit))
-        items = cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit))
+            return cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit, **more))
+        items = cast("list[TResponseInputItem]", await self._ask_inner("get_items", wrapper, limit, **more))
         await self._may_go_on(wrapper)
         return items
 
@@ -208,9 +218,9 @@ class GovernedSession(SessionABC):
                 return None
             raise SubjectErased(self.session_id) from problem
 
-    async def _ask_inner(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any) -> Any:
+    async def _ask_inner(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any, **more: Any) -> Any:
         told = {"wrapper": wrapper} if wrapper is not None and self._tells_inner else {}
-        answer = getattr(self.inner, method)(*values, **told)
+        answer = getattr(self.inner, method)(*values, **told, **more)
         # The SDK takes sessions whose methods are no coroutines, too.
         return await answer if inspect.isawaitable(answer) else answer
 

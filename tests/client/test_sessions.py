@@ -517,3 +517,37 @@ def test_a_session_whose_methods_are_no_coroutines_is_wrapped_too(console: Conso
     inner = Plain()
     in_agent(lambda: talk(GovernedSession(cast(Any, inner), console=console, store="main"), "Hello."))
     assert len(inner.kept) == 2
+
+
+def test_a_branch_is_asked_for_by_its_name(console: Console, tmp_path: Path) -> None:
+    inner = AdvancedSQLiteSession(session_id="s1", db_path=tmp_path / "branches.db", create_tables=True)
+    session: Any = GovernedSession(inner, console=console, store="main")
+
+    async def run() -> tuple[list[Any], list[Any]]:
+        await talk(session, "One.")
+        await session.create_branch_from_turn(1, "other")
+        await talk(session, "Two.")
+        return await session.get_items(branch_id="main"), await session.get_items(branch_id="other")
+
+    main, other = in_agent(run)
+    assert [len(main), main[0]["content"], other[-2]["content"]] == [2, "One.", "Two."]
+
+
+def test_it_is_entered_and_left_as_the_session_inside_is(console: Console) -> None:
+    seen: list[str] = []
+
+    class Entered(SQLiteSession):
+        async def __aenter__(self) -> Any:
+            seen.append("in")
+            return self
+
+        async def __aexit__(self, *problem: Any) -> None:
+            seen.append("out")
+
+    async def run() -> None:
+        for inner in (Entered("s1"), SQLiteSession("s2")):
+            async with GovernedSession(inner, console=console, store="main") as session:
+                assert isinstance(session, GovernedSession)
+
+    in_agent(run)
+    assert seen == ["in", "out"]
