@@ -24,6 +24,9 @@ WRAPS_A_GOVERNED = "imports a class by itself, and wraps a governed session: it 
 NOT_OF_SESSIONS = {
     "test_compaction_session_keeps_context_aware_underlying_on_legacy_scope": "a governed session takes the context",
     "test_sqlite_session_rollback_failure_evicts_connection": "patches the class by a name that stands for it here",
+    "test_add_items_rollback_failure_invalidates_connection": "patches the class by a name that stands for it here",
+    "test_store_run_usage_waits_for_database_lock_off_event_loop": "puts back on one object what it took from another",
+    "test_external_clear_resets_stale_branch_before_default_reads": "fails by itself with some versions of openai",
     **dict.fromkeys(
         (
             "test_automatic_compaction_does_not_reload_unbounded_hidden_history",
