@@ -162,10 +162,11 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
 
 
 def _may_read(record: SessionRecord) -> bool:
-    is_sealed = record.is_encrypted or bool(record.store.encryption_key)
-    if not (record.is_locked or is_sealed):
+    # A store with a key may have plain sessions, too; what is sealed among plain items stays closed, or is opened.
+    if not (record.is_locked or record.is_encrypted):
         return True
-    return settings.DISTIL_LOCKED and (not is_sealed or sealing_of(record.store).of_session(record.session_id).has_key)
+    has_key = not record.is_encrypted or sealing_of(record.store).of_session(record.session_id).has_key
+    return settings.DISTIL_LOCKED and has_key
 
 
 class _Part:

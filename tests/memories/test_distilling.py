@@ -24,11 +24,14 @@ from memories_app.distilling.saying import Before, Reading, Said
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from memories_app.services import distilling
 from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
-from sessions_app.models import SessionRecord, Subject
+from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.services.encryption import declare_encryption
 from sessions_app.stores.sealed import SealedBackend
 from tests.agents import add_items, assistant, attach_main_store, drop_agent_tables, run_sql
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
+from tests.sealed import OLD_KEY, add_sealed
+from tests.sealed import keys as keys
 
 SENTENCES: dict[str, list[tuple[str, str, str]]] = {
     "I prefer window seats.": [("preference", "", "Prefers window seats.")],
@@ -189,6 +192,19 @@ class TestRules:
         monkeypatch.setattr(distilling, "sealed_backend_for", None)
         assert distil_session(record).row.outcome == "refused"
         assert not Memory.objects.exists()
+
+    def test_in_a_store_with_a_key_what_is_plain_is_read_and_what_is_sealed_stays_closed(
+        self, store: None, keys: Any
+    ) -> None:
+        declare_encryption(SessionStore.objects.get(), key="old")
+        add_items("chat-1", "I prefer tea.")
+        add_sealed("chat-1", "I prefer gin.", key=OLD_KEY)
+        record = a_session(is_encrypted=False)
+        assert distil_session(record).row.outcome == "done"
+        assert [memory.statement for memory in Memory.objects.all()] == ["Prefers tea."]
+        keys.DISTIL_LOCKED = True
+        assert distil_session(record, from_start=True).row.outcome == "done"
+        assert {memory.statement for memory in Memory.objects.all()} == {"Prefers tea.", "Prefers gin."}
 
     def test_locked_sessions_are_read_where_the_console_is_told_so(self, store: None, settings: Any) -> None:
         settings.DISTIL_LOCKED = True
