@@ -185,5 +185,5 @@ def queue_tile(user: User) -> Panel | None:
 
 @beside_overview
 def week_panel(user: User) -> Panel | None:
-    """What was proposed and decided in a week. Two queries."""
+    """What was proposed and decided in a week. One query."""
     return Panel("memories/_this_week.html", {"week": this_week()}) if user.has_perm(REVIEW) else None

@@ -29,7 +29,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 31,
+    "overview": 30,
     "sessions": 10,
     "sessions of a subject": 13,
     "sessions of a ticket": 10,
