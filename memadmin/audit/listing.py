@@ -83,9 +83,11 @@ class ListedEvent:
 
 
 def counted(count: int, name: str) -> str:
-    """`{"items": 1}` as "1 item"."""
+    """`{"items": 1}` as "1 item", `{"memories": 1}` as "1 memory"."""
     words = name.replace("_", " ")
-    return f"{count:,} {words.removesuffix('s') if count == 1 else words}"
+    if count == 1:
+        words = f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
+    return f"{count:,} {words}"
 
 
 def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> list[ListedEvent]:

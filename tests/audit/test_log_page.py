@@ -21,6 +21,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.audit.forms import AuditFilter
+from memadmin.audit.listing import counted
 from memadmin.audit.lookers import who_looked
 from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app.services.subjects import merge_subjects
@@ -224,6 +225,14 @@ class TestCost:
         (plan,) = [plan for branch in branches if SHOWN in (plan := branch[:51].explain())]
         assert "Bitmap Index Scan on audit_event_shown_ids" in plan
         assert "Index Cond: (number = ANY (" in plan
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "words"),
+    [(1, "items", "1 item"), (1, "memories", "1 memory"), (2_000, "memories", "2,000 memories")],
+)
+def test_what_is_counted_is_said_of_one_too(count: int, name: str, words: str) -> None:
+    assert counted(count, name) == words
 
 
 class TestFilters:
