@@ -14,7 +14,7 @@ from sqlalchemy import URL
 from sessions_app.stores.documents.database import own_address
 from tests.stores.document_agents import drop_schema
 from tests.stores.mariadb import MariaDb, running_mariadb
-from tests.stores.postgres import PostgresServer, running_postgres
+from tests.stores.postgres import AGENT, PostgresServer, running_postgres
 from tests.stores.servers import RedisServer, own_redis
 
 
@@ -25,9 +25,16 @@ def mariadb() -> Iterator[MariaDb]:
 
 
 @pytest.fixture(scope="session")
-def postgres_on_tcp() -> Iterator[PostgresServer]:
+def shared_postgres_on_tcp() -> Iterator[PostgresServer]:
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture
+def postgres_on_tcp(shared_postgres_on_tcp: PostgresServer) -> PostgresServer:
+    """With no tables of agents in it."""
+    shared_postgres_on_tcp.run("DROP SCHEMA public CASCADE", f"CREATE SCHEMA public AUTHORIZATION {AGENT}")
+    return shared_postgres_on_tcp
 
 
 @pytest.fixture(scope="session")

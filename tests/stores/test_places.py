@@ -185,7 +185,6 @@ class TestServers:
         self, db: None, postgres_on_tcp: PostgresServer, reach: Reach
     ) -> None:
         server = postgres_on_tcp
-        server.run("DROP SCHEMA public CASCADE", "CREATE SCHEMA public AUTHORIZATION agent")
         for prefix in ("", "other_"):
             server.run(
                 f"CREATE TABLE {prefix}agent_sessions (session_id text PRIMARY KEY, created_at timestamp, updated_at"
