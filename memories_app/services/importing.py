@@ -11,7 +11,7 @@ from io import BufferedReader
 
 from django.db import DataError, connection, transaction
 
-from memadmin import audit
+from memadmin import audit, json_files
 from memories_app import audited
 from memories_app.importing.entries import Entry, Said, Unreadable
 from memories_app.importing.formats import entries_of
@@ -23,8 +23,6 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKin
 from sessions_app.services.subjects import SubjectError, is_key, standing_subject, subject_for_key
 from sessions_app.stores import backend_for
 from sessions_app.stores.documents.backend import DocumentBackend
-from sessions_app.transcripts.parsing import Unreadable as UnreadableLine
-from sessions_app.transcripts.parsing import parse_values
 
 USERS_A_PAGE = 200
 
@@ -98,12 +96,12 @@ def import_entries(
 
 
 def _in_file(file: BufferedReader, of: str) -> Iterator[Entry | Unreadable]:
-    for value in parse_values(file):
-        if isinstance(value, UnreadableLine):
-            yield Unreadable(f"line {value.line}", value.reason)
+    for found in json_files.values(file):
+        place = f"line {found.line}"
+        if isinstance(found, json_files.Unreadable):
+            yield Unreadable(place, found.reason)
         else:
-            line, found = value
-            yield from entries_of(found, f"line {line}", of=of)
+            yield from entries_of(found.value, place, of=of)
 
 
 def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Entry | Unreadable]:

@@ -15,6 +15,7 @@ from django.db import Error, connection
 from sqlalchemy.exc import DBAPIError
 
 from memadmin import audit
+from memadmin.json_files import Unreadable
 from sessions_app import audited
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
 from sessions_app.querysets import SessionRecordQuerySet
@@ -25,7 +26,7 @@ from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 from sessions_app.transcripts.chat import Item, convert
-from sessions_app.transcripts.parsing import Conversation, Unreadable, identifier, parse_conversations
+from sessions_app.transcripts.parsing import Conversation, identifier, parse_conversations
 
 IMPORT_LOCK = 0x6D656D61
 """Of PostgreSQL's advisory locks, together with the store's number."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from sessions_app.transcripts import parsing
-from sessions_app.transcripts.parsing import Conversation, Unreadable, parse_conversations
+from memadmin import json_files
+from memadmin.json_files import Unreadable
+from sessions_app.transcripts.parsing import Conversation, parse_conversations
 
 SAID = [{"role": "user", "content": "Où est ma commande?"}]
 
@@ -155,7 +156,7 @@ def test_a_damaged_gzip_file_gives_what_can_be_unpacked() -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "compressed"])
 def test_an_endless_line_is_named_and_not_held(monkeypatch: pytest.MonkeyPatch, place: int, pack: Any) -> None:
-    monkeypatch.setattr(parsing, "LONGEST_LINE_BYTES", 1024**2)
+    monkeypatch.setattr(json_files, "LONGEST_LINE_BYTES", 1024**2)
     lines = [line("a"), line("b")]
     lines.insert(place, line("x" * 2 * 1024**2))
     found = read(pack(b"\n".join(lines)))

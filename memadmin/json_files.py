@@ -1,0 +1,195 @@
+"""The values in a file of JSON or JSON Lines, gzipped or not, by the file's content and not by its name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import chain
+
+LONGEST_LINE_BYTES = 512 * 1024**2
+"""Of a longer one PostgreSQL might be sent more than it takes at once, which ends the connection."""
+
+# No text that was decoded can hold the second half of a pair without being taken for bytes that are no UTF-8.
+_TOO_LONG = "\udcff too long"
+_GZIP_MAGIC = b"\x1f\x8b"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What cannot be read in the file, and why. Quotes no content."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    line: int
+    """Where in the file it begins."""
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A document that is an array. Its elements are decoded as they are asked for, once."""
+
+    line: int
+    elements: Iterator[Value | Unreadable]
+
+
+def documents(file: BufferedReader) -> Iterator[Value | Array | Unreadable]:
+    """Each line of JSON Lines, or the one document of several lines; what cannot be read is named and passed over.
+
+    JSON Lines are read one by one; a document of several lines is held in memory.
+    """
+    lines = _Lines(file)
+    for number, first in lines:
+        if _is_json(first):
+            yield from _each_line(chain([(number, first)], lines))
+        elif first.lstrip().startswith("["):
+            yield Array(number, _elements((first + lines.rest()).lstrip(), number))
+        else:
+            whole = first + lines.rest()
+            # A document of several lines; or JSON Lines, the first of which is broken.
+            yield from _each_line([(number, whole)] if _is_json(whole) else enumerate(whole.split("\n"), number))
+    if lines.damage:
+        yield lines.damage
+
+
+def values(file: BufferedReader) -> Iterator[Value | Unreadable]:
+    """The same without arrays: of each its elements, on whose line they begin."""
+    for document in documents(file):
+        if isinstance(document, Array):
+            yield from document.elements
+        elif isinstance(document, Value) and isinstance(document.value, list):
+            yield from (Value(document.line, element) for element in document.value)
+        else:
+            yield document
+
+
+def _each_line(lines: Iterable[tuple[int, str]]) -> Iterator[Value | Unreadable]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            yield Value(number, _parse(line.rstrip()))
+        except ValueError as problem:
+            yield Unreadable(number, str(problem))
+
+
+class _Lines:
+    """The lines of a file with their numbers, from the first that is not blank; stops where a gzip file is damaged.
+
+    Bytes that are no UTF-8 come as lone surrogates, so that one bad line does not end the parsing.
+    """
+
+    def __init__(self, file: BufferedReader) -> None:
+        is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
+        self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if is_gzip else file
+        self._lines = self._read()
+        self.damage: Unreadable | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self._lines
+
+    def rest(self) -> str:
+        """What was not read yet, as one text that keeps its line breaks."""
+        return "".join(line for _, line in self._lines)
+
+    def _read(self) -> Iterator[tuple[int, str]]:
+        number, has_begun = 0, False
+        try:
+            for number, raw in enumerate(iter(self._next_line, b""), 1):
+                line = raw.decode("utf-8", "surrogateescape")
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                # Later blank lines stay: inside a document the number of a line is found by counting.
+                if has_begun or line.strip():
+                    has_begun = True
+                    yield number, line
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self.damage = Unreadable(number + 1, "the compressed file is damaged or cut off from here on")
+
+    def _next_line(self) -> bytes:
+        """Of a line that is too long only a word that says so; its end is read and forgotten."""
+        raw = self._stream.readline(LONGEST_LINE_BYTES + 1)
+        if len(raw) <= LONGEST_LINE_BYTES:
+            return raw
+        while raw and not raw.endswith(b"\n"):
+            raw = self._stream.readline(LONGEST_LINE_BYTES)
+        return f"{_TOO_LONG}\n".encode("utf-8", "surrogateescape")
+
+
+def _elements(text: str, line: int) -> Iterator[Value | Unreadable]:
+    position, counted = 1, 0
+    while True:
+        position = _skip_space(text, position)
+        line += text.count("\n", counted, position)
+        counted = position
+        if text[position : position + 1] == "]":
+            return
+        try:
+            value, end = _decoder.raw_decode(text, position)
+        except json.JSONDecodeError as problem:
+            broken_at = line + text.count("\n", position, problem.pos)
+            yield Unreadable(broken_at, f"not JSON: {problem.msg}; the rest of the array cannot be read")
+            return
+        except (ValueError, RecursionError) as problem:
+            yield Unreadable(line, f"{_sentence(problem)}; the rest of the array cannot be read")
+            return
+        if _NOT_UTF8.search(text, position, end):
+            yield Unreadable(line, "not UTF-8")
+        else:
+            yield Value(line, value)
+        position = _skip_space(text, end)
+        if text[position : position + 1] == ",":
+            position += 1
+        elif text[position : position + 1] != "]":
+            broken_at = line + text.count("\n", counted, position)
+            yield Unreadable(broken_at, "not JSON: the array does not go on or end here")
+            return
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse(text: str) -> object:
+    """Decodes JSON; every fault is a ValueError whose message is the reason to report."""
+    if text == _TOO_LONG:
+        raise ValueError(f"longer than {LONGEST_LINE_BYTES // 1024**2} MB")
+    if _NOT_UTF8.search(text):
+        raise ValueError("not UTF-8")
+    try:
+        return _decoder.decode(text)
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"not JSON: {problem.msg} (column {problem.colno})") from None
+    except (ValueError, RecursionError) as problem:
+        raise ValueError(_sentence(problem)) from None
+
+
+def _sentence(problem: Exception) -> str:
+    return "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"not JSON: {name} is no number")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _skip_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
