@@ -67,7 +67,7 @@ def discover_sessions() -> int:
         try:
             if is_discovered(store):
                 if found := discover_changes(store):
-                    sweep(store, found)
+                    sweep(store, found.returned_ids)
                 answered += 1
         except StoreUnavailable:
             logger.warning("store %s is away, its new sessions are found when it is back", store.pk)
@@ -78,7 +78,7 @@ def discover_now(store: SessionStore, *, by: User) -> Discovery:
     """Looks through one store because somebody asked for it. Raises StoreUnavailable."""
     audit.record_alone(audited.DISCOVERY_ASKED, by=by, target=store)
     found = discover(store)
-    sweep(store, found)
+    sweep(store, found.returned_ids)
     return found
 
 

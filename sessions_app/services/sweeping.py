@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from django.db import transaction
 
@@ -13,23 +13,20 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
-if TYPE_CHECKING:
-    from sessions_app.services.discovering import Discovery
-
 logger = logging.getLogger(__name__)
 
 
-def sweep(store: SessionStore, found: Discovery) -> int:
+def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
     """Erases again the sessions that discovery saw come back; returns how many went.
 
     What is left is counted on the store's page, and looked for at the next discovery, which then does not go by the
     store's fingerprint. An agent that writes once more is swept once more.
     """
     backend = backend_for(store)
-    if not found.returned_ids or Capability.ERASE_SESSIONS not in backend.capabilities:
+    if not returned_ids or Capability.ERASE_SESSIONS not in backend.capabilities:
         return 0
     swept = 0
-    for session_id in found.returned_ids:
+    for session_id in returned_ids:
         try:
             swept += erase_again(store, session_id)
         except StoreUnavailable:
@@ -38,7 +35,7 @@ def sweep(store: SessionStore, found: Discovery) -> int:
         **store.discovery,
         "swept": store.discovery.get("swept", 0) + swept,
         "returned": max(store.discovery.get("returned", 0) - swept, 0),
-        "fingerprint": "" if swept < len(found.returned_ids) else store.discovery.get("fingerprint", ""),
+        "fingerprint": "" if swept < len(returned_ids) else store.discovery.get("fingerprint", ""),
     }
     SessionStore.objects.filter(pk=store.pk).update(discovery=discovery)
     store.discovery = discovery
