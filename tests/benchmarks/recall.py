@@ -50,7 +50,7 @@ def _score(ranks: list[int | None]) -> Score:
 
 
 def _orders(query: str, subject: Any) -> Iterator[tuple[str, list[Any]]]:
-    """What each way puts in which order. Without a ranking's places the same function goes by the other alone."""
+    """What each way puts in which order: without what words say the same function goes by meaning alone."""
     from django.conf import settings
     from django.db import connection
 
@@ -98,8 +98,10 @@ def main(path: Path) -> None:
     import django
 
     django.setup()
+    from django.core.management import call_command
     from django.db import transaction
 
+    call_command("migrate", verbosity=0)
     with transaction.atomic():
         scores = measure(json.loads(path.read_text()))
         transaction.set_rollback(True)

@@ -47,9 +47,9 @@ def test_what_both_rankings_name_comes_first() -> None:
 
 
 def test_a_rare_word_decides_and_one_that_all_have_does_not() -> None:
-    near = candidate(1, meaning=0.9, words=1)
+    near = candidate(1, meaning=0.8, words=1)
     named = candidate(2, meaning=0.7, found_words=["order", "48213"])
-    others = [candidate(number, meaning=0.8, words=1) for number in range(3, 9)]
+    others = [candidate(number, meaning=0.75, words=1) for number in range(3, 9)]
     assert order(near, *others, named)[0] == 2
     assert order(*others, near)[0] == 1
 
