@@ -14,6 +14,7 @@ test:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
 	@tools/install-servers.sh
+	@tools/install-sdk-tests.sh
 	$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 check:
@@ -29,7 +30,7 @@ check:
 	MEMADMIN_HTTPS=yes MEMADMIN_SECRET_KEY=`$(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(50))'` \
 	    MEMADMIN_MAIL_URL=smtp+tls://mail.invalid:587 MEMADMIN_URL=https://memadmin.invalid \
 	    $(MANAGE) check --deploy --fail-level WARNING
-	@! grep -n '://' requirements.txt requirements-dev.txt || { echo 'A lock file names a download host.'; exit 1; }
+	@! grep -n '://' requirements*.txt || { echo 'A lock file names a download host.'; exit 1; }
 
 # Figures as JSON and as a table; see docs/performance.md.
 bench:
@@ -49,11 +50,12 @@ look:
 
 # Keeps the versions that are there; `make lock ARGS=--upgrade` takes the newest that pyproject.toml allows.
 lock: COMPILE = .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(ARGS) pyproject.toml
+	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(ARGS)
 lock:
 	@[ -x .venv/bin/uv ] || tools/venv.sh requirements-dev.txt
-	$(COMPILE) --output-file requirements.txt
-	$(COMPILE) --output-file requirements-dev.txt --group dev --constraint requirements.txt
+	$(COMPILE) pyproject.toml --output-file requirements.txt
+	$(COMPILE) pyproject.toml --output-file requirements-dev.txt --group dev --constraint requirements.txt
+	$(COMPILE) --no-deps --output-file requirements-sdk-tests.txt --group sdk-tests
 
 # Leaves .memadmin, which holds the embedded database.
 clean:
