@@ -18,6 +18,7 @@ class Reason(Enum):
     UNREADABLE = "It holds characters or values that cannot be stored."
     NO_SUBJECT = "Nobody knows whom it is about."
     BAD_SUBJECT = "The subject's id is empty or too long."
+    NOT_THEIR_WORDS = "It rests on words of a session that is not on record, or about somebody else."
     STOPPED = "Nothing is to be learned from this subject."
     NOT_ALLOWED = "The database does not let this run say that."
     INVALID = "The database does not take a value of it."
@@ -50,6 +51,7 @@ Answer: TypeAlias = "Kept | Refused"
 BY_SQLSTATE = {
     "P0M01": Reason.STOPPED,
     "P0M06": Reason.FULL,
+    "P0M08": Reason.NOT_THEIR_WORDS,
     "P0E04": Reason.BAD_SUBJECT,
     "42501": Reason.NOT_ALLOWED,
     "22001": Reason.TOO_LONG,

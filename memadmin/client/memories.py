@@ -44,6 +44,9 @@ LONGEST_DATA = 20_000
 MOST_QUOTES = 50
 MOST_AGENTS = 50
 
+MOST_BUDGET = 100_000
+"""Tokens that are told at most, whatever budget a program has: more than all candidates together take."""
+
 LONGEST_QUERY = 2000
 """Of what a user says so much is looked for; a pasted document says no more about what to recall."""
 
@@ -92,7 +95,8 @@ SELECT %(recall)s, * FROM unnest(%(memories)s::uuid[], %(versions)s::int[], %(pl
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words that a proposal comes from. Without a session they are of the session of the run."""
+    """Words that a proposal comes from. Without a session they are of the session of the run; another one is on record
+    and about the same subject, or the proposal is refused."""
 
     quote: str
     speaker: str = "user"
@@ -167,7 +171,7 @@ class MemoryClient:
         vector = await self._vector_of(query)
         named = self._embedder.name if self._embedder and vector else ""
         given = candidates.parameters(query, vector, embedder=named, agent=agent[:200])
-        most = self.budget if budget is None else budget
+        most = max(0, min(self.budget if budget is None else budget, MOST_BUDGET))
 
         async def look_up(connection: Connection, subject_id: UUID | None) -> Recalled:
             choice = recalling.choose(await self._candidates(connection, given, vector), budget=most)

@@ -95,6 +95,7 @@ FOR_AGENTS = (
     "memadmin_has_room(",
     "memadmin_is_new_proposal(",
     "memadmin_is_new_recall(",
+    "memadmin_may_quote(",
     "memadmin_register_session(",
     "memadmin_run_subjects(",
     "memadmin_subject_for(",

@@ -29,6 +29,7 @@ from memories_app.distilling.saying import (
     Reading,
     Said,
     TookTooLong,
+    stands_in,
 )
 
 SECONDS = 60.0
@@ -152,7 +153,7 @@ def _proven(learned: Sequence[Learned], shown: Sequence[Said], left_out: Counter
     for one in learned[:MOST_FOUND]:
         said = shown[one.item - 1] if 0 < one.item <= len(shown) else None
         statement, quote = one.statement.strip(), one.quote.strip()
-        if said is None or not quote or _plain(quote) not in _plain(said.text):
+        if said is None or not stands_in(quote, said.text):
             left_out[LeftOut.UNPROVEN] += 1
         elif said.is_context:
             left_out[LeftOut.READ_BEFORE] += 1
@@ -171,7 +172,3 @@ def _fit_summary(text: str, left_out: Counter[LeftOut]) -> str:
         return summary
     left_out[LeftOut.UNFIT] += 1
     return ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()

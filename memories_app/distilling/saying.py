@@ -55,6 +55,10 @@ class Found:
     confidence: float = 0.5
 
     @property
+    def is_proven(self) -> bool:
+        return stands_in(self.quote, self.said.text)
+
+    @property
     def has_secret(self) -> bool:
         return MASKED in self.statement or MASKED in self.key or MASKED in self.quote
 
@@ -134,6 +138,15 @@ class TookTooLong(Unread):
 
 class Failed(Unread):
     """The model could not be asked."""
+
+
+def stands_in(words: str, text: str) -> bool:
+    """Whether some words were said, however they are spaced and written."""
+    return bool(words.strip()) and _plain(words) in _plain(text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[Said]:

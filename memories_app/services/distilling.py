@@ -74,6 +74,9 @@ FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
 
 LONGEST_QUOTE = 4000
 
+MOST_WAITING = 200
+"""Of proposals about one subject. As many as agents may have waiting, which the database counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
@@ -154,6 +157,10 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
         outcome = {Nonsense: Outcome.NONSENSE, TookTooLong: Outcome.TIMED_OUT}.get(type(problem), Outcome.FAILED)
         logger.warning("session %s was not distilled: %s", record.pk, problem.__cause__.__class__.__name__)
         return _ended(row, record, outcome, Reading(cost=problem.cost))
+    except Exception as problem:
+        # Its own mistake, or a session that it does not know how to take: the others do not wait for it.
+        logger.warning("session %s was not distilled: %s", record.pk, type(problem).__name__)
+        return _ended(row, record, Outcome.FAILED, Reading())
     try:
         return _propose(row, record, subject, reading, said)
     except NothingLearnedHere:
@@ -254,13 +261,19 @@ def _propose(
         .values_list("statement", flat=True)
     }
     known, left_out = 0, Counter(reading.left_out)
+    room = MOST_WAITING - Memory.objects.about(subject).filter(status=Memory.Status.PROPOSED).count()
+    was_read = {one for one in said if not one.is_context}
     with audit.recording(audited.SESSION_DISTILLED) as event:
         event.target, event.subject = record, subject
         for found in reading.found:
-            if found.has_secret:
+            if found.said not in was_read or not found.is_proven:
+                left_out[LeftOut.UNPROVEN] += 1
+            elif found.has_secret:
                 left_out[LeftOut.SECRET] += 1
             elif _plain(found.statement) in known_words:
                 known += 1
+            elif row.proposal_count >= room:
+                left_out[LeftOut.TOO_MANY] += 1
             elif _proposed(found, record, subject, row.distiller):
                 known_words.add(_plain(found.statement))
                 row.proposal_count += 1

@@ -17,15 +17,15 @@ from memadmin.client import recalling
 from memadmin.client.answers import Answer, Kept, Reason
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.injecting import Told, instructions, memory_filter
-from memadmin.client.memories import Evidence, MemoryClient, Recalled
+from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
 from memories_app.models import LearningStop, Memory, Recall, Signal
-from sessions_app.models import SessionRecord, Subject, SubjectKind
-from sessions_app.services.subjects import subject_for_key
+from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import second_connection
 from tests.client.agents import Customer, client_at, in_agent, plain_bot, scripted, talk
-from tests.memories.builders import approved, proposed
+from tests.memories.builders import approved, proposed, reviewer_number
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -249,6 +249,19 @@ def test_the_budget_holds(client: MemoryClient, ada: Subject) -> None:
     assert in_agent(lambda: client.recall("tea", "ada", 0)).text == ""
 
 
+@pytest.mark.parametrize("budget", [2**31, 10**30, float("inf")])
+def test_a_budget_without_an_end_is_one(budget: Any, client: MemoryClient, ada: Subject) -> None:
+    approved(TEA, subject=ada)
+    assert TEA in in_agent(lambda: client.recall("tea", "ada", budget)).text
+    assert Recall.objects.get().token_budget == MOST_BUDGET
+
+
+def test_less_than_no_budget_tells_nothing(client: MemoryClient, ada: Subject) -> None:
+    approved(TEA, subject=ada)
+    recalled = in_agent(lambda: client.recall("tea", "ada", -1))
+    assert (recalled.text, recalled.refused, recalled.choice.budget) == ("", None, 0)
+
+
 def test_an_embedder_that_fails_leaves_the_words(dsn: str, ada: Subject, caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         name = "broken"
@@ -350,6 +363,46 @@ def test_what_cannot_be_kept_is_refused_with_a_reason(what: str, client: MemoryC
     assert not StoredEvidence.objects.exists()
     # A refusal is no outage.
     assert reason_of(client, subject="ada") is None
+
+
+WORDS_OF: dict[str, tuple[str, Reason | None]] = {
+    "her own session": ("adas", None),
+    "one of another id of hers": ("ada's other", None),
+    "one of nobody who is known": ("anybody's", None),
+    "one that the console does not know": ("unheard of", None),
+    "another's session": ("bobs", Reason.NOT_THEIR_WORDS),
+    "her own, erased meanwhile": ("erased", Reason.NOT_THEIR_WORDS),
+}
+
+
+@pytest.mark.parametrize("by_record", [True, False])
+@pytest.mark.parametrize("whose", WORDS_OF)
+def test_a_proposal_rests_on_words_of_its_subject(
+    whose: str, by_record: bool, client: MemoryClient, ada: Subject, main_store: SessionStore
+) -> None:
+    other, bob = (subject_for_key(SubjectKind.USER, key) for key in ("ada@example.org", "bob"))
+    merge_subjects(other, ada, by=reviewer_number(1))
+    about = {"adas": ada, "ada's other": other, "anybody's": None, "bobs": bob, "erased": ada}
+    for session_id, subject in about.items():
+        SessionRecord.objects.create(store=main_store, session_id=session_id, subject=subject)
+    SessionRecord.objects.filter(session_id="erased").update(erased_at=now())
+    session_id, reason = WORDS_OF[whose]
+    record = SessionRecord.objects.filter(session_id=session_id).first() if by_record else None
+    quote = Evidence("Tea, please.", session_id=session_id, record=record.pk if record else None)
+    assert reason_of(client, subject="ada", evidence=[quote]) is reason
+    assert (Memory.objects.count(), StoredEvidence.objects.count()) == ((0, 0) if reason else (1, 1))
+    # What all are told may come from anybody's.
+    assert reason_of(client, is_shared=True, evidence=[quote]) is (reason if session_id == "erased" else None)
+
+
+@pytest.mark.parametrize("named", ["no record has this id", "one record, and the id of another"])
+def test_a_record_is_of_the_session_that_is_named(
+    named: str, client: MemoryClient, ada: Subject, main_store: SessionStore
+) -> None:
+    record = SessionRecord.objects.create(store=main_store, session_id="adas", subject=ada)
+    invented = uuid.uuid4() if named.startswith("no") else record.pk
+    quote = Evidence("Tea, please.", session_id="elsewhere", record=invented)
+    assert reason_of(client, subject="ada", evidence=[quote]) is Reason.NOT_THEIR_WORDS
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from typing import Any, cast
@@ -20,7 +21,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.distilling.agent import AgentDistiller
 from memories_app.distilling.rules import RulesDistiller, found_in
-from memories_app.distilling.saying import Before, Reading, Said
+from memories_app.distilling.saying import Before, Found, Reading, Said
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from memories_app.services import distilling
 from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
@@ -134,6 +135,64 @@ class Hangs(ScriptedModel):
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         await asyncio.Event().wait()
         raise AssertionError
+
+
+class Finding:
+    """A distiller that answers whatever it likes."""
+
+    name = "finding/1"
+
+    def __init__(self, find: Callable[[Sequence[Said]], list[Found]]) -> None:
+        self._find = find
+
+    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+        return Reading(self._find(said))
+
+
+def of(said: Said, statement: str = "Drinks tea.", quote: str = "tea") -> Found:
+    return Found("fact", statement, quote, said)
+
+
+class TestAnyDistiller:
+    """What holds whoever reads: the console itself looks, before anything is proposed."""
+
+    @pytest.mark.parametrize(
+        "find",
+        [
+            lambda said: [of(Said("1", "user", "My secret is tea."))],
+            lambda said: [of(replace(said[1], item_id="7"))],
+            lambda said: [of(replace(said[1], is_context=True))],
+            lambda said: [of(said[1], quote="I hate tea")],
+            lambda said: [of(said[1], quote=" ")],
+            lambda said: [of(said[0])],
+        ],
+        ids=["another session", "another item", "not as it was read", "never said", "no words", "read before"],
+    )
+    def test_words_that_it_did_not_read_are_no_evidence(
+        self, find: Callable[[Sequence[Said]], list[Found]], store: None
+    ) -> None:
+        record = a_session("More tea?")
+        distil_session(record, distiller=Listening())
+        add_items("chat-1", "I like tea.")
+        distilled = distil_session(record, distiller=Finding(find))
+        assert (distilled.row.outcome, distilled.row.left_out) == ("done", {"unproven": 1})
+        assert not Memory.objects.exists()
+
+    def test_no_more_waits_about_a_subject_than_from_agents(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(distilling, "MOST_WAITING", 3)
+        record = a_session("I like tea.")
+        proposed("Waits already.", subject=record.subject)
+        many = Finding(lambda said: [of(said[0], f"Drinks tea number {number}.") for number in range(300)])
+        distilled = distil_session(record, distiller=many)
+        assert (distilled.row.proposal_count, distilled.row.left_out) == (2, {"too_many": 298})
+        assert Memory.objects.count() == 3
+
+    def test_its_own_mistake_is_a_failure_of_this_session_alone(self, store: None) -> None:
+        def fail(said: Sequence[Said]) -> list[Found]:
+            raise RecursionError("of a text")
+
+        assert distil_session(a_session("I like tea."), distiller=Finding(fail)).row.outcome == "failed"
+        assert AuditEvent.objects.get(type="session.distilled").reason_code == "failed"
 
 
 class TestRules:
