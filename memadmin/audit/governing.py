@@ -20,18 +20,33 @@ EVENTS = {
 }
 
 
+# How agents write to tables of ours: as themselves, or through functions that run with the rights of the log's owner.
+# Asked where the statement runs, as only there it is known with whose rights.
+AS_THEMSELVES = "current_user = session_user"
+THROUGH_US = "current_user <> session_user AND has_table_privilege(current_user, 'audit_event'::regclass, 'UPDATE')"
+
+
 class RowTrigger(Calling):
     """Records what one statement did to the rows of a table."""
 
     def __init__(
-        self, operation: str, noun: str, columns: Collection[str], subject: str, hidden: Collection[str], **options: Any
+        self,
+        operation: str,
+        noun: str,
+        columns: Collection[str],
+        subject: str,
+        hidden: Collection[str],
+        *,
+        may_be_agents: bool = False,
+        **options: Any,
     ) -> None:
         self.statement = operation
+        self.may_be_agents = may_be_agents
         self.noun, self.columns, self.subject, self.hidden = noun, columns, subject, hidden
         seen = {"old": "old_rows"} if operation in ("UPDATE", "DELETE") else {}
         seen |= {"new": "new_rows"} if operation in ("UPDATE", "INSERT") else {}
         super().__init__(
-            f"note_{operation.lower()}",
+            f"note_{'agents_' * may_be_agents}{operation.lower()}",
             "memadmin_note_rows",
             after=operation,
             level=pgtrigger.Statement,
@@ -53,6 +68,7 @@ class RowTrigger(Calling):
             self.column(meta, self.subject),
             ",".join(self.column(meta, name) for name in self.columns),
             ",".join(self.column(meta, name) for name in self.hidden),
+            *(["agents"] if self.may_be_agents else []),
         )
         quoted = ", ".join(f"'{argument}'" for argument in arguments)
         return f"{self.call}({quoted})"
@@ -71,6 +87,8 @@ def govern(
     except_by_triggers: bool = False,
     forgotten_when_deleted: bool = False,
     except_inserts: bool = False,
+    agents_add: bool = False,
+    agents_through_us: Collection[str] = (),
 ) -> list[RowTrigger]:
     """For `Meta.triggers` of a model: one event for each statement that adds, deletes or really changes rows.
 
@@ -79,20 +97,35 @@ def govern(
     `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere. With
     `forgotten_when_deleted` a deletion is recorded without what the row held. With `except_inserts` new rows are not
     recorded: for tables to which every run of an agent adds.
+
+    What a role of agents does is an agent's where the client does it: adding rows (`agents_add`), or the operations
+    that functions of ours do for them (`agents_through_us`). Whatever else that role does stands as its own.
     """
-    condition = pgtrigger.Condition("pg_trigger_depth() = 0") if except_by_triggers else None
-    return [
-        RowTrigger(
+    ways = dict.fromkeys(agents_through_us, THROUGH_US) | ({"INSERT": AS_THEMSELVES} if agents_add else {})
+
+    def trigger(operation: str, *conditions: str, may_be_agents: bool = False) -> RowTrigger:
+        if except_by_triggers and operation != "TRUNCATE":
+            conditions = ("pg_trigger_depth() = 0", *conditions)
+        return RowTrigger(
             operation,
             noun,
             () if forgotten_when_deleted and operation == "DELETE" else columns,
             subject,
             hidden,
-            condition=None if operation == "TRUNCATE" else condition,
+            may_be_agents=may_be_agents,
+            condition=pgtrigger.Condition(" AND ".join(conditions)) if conditions else None,
         )
-        for operation in EVENTS
-        if not (except_inserts and operation == "INSERT")
-    ]
+
+    triggers = []
+    for operation in EVENTS:
+        if except_inserts and operation == "INSERT":
+            continue
+        if way := ways.get(operation):
+            triggers.append(trigger(operation, f"({way})", may_be_agents=True))
+            triggers.append(trigger(operation, f"NOT ({way})"))
+        else:
+            triggers.append(trigger(operation))
+    return triggers
 
 
 def row_triggers(model: type[Model]) -> list[RowTrigger]:

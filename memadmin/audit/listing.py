@@ -64,6 +64,11 @@ class ListedEvent:
         return self.is_outside and self.event.actor_kind == ActorKind.DATABASE
 
     @property
+    def is_agents(self) -> bool:
+        """Whether an agent changed it under a role of agents: known by that, and called as it calls itself."""
+        return self.is_outside and self.event.actor_kind == ActorKind.AGENT
+
+    @property
     def meaning(self) -> str:
         event_type = types.known(self.event.type)
         # The register is written for a document in Markdown.

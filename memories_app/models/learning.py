@@ -92,6 +92,7 @@ class Signal(models.Model):
                 ],
                 subject="subject",
                 hidden=["session_id", "text"],
+                agents_add=True,
             ),
         ]
 

@@ -303,6 +303,7 @@ class Memory(models.Model):
                 ],
                 subject="subject",
                 hidden=["key", "statement", "data"],
+                agents_add=True,
             ),
         ]
         permissions: ClassVar = [
@@ -432,6 +433,7 @@ class Evidence(models.Model):
                 "evidence",
                 columns=["memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "signal"],
                 hidden=["session_id", "quote"],
+                agents_add=True,
             ),
         ]
 

@@ -134,6 +134,7 @@ class SessionRecord(models.Model):
             ],
             subject="subject",
             except_by_triggers=True,
+            agents_through_us=["INSERT", "UPDATE"],
         )
         permissions: ClassVar = [
             ("read_content", "Can read what was said in a session"),

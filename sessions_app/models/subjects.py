@@ -56,7 +56,9 @@ class Subject(models.Model):
                 name="subject_standing_newest",
             ),
         ]
-        triggers: ClassVar = audit.govern("subject", columns=["merged_into"], subject="id")
+        triggers: ClassVar = audit.govern(
+            "subject", columns=["merged_into"], subject="id", agents_through_us=["INSERT", "DELETE"]
+        )
         permissions: ClassVar = [("merge_subject", "Can merge subjects and undo it")]
 
     def __str__(self) -> str:
@@ -96,7 +98,12 @@ class SubjectAlias(models.Model):
             models.UniqueConstraint(fields=["subject"], condition=Q(is_primary=True), name="one_primary_alias"),
         ]
         indexes: ClassVar = [GinIndex(Grams("key"), name="alias_key_grams")]
-        triggers: ClassVar = audit.govern("alias", columns=["subject", "kind", "key", "is_primary"], subject="subject")
+        triggers: ClassVar = audit.govern(
+            "alias",
+            columns=["subject", "kind", "key", "is_primary"],
+            subject="subject",
+            agents_through_us=["INSERT"],
+        )
 
     def __str__(self) -> str:
         return f"alias {self.pk}"

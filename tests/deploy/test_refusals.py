@@ -53,7 +53,7 @@ def on_the_log() -> Iterator[Forgery]:
         owner = f"ALTER TABLE {table} OWNER TO {{role}}"
         yield Forgery(f"switch off the guard of {table}", f"ALTER TABLE {table} DISABLE TRIGGER USER", owner)
         yield Forgery(f"alter {table}", f"ALTER TABLE {table} ADD COLUMN more int", owner)
-        yield Forgery(f"drop {table}", f"DROP TABLE {table}", owner)
+        yield Forgery(f"drop {table}", f"DROP TABLE {table} CASCADE", owner)
         if table != "audit_event":
             give, grant = f"INSERT INTO {table} SELECT * FROM {table}", f"GRANT SELECT, INSERT ON {table} TO {{role}}"
             yield Forgery(f"write to {table}", give, grant, (WEB, AUDITOR, AGENTS))
