@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("audit", "0013_tell_agents_apart"),
-        ("memories_app", "0018_gate_against_agents"),
+        ("memories_app", "0019_quotes_of_its_own_subject"),
     ]
 
     operations = [
