@@ -23,6 +23,7 @@ from memadmin.web.filters import FilterForm
 from memories_app.consolidating import Hint
 from memories_app.flags import FLAGS, HINTS, Flag, flag_named
 from memories_app.models import Memory
+from memories_app.presenting import Words, subject_labels, words_for
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.lapsing import WARNED_BEFORE, first_approvals, lapses_at, lapsing
 from memories_app.services.rules import samples_to_see
@@ -164,9 +165,8 @@ def ahead_of(memory: Memory) -> Q:
 
 
 def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """With what a row shows. One query more, for the ids of subjects."""
-    shown = memories.select_related("subject", "claimed_by").prefetch_related("subject__aliases")
-    return shown.defer("embedding", "words", "data")
+    """With what a row shows."""
+    return memories.defer("embedding", "words", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,9 @@ class Row:
     memory: Memory
     address: str
     statement: str
+    words: Words
+    # The id by which people know its subject; empty for what all share.
+    subject: str
     waited: str
     is_late: bool
     is_held: bool
@@ -184,14 +187,18 @@ class Row:
 
 
 def rows_of(memories: list[Memory], user: User) -> list[Row]:
-    """What the list says of each, its values masked. A query where some expire soon."""
+    """What the list says of each, its values masked. A query for the ids of subjects, one where some expire soon."""
     moment, masker = now(), Masker()
-    ending = ends_of(memories, moment)
+    ending, labels = ends_of(memories, moment), subject_labels(memories)
+    # reverse() for every row would take a tenth of the time of the page.
+    above = reverse("reviews:list")
     return [
         Row(
             memory,
-            reverse("reviews:review", args=[memory.pk]),
+            f"{above}{memory.pk}/",
             masker.text(memory.statement),
+            words_for(memory),
+            labels.get(memory.subject_id, "") if memory.subject_id else "",
             age(moment - waits_since(memory)),
             memory.is_awaiting and moment - memory.awaiting_since > settings.REVIEW_WITHIN,
             is_held(memory, user, moment),

@@ -43,21 +43,21 @@ RECALLS_SHOWN = 20
 def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
     filters = MemoryFilter(request.GET, is_masked=is_masked)
-    memories = filters.memories().select_related("subject").prefetch_related("subject__aliases")
+    memories = filters.memories().defer("embedding", "words", "data")
     context: dict[str, Any] = {"filters": filters}
     which: dict[str, Any] = {"cursor": request.GET.get("cursor", ""), "size": PAGE_MEMORIES, "salt": "memories"}
     try:
         if filters.wording and not filters.errors:
-            page = page_saying(memories.defer("embedding", "words"), str(filters.wording), **which)
+            page = page_saying(memories, str(filters.wording), **which)
         else:
-            page = page_by_key(memories.defer("embedding", "words"), **which)
+            page = page_by_key(memories, **which)
     except BadCursor as problem:
         context |= {"bad_cursor": problem}
         return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=400)
     shown = presenting.shown_memories(page.rows)
     if filters.wording and is_masked:
         shown = presenting.still_saying(shown, str(filters.wording))
-    context |= {"page": page, "memories": shown}
+    context |= {"page": page, "memories": presenting.memory_rows(shown)}
     showing.listed([each.memory for each in shown])
     status = 422 if filters.problems else 200
     return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=status)

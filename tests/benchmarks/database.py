@@ -58,17 +58,17 @@ class BenchServer:
             "MEMADMIN_DATA_DIR": str(self.data_dir),
         }
 
-    def is_seeded(self, database: str) -> bool:
+    def is_seeded(self, database: str, version: str = SEED_VERSION) -> bool:
         with self.connect() as connection:
             row = connection.execute(
                 "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s", [database]
             ).fetchone()
-        return row == (f"seed {SEED_VERSION}",)
+        return row == (f"seed {version}",)
 
-    def mark_seeded(self, database: str) -> None:
+    def mark_seeded(self, database: str, version: str = SEED_VERSION) -> None:
         with self.connect() as connection:
             connection.execute(
-                sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(database), f"seed {SEED_VERSION}")
+                sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(database), f"seed {version}")
             )
 
     def create_empty(self, database: str) -> None:

@@ -10,11 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from typing import TypeVar
+from urllib.parse import urlencode
 
 Name = TypeVar("Name", bound=Hashable)
 
 ROUNDS = 10
 WARM_UP = 5
+
+FORM_TOKEN = "b" * 32
+"""Sent as a cookie and in the form, as a page of ours would; the console looks that both are the same."""
 
 Call = Callable[[int], object]
 """Does one request; the argument counts upwards, for requests that should not all ask for the same thing."""
@@ -106,6 +110,18 @@ class Browser:
         if response.status != 200:
             raise WrongAnswer(f"{path} answered {response.status}")
         return body
+
+    def post(self, path: str, form: Mapping[str, object]) -> str:
+        """Sends a form, and returns where it leads. Raises WrongAnswer where it leads nowhere."""
+        headers = {**self._headers, "Content-Type": "application/x-www-form-urlencoded"}
+        headers["Cookie"] += f"; csrftoken={FORM_TOKEN}"
+        body = urlencode({**form, "csrfmiddlewaretoken": FORM_TOKEN})
+        self._connection.request("POST", path, body, headers)
+        response = self._connection.getresponse()
+        response.read()
+        if response.status != 302:
+            raise WrongAnswer(f"{path} answered {response.status}")
+        return response.headers["Location"]
 
     def count_lines(self, path: str) -> int:
         """Takes a file away, a piece at a time. Raises WrongAnswer."""

@@ -1,7 +1,8 @@
 """Figures of memories, by `python -m tests.benchmarks.memories`: recall in the database and for agents; pages; vectors.
 
 A million memories of 20,000 subjects, one of whom has a thousand, a hundred thousand proposals, and a thousand memories
-that all share. They stay for the next time. Agents ask under their own role, with its row policies.
+that all share. They stay for the next time. Agents ask under their own role, with its row policies; what reviewers
+decide is put back afterwards.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from tests.benchmarks.console import run, say
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
 from tests.benchmarks.report import Target
+from tests.benchmarks.reviewing import measure_reviewing
 from tests.benchmarks.servers import running_server
 
 WARM_UP = 20
 FIND_PAGES = "import django; django.setup(); from tests.benchmarks import memory_pages; memory_pages.tell()"
 EMBEDDED_TEXTS = 5_000
+SEED_VERSION = "2"
 KEY = "bench_subject"
 ONE = UUID(int=1)
 """The subject who is asked for."""
@@ -72,19 +75,36 @@ SELECT ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'user',
        CASE n WHEN 1 THEN %(key)s ELSE 'bench_' || n END, true
 FROM generate_series(1, %(subjects)s) AS n;
 INSERT INTO memories_app_memory (
-    subject_id, kind, statement, status, is_verified, content_hash, screened_hash, embedded_hash, embedder, embedding,
-    provenance, decided_at, proposed_at, awaiting_since
+    subject_id, kind, source, statement, status, is_verified, content_hash, screened_hash, embedded_hash, embedder,
+    embedding, provenance, risk_flags, hints, decided_at, proposed_at, awaiting_since
 )
 SELECT
-    CASE WHEN n > %(memories)s - %(shared)s THEN NULL
-         ELSE ('00000000-0000-0000-0000-' || lpad(to_hex(
-             CASE WHEN n <= %(of_one)s THEN 1 ELSE 2 + n %% (%(subjects)s - 1) END), 12, '0'))::uuid END,
-    'fact', pool.statement || ' ' || n,
-    CASE WHEN n > %(of_one)s AND n <= %(of_one)s + %(proposals)s THEN 'proposed' ELSE 'approved' END,
-    true, md5(n::text) || md5(n::text), md5(n::text) || md5(n::text), md5(n::text) || md5(n::text),
-    %(embedder)s, pool.vector, CASE WHEN n %% 2 = 0 THEN 'explicit' ELSE 'inferred' END,
-    now() - n * interval '1 second', now() - n * interval '1 second', now() - n * interval '1 second'
-FROM generate_series(1, %(memories)s) AS n JOIN bench_pool AS pool ON pool.id = n %% %(pool)s
+    subject_id, made.kind, made.source, made.statement, CASE WHEN waits THEN 'proposed' ELSE 'approved' END,
+    NOT waits, hash, hash, hash, %(embedder)s, vector, CASE WHEN n %% 2 = 0 THEN 'explicit' ELSE 'inferred' END,
+    CASE WHEN waits AND n %% 50 = 1 THEN '{link}' ELSE '{}' END::varchar[],
+    CASE WHEN waits AND n %% 20 = 2 THEN '{near_duplicate}' ELSE '{}' END::varchar[],
+    CASE WHEN NOT waits THEN at END, at, at
+FROM (
+    SELECT
+        n, n > %(of_one)s AND n <= %(of_one)s + %(proposals)s AS waits, vector,
+        pool.statement || ' ' || n AS statement, now() - n * interval '1 second' AS at,
+        CASE WHEN n > %(memories)s - %(shared)s THEN NULL
+             ELSE ('00000000-0000-0000-0000-' || lpad(to_hex(
+                 CASE WHEN n <= %(of_one)s THEN 1 ELSE 2 + n %% (%(subjects)s - 1) END), 12, '0'))::uuid END
+            AS subject_id
+    FROM generate_series(1, %(memories)s) AS n JOIN bench_pool AS pool ON pool.id = n %% %(pool)s
+) AS counted
+-- Many are of a kind and source of which few wait.
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN is_other THEN 'procedure' ELSE 'fact' END AS kind,
+           CASE WHEN is_other THEN 'tool' ELSE 'user' END AS source, counted.statement
+    FROM (VALUES (n %% CASE WHEN waits THEN 1000 ELSE 5 END = 0)) AS chance (is_other)
+) AS made
+-- As the gate hashes it, which does so anew at each change.
+CROSS JOIN LATERAL (
+    SELECT encode(sha256(convert_to(jsonb_build_array(
+        subject_id, made.kind, '', made.statement, '{}'::jsonb, '[]'::jsonb)::text, 'UTF8')), 'hex') AS hash
+) AS hashed
 """
 
 
@@ -96,6 +116,7 @@ def main() -> None:
     load = [load_average()]
     in_database, for_agent = measure_recall(server, database, arguments.requests)
     pages = measure_pages(server, database, arguments.requests)
+    reviewing = measure_reviewing(server, database, arguments.requests)
     rate = measure_embedding()
     load.append(load_average())
     targets = [
@@ -103,6 +124,7 @@ def main() -> None:
         Target("recall for an agent: p95", for_agent.p95, "at most", 25, "ms"),
         Target("texts embedded a second, one core", rate, "at least", 5_000, ""),
         *(Target(f"list of memories, {title}: p50", each.p50, "at most", 25, "ms") for title, each in pages.items()),
+        *(Target(f"review queue, {title}: p50", each.p50, "at most", 30, "ms") for title, each in reviewing.items()),
     ]
     report.print_targets(targets)
     result = {
@@ -114,6 +136,7 @@ def main() -> None:
         "recall_in_database": in_database.as_json(),
         "recall_for_agent": for_agent.as_json(),
         "pages": {title: timing.as_json() for title, timing in pages.items()},
+        "reviewing": {title: timing.as_json() for title, timing in reviewing.items()},
         "embedded_per_s": round(rate),
         "targets": [target.as_json() for target in targets],
     }
@@ -134,7 +157,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def seed(server: BenchServer, database: str, memories: int) -> float:
     """Seconds that it took; nothing where they are there already."""
-    if server.is_seeded(database):
+    if server.is_seeded(database, SEED_VERSION):
         run(server, database, "manage.py", "migrate", "--verbosity=0")
         return 0.0
     began = time.perf_counter()
@@ -165,7 +188,7 @@ def seed(server: BenchServer, database: str, memories: int) -> float:
             connection.execute(statement, {name: numbers[name] for name in numbers if f"%({name})s" in statement})
         connection.execute("VACUUM ANALYZE")
     run(server, database, "manage.py", "db_roles", "--apply")
-    server.mark_seeded(database)
+    server.mark_seeded(database, SEED_VERSION)
     return round(time.perf_counter() - began, 1)
 
 

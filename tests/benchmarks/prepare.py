@@ -98,16 +98,18 @@ def sign_in() -> dict[str, str]:
     reader = User.objects.get_or_create(username="bench")[0]
     reader.groups.set([Group.objects.get(name="support")])
     root = User.objects.get_or_create(username="bench-admin", defaults={"is_staff": True, "is_superuser": True})[0]
-    cookies = []
-    for user, backend in ((reader, settings.AUTHENTICATION_BACKENDS[0]), (root, PLAIN_BACKEND)):
-        client = Client()
-        client.force_login(user, backend)
-        # As if they had shown it: a password alone opens no page.
-        session = client.session
-        session[SECOND_FACTOR_OF] = user.pk
-        session.save()
-        cookies.append(client.cookies["sessionid"].value)
-    return dict(zip(("cookie", "admin_cookie"), cookies, strict=True))
+    backends = {"cookie": (reader, settings.AUTHENTICATION_BACKENDS[0]), "admin_cookie": (root, PLAIN_BACKEND)}
+    return {name: cookie_of(user, backend) for name, (user, backend) in backends.items()}
+
+
+def cookie_of(user: User, backend: str) -> str:
+    client = Client()
+    client.force_login(user, backend)
+    # As if they had shown it: a password alone opens no page.
+    session = client.session
+    session[SECOND_FACTOR_OF] = user.pk
+    session.save()
+    return client.cookies["sessionid"].value
 
 
 def find_places() -> dict[str, list[Place]]:
