@@ -13,6 +13,7 @@ from memories_app.audited import RejectReason
 from memories_app.models import ApprovalRule, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
 from memories_app.services.deciding_many import AT_ONCE
+from memories_app.services.rules import UNTRUSTED
 
 SNOOZES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
@@ -137,7 +138,9 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
     """The conditions of a rule; what is left empty takes any."""
 
     kinds = forms.MultipleChoiceField(choices=Memory.Kind, required=False, widget=TICKS)
-    sources = forms.MultipleChoiceField(choices=Memory.Source, required=False, widget=TICKS)
+    sources = forms.MultipleChoiceField(
+        choices=[one for one in Memory.Source.choices if one[0] not in UNTRUSTED], required=False, widget=TICKS
+    )
     provenance = forms.ChoiceField(
         choices=[("", "Any"), *((value, label.capitalize()) for value, label in Memory.Provenance.choices)],
         required=False,

@@ -1,12 +1,13 @@
 """Rules that approve by themselves: what a person need not see, with a share that one sees all the same.
 
 A rule takes new proposals that were screened and compared, replace nothing, contradict nothing, say nothing that is
-known or proposed in other words, and are held by nobody. What is shared or risky it never takes; nor what comes from a
-tool or a page, unless it names that source.
+known or proposed in other words, and are held by nobody. What is shared or risky it never takes, nor what comes from a
+tool or a page, as the gate has it, nor what a person proposed: they could have made the rule.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
 from memadmin.client import embedding
@@ -26,7 +27,9 @@ from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.claiming import locked_rows
 from memories_app.services.consolidating import mark_beside
-from memories_app.services.refusals import Overtaken, gate_explained
+from memories_app.services.refusals import Overtaken, Refused, gate_explained
+
+logger = logging.getLogger(__name__)
 
 BATCH = 100
 
@@ -48,15 +51,19 @@ class SampleDecided(Overtaken):
 def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:
     """Those of the memories that fit its conditions. What the rule does, and what it would have done, go by this."""
     taken = memories.filter(
-        subject__isnull=False, risk_flags=[], replaces__isnull=True, confidence__gte=rule.min_confidence
-    )
+        subject__isnull=False,
+        risk_flags=[],
+        replaces__isnull=True,
+        proposed_by__isnull=True,
+        confidence__gte=rule.min_confidence,
+    ).exclude(source__in=UNTRUSTED)
     if rule.kinds:
         taken = taken.filter(kind__in=rule.kinds)
     if rule.provenance:
         taken = taken.filter(provenance=rule.provenance)
     if rule.extractor:
         taken = taken.filter(extractor=rule.extractor)
-    return taken.filter(source__in=rule.sources) if rule.sources else taken.exclude(source__in=UNTRUSTED)
+    return taken.filter(source__in=rule.sources) if rule.sources else taken
 
 
 def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
@@ -99,7 +106,11 @@ def apply_rules(limit: int = BATCH) -> int:
     count = 0
     for rule in ApprovalRule.objects.filter(is_active=True):
         for key in waiting_for(rule).values_list("pk", flat=True)[:limit]:
-            count += approve_by_rule(Memory(pk=key), rule)
+            try:
+                count += approve_by_rule(Memory(pk=key), rule)
+            except Refused as problem:
+                # The others do not wait for one that the gate keeps back.
+                logger.warning("rule %s did not approve memory %s: %s", rule.pk, key, problem)
     return count
 
 
@@ -122,6 +133,8 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
         content_hash=memory.content_hash,
         is_sample=is_sample,
         waited=max(moment - memory.awaiting_since, timedelta()),
+        # As people's: a clock that was set back keeps nothing waiting.
+        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
     )
     memory.status, memory.decided_at = Memory.Status.APPROVED, moment
     with gate_explained(memory):

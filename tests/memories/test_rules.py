@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import ApprovalRule, Memory, Review
@@ -141,12 +143,39 @@ class TestApplying:
 
     def test_the_gate_refuses_a_rule_what_is_shared(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """That the database holds it: a rule that would take anything is stopped there."""
-        a_rule()
+        rule = a_rule()
         memory = sure(shared=True)
         monkeypatch.setattr(rules, "waiting_for", lambda rule: Memory.objects.filter(pk=memory.pk))
         with pytest.raises(NotApproved, match="Nobody who may has approved"):
-            rules.apply_rules()
+            rules.approve_by_rule(memory, rule)
         assert status_of(memory) == "proposed"
+
+    def test_what_the_gate_keeps_back_keeps_nothing_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        a_rule()
+        shared, other = sure(shared=True), sure("Prefers pie.")
+        both = Memory.objects.filter(pk__in=[shared.pk, other.pk], status="proposed").order_by("proposed_at")
+        monkeypatch.setattr(rules, "waiting_for", lambda rule: both)
+        assert rules.apply_rules() == 1
+        assert (status_of(shared), status_of(other)) == ("proposed", "approved")
+
+    @pytest.mark.parametrize("source", rules.UNTRUSTED)
+    def test_no_rule_takes_what_a_tool_or_a_page_said_though_it_names_them(self, source: str) -> None:
+        a_rule(sources=[source, "user"])
+        memory, other = sure(source=source), sure("Prefers pie.")
+        assert rules.apply_rules() == 1
+        assert (status_of(memory), status_of(other)) == ("proposed", "approved")
+
+    def test_nobody_passes_by_others_with_a_rule_of_their_own(self, officer: User) -> None:
+        a_rule(created_by=officer)
+        memory = sure(by=officer)
+        assert rules.apply_rules() == 0
+        assert status_of(memory) == "proposed"
+
+    def test_a_clock_that_steps_back_keeps_no_rule_from_approving(self) -> None:
+        a_rule()
+        memory = sure()
+        Memory.objects.filter(pk=memory.pk).update(awaiting_since=now() + timedelta(hours=1))
+        assert rules.apply_rules() == 1
 
     def test_a_sample_waits_for_a_look_and_can_go_back(self, officer: User) -> None:
         a_rule(sample_percent=100)
@@ -193,6 +222,11 @@ class TestHindsight:
 
 class TestPages:
     FORM: dict[str, Any] = {"name": "Sure", "kinds": ["fact"], "min_confidence": "0.8", "sample_percent": "10"}  # noqa: RUF012
+
+    def test_tools_and_pages_are_no_choice(self, officer: User) -> None:
+        page = signed_in(officer).post(reverse("reviews:rule-new"), self.FORM | {"sources": ["tool"]})
+        assert page.status_code == 422
+        assert not ApprovalRule.objects.exists()
 
     def test_compliance_makes_and_changes_rules(self, officer: User) -> None:
         desk = signed_in(officer)
