@@ -69,7 +69,7 @@ class RecallForm(forms.Form):
         label="Subject",
         required=False,
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "placeholder": "their id; empty for nobody"}),
+        widget=forms.TextInput({"class": "form-control", "placeholder": "their id, or none"}),
     )
     agent = forms.CharField(
         label="Agent", required=False, max_length=200, widget=forms.TextInput({"class": "form-control"})

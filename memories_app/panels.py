@@ -118,12 +118,14 @@ def _learned_mark(record: SessionRecord, memories: Sequence[Memory]) -> Mark:
 RECALLS_MARKED = 200
 """On one page of a session; more than its items have room for."""
 
+RECALLS_AT_RUN = 3
+
 BEFORE_PAGE = timedelta(minutes=10)
 """How long before its first item a recall still counts for a run that the page shows only the end of."""
 
 
 def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[str, Sequence[Mark]]:
-    """One mark for each recall, at the run that it was for."""
+    """A mark for each of the first recalls at the run that they were for, and one for those after them."""
     first, last = page.items[0].written_at, page.items[-1].written_at
     recalls = Recall.objects.filter(record_id=record.pk)
     if page.has_earlier:
@@ -136,7 +138,13 @@ def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[
         if run is not None:
             words = f"{recall.told} {'memory' if recall.told == 1 else 'memories'} recalled"
             marks[run.anchor].append(Mark("brain", words, reverse("memories:told", args=[recall.pk])))
-    return marks
+    return {anchor: _first_of(several) for anchor, several in marks.items()}
+
+
+def _first_of(marks: Sequence[Mark]) -> Sequence[Mark]:
+    """A few by themselves; the page of the next one leads on to the others."""
+    shown, others = marks[:RECALLS_AT_RUN], marks[RECALLS_AT_RUN:]
+    return [*shown, Mark("brain", f"{len(others)} more", others[0].url)] if len(others) > 1 else marks
 
 
 def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> Run | None:

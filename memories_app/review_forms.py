@@ -28,7 +28,9 @@ class ReadForm(forms.Form):
     note = forms.CharField(max_length=1000, required=False)
 
 
-class EditForm(ReadForm):
+class StatementForm(ReadForm):
+    """Other words for what somebody read."""
+
     statement = forms.CharField(
         label="What agents read",
         max_length=LONGEST_STATEMENT,
@@ -38,7 +40,6 @@ class EditForm(ReadForm):
             "max_length": f"A memory has at most {LONGEST_STATEMENT:,} characters.",
         },
     )
-    kind = forms.ChoiceField(choices=Memory.Kind, widget=forms.Select({"class": "form-select"}))
 
     def clean_statement(self) -> str:
         """People edit what they see, and a mask must not be stored in place of what it hides."""
@@ -48,6 +49,10 @@ class EditForm(ReadForm):
                 "Write something else where a value is masked: the mask itself would be stored."
             )
         return statement
+
+
+class EditForm(StatementForm):
+    kind = forms.ChoiceField(choices=Memory.Kind, widget=forms.Select({"class": "form-select"}))
 
 
 class RejectForm(ReadForm):
@@ -104,11 +109,22 @@ class ManyForm(forms.Form):
             raise forms.ValidationError(f"{len(chosen)} were ticked. Decide about at most {AT_ONCE} at once.")
         self.read = chosen
         cleaned = self.cleaned_data
-        if cleaned.get("verb") == "reject" and not cleaned.get("reason"):
-            raise forms.ValidationError("A rejection needs a reason: distillers learn from it.")
-        if cleaned.get("verb") == "snooze" and not cleaned.get("length"):
-            raise forms.ValidationError("Say for how long.")
         return cleaned
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether it was said what qualifies; a reason or a length is asked for there."""
+        return "confirmed" in self.data
+
+    @property
+    def lacks(self) -> str:
+        """What the verb asks for besides and was not said, as a sentence."""
+        match self.cleaned_data["verb"]:
+            case "reject" if not self.cleaned_data["reason"]:
+                return "A rejection needs a reason: distillers learn from it."
+            case "snooze" if not self.cleaned_data["length"]:
+                return "Say for how long."
+        return ""
 
     @property
     def said(self) -> dict[str, Any]:

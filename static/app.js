@@ -46,7 +46,9 @@ document.addEventListener("keydown", (event) => {
   }
   const movement = movements[key];
   if (movement) return movement();
-  const control = [...document.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && isShown(node));
+  const control = [...document.querySelectorAll("[data-key]")].find(
+    (node) => node.dataset.key === key && isShown(node) && isInReach(node),
+  );
   if (!control) return;
   event.preventDefault();
   if (control.matches("input")) control.focus();
@@ -64,7 +66,13 @@ const movements = {
 
 // The sidebar is folded on a phone, and its keys still count.
 function isShown(node) {
-  return node.checkVisibility() || Boolean(node.closest("#nav"));
+  return node.checkVisibility({ visibilityProperty: true }) || Boolean(node.closest("#nav"));
+}
+
+// While a question stands over the page, no key acts on what lies behind it.
+function isInReach(node) {
+  const question = document.querySelector("[popover]:popover-open");
+  return !question || question.contains(node) || node.getAttribute("popovertarget") === question.id;
 }
 
 function closeMenu(target) {
@@ -174,6 +182,15 @@ for (const failure of ["htmx:responseError", "htmx:sendError"]) {
 // A part that refreshes itself is nobody's doing, and keeps no session open.
 document.addEventListener("htmx:configRequest", (event) => {
   if (!event.detail.triggeringEvent) event.detail.headers["X-Background"] = "yes";
+});
+
+// Where another page took the place of this one, whoever reads by ear or by keyboard begins at its heading.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "main") return;
+  const heading = event.target.querySelector("h1");
+  if (!heading || event.target.contains(document.activeElement)) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
 });
 
 // ---- the timeline ----

@@ -18,8 +18,9 @@ from django.views.decorators.http import require_POST
 from memadmin.web.filters import sentences
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
+from memories_app.audited import RejectReason
 from memories_app.models import Memory
-from memories_app.queue import QueueFilter, next_to_decide
+from memories_app.queue import QueueFilter, next_to_decide, rows_of
 from memories_app.review_forms import EditForm, ManyForm, MergeForm, ReadForm, RejectForm, SnoozeForm
 from memories_app.services import reviewing
 from memories_app.services.claiming import release
@@ -27,6 +28,7 @@ from memories_app.services.deciding_many import chosen, decide_many
 from memories_app.services.lapsing import reopen_proposal
 from memories_app.services.refusals import Overtaken, Refused
 from memories_app.services.undoing import undo_decision
+from memories_app.views import showing
 from memories_app.views.reviews import REVIEW, proposal_page
 
 DONE = {"approve": "approved", "reject": "rejected", "snooze": "snoozed"}
@@ -175,18 +177,23 @@ def decide_about_many(request: OperatorRequest) -> HttpResponse:
             messages.error(request, sentence)
         return redirect(back)
     verb = form.cleaned_data["verb"]
-    if "confirmed" not in request.POST:
+    if not form.is_confirmed or form.lacks:
         looked_at = chosen(form.read, by=request.user, verb=verb)
+        showing.listed([each.memory for each in looked_at])
+        rows = list(zip(rows_of([each.memory for each in looked_at], request.user), looked_at, strict=True))
         context = {
             "verb": verb,
-            "form": form,
-            "qualify": [each for each in looked_at if not each.why_not],
-            "left": [each for each in looked_at if each.why_not],
+            "problem": form.lacks if form.is_confirmed else "",
+            "reasons": RejectReason.choices,
+            "reason": form.cleaned_data["reason"],
+            "qualify": [row for row, each in rows if not each.why_not],
+            "left": [(row, each.why_not) for row, each in rows if each.why_not],
             "count": len(form.read),
             "back": back,
             "query": query_of(request),
         }
-        return render(request, "memories/decide_many.html", context)
+        status = 422 if context["problem"] else 200
+        return render(request, "memories/decide_many.html", context, status=status)
     outcome = decide_many(form.read, by=request.user, verb=verb, **form.said)
     done, left = len(outcome.done), len(outcome.left)
     said = f"{done} of {done + left} proposal{pluralize(done + left)} {DONE[verb]}."

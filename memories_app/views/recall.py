@@ -39,6 +39,7 @@ def recall(request: OperatorRequest) -> HttpResponse:
     context = {
         "form": form,
         "preview": preview,
+        "subject": alias and alias.subject,
         "milliseconds": round((time.monotonic() - began) * 1000),
         **presenting.shown_preview(preview, alias.key if alias else ""),
     }

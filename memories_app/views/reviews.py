@@ -25,7 +25,18 @@ from memories_app.audited import RejectReason
 from memories_app.beside import Beside, beside
 from memories_app.foreseeing import foresee
 from memories_app.models import Memory, Review, SavedView
-from memories_app.queue import QueueFilter, age, around, ends_of, for_rows, hints_of, is_held, rows_of, standing
+from memories_app.queue import (
+    QueueFilter,
+    age,
+    around,
+    ends_of,
+    for_rows,
+    hints_of,
+    is_held,
+    next_to_decide,
+    rows_of,
+    standing,
+)
 from memories_app.review_forms import EditForm, QuestionForm, ViewForm
 from memories_app.services.claiming import HeldBySomebody, claim, last_review
 from memories_app.services.refusals import Overtaken, Refused
@@ -47,7 +58,7 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
     """The list beside how the queue stands, or as a table in which many are decided about at once."""
     filters = QueueFilter(request.GET, request.user)
     is_table = request.GET.get("as") == "table"
-    context = queue_context(request, filters) | {"is_table": is_table, "reasons": RejectReason.choices}
+    context = queue_context(request, filters) | {"is_table": is_table}
     status = 400 if filters.problems else 200
     try:
         page = page_by_key(
@@ -116,12 +127,16 @@ def proposal_page(
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[:PAGE_PROPOSALS])
     showing.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
+    is_somebodys = isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment)
+    may_decide = memory.is_awaiting and not is_somebodys and memory.proposed_by_id != request.user.pk
     context = queue_context(request, filters) | {
         "memory": memory,
         "shown": shown,
         "rows": rows_of(in_queue, request.user),
         "problem": problem,
-        "is_held": isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment),
+        "is_held": is_somebodys,
+        "may_decide": may_decide,
+        "following": None if may_decide else next_to_decide(filters, after=memory, user=request.user),
         "decision": None if memory.is_awaiting else last_review(memory),
         "waited": age(moment - memory.awaiting_since),
         "ends_in": ends_of([memory], moment).get(memory.pk, ""),
