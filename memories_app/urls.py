@@ -15,6 +15,7 @@ urlpatterns = [
     path("subjects/<uuid:subject_id>/stop-learning/", learning.stop_learning, name="stop-learning"),
     path("subjects/<uuid:subject_id>/allow-learning/", learning.allow_learning, name="allow-learning"),
     path("<uuid:memory_id>/", memories.memory, name="memory"),
+    path("<uuid:memory_id>/change/", memories.change, name="change"),
     path("<uuid:memory_id>/retire/", memories.retire, name="retire"),
     path("<uuid:memory_id>/revalidate/", memories.revalidate, name="revalidate"),
     path("<uuid:memory_id>/versions/<int:number>/erase/", memories.erase_version, name="erase-version"),

@@ -122,6 +122,36 @@ def propose_memory(
     return memory
 
 
+class ChangedSinceRead(Overtaken):
+    sentence = "Somebody changed this memory since you opened it. Read it again; your words were not saved."
+
+
+@transaction.atomic
+def propose_change(memory: Memory, *, by: User, statement: str, content_hash: str) -> Memory:
+    """Lets other words for a memory wait for review; agents read those of now until somebody else approves them.
+
+    `content_hash` is of what was read. Raises ChangedSinceRead, and what propose_memory raises.
+    """
+    memory = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=memory.pk)
+    if memory.content_hash != content_hash:
+        raise ChangedSinceRead(memory)
+    return propose_memory(
+        statement,
+        by=by,
+        replaces=memory,
+        kind=memory.kind,
+        key=memory.key,
+        data=memory.data,
+        agents=memory.agents,
+        provenance=memory.provenance,
+        source=Memory.Source.OPERATOR,
+        confidence=memory.confidence,
+        valid_from=memory.valid_from,
+        valid_until=memory.valid_until,
+        revalidate_on=memory.revalidate_on,
+    )
+
+
 def look_at(
     statement: str,
     kind: str,

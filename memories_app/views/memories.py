@@ -23,9 +23,11 @@ from memories_app.audited import EraseReason, RetireReason
 from memories_app.filters import MemoryFilter
 from memories_app.forms import EraseForm, RetireForm
 from memories_app.models import Memory
+from memories_app.review_forms import StatementForm
 from memories_app.searching import page_saying
 from memories_app.services import erasing, retiring
-from memories_app.services.refusals import Refused
+from memories_app.services.proposing import propose_change
+from memories_app.services.refusals import Overtaken, Refused
 from memories_app.views import showing
 from sessions_app import access as session_access
 from sessions_app.search.wording import Unsearchable
@@ -133,6 +135,31 @@ def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> Htt
     else:
         messages.success(request, f"The text of version {number} is erased.")
     return redirect(address)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required(["memories_app.read_memory", "memories_app.review_memory"], raise_exception=True)
+def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """Other words for what agents read, about which somebody else decides."""
+    shown = access.memory_for(request.user, memory_id)
+    statement = presenting.shown_memories([shown])[0].statement
+    form = StatementForm(request.POST if request.method == "POST" else None, initial={"statement": statement})
+    problem, status = "", 200
+    if form.is_valid():
+        said = {name: form.cleaned_data[name] for name in ("statement", "content_hash")}
+        try:
+            propose_change(shown, by=request.user, **said)
+        except Refused as refusal:
+            problem, status = str(refusal), 409 if isinstance(refusal, Overtaken) else 422
+        else:
+            messages.success(request, "It waits for somebody else. Agents read the words of now until it is approved.")
+            return redirect(shown)
+    elif form.is_bound:
+        status = 422
+    context = {"memory": shown, "statement": statement, "form": form, "problem": problem}
+    showing.memory(request, shown, [])
+    return render(request, "memories/change.html", context, status=status)
 
 
 @require_POST

@@ -136,6 +136,7 @@ MATRIX: dict[str, Rule] = {
     "memories:told": page(READERS),
     "memories:recall-place": page(READERS),
     "memories:learned-from": Rule(reads=READERS, sends=REVIEWERS),
+    "memories:change": Rule(reads=REVIEWERS, sends=REVIEWERS),
     "memories:retire": verb(REVIEWERS),
     "memories:erase-version": verb(DECIDERS),
     "memories:revalidate": verb(REVIEWERS),
