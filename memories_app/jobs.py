@@ -118,6 +118,11 @@ def send_digest(timestamp: int) -> None:
 @app.periodic(cron="23 * * * *")
 @app.task(queueing_lock="consolidate_memories", lock="consolidate_memories")
 def consolidate_memories(timestamp: int) -> None:
-    """Ends what is over or of no use, asks about what is old, and marks what is alike or contradicts."""
+    """Ends what is over or of no use, asks about what is old, and marks what is alike or contradicts.
+
+    Each hour where something changed, and once a day all that waits: of subjects that were merged, and of vectors that
+    came late, nothing says when.
+    """
     if not is_stale(timestamp):
-        consolidating.consolidate()
+        is_first_hour = timestamp % 86_400 < 3_600
+        consolidating.consolidate(within=None if is_first_hour else consolidating.LATELY)

@@ -208,6 +208,17 @@ class Memory(models.Model):
                 & (Q(subject__isnull=True) | ~Q(risk_flags=[])),
                 name="memory_awaiting_two",
             ),
+            # Of those, what few are of: a kind or source that many have would be found without.
+            *(
+                models.Index(
+                    name,
+                    "awaiting_since",
+                    "id",
+                    condition=Q(status__in=["proposed", "needs_revalidation"]),
+                    name=f"memory_awaiting_{name}",
+                )
+                for name in ("kind", "source")
+            ),
             # Of those, what the look at other memories marked.
             models.Index(
                 "awaiting_since",

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now, TruncDate
 from django.utils.timezone import now
@@ -35,6 +36,9 @@ UNUSED_AFTER = timedelta(days=90)
 
 LOW_CONFIDENCE = 0.8
 """What is less certain than this, and approved by a rule alone, goes when it is of no use."""
+
+LATELY = timedelta(hours=2)
+"""Each hour's run looks at what happened within this time: at all of it twice, for some is committed late."""
 
 BATCH = 200
 
@@ -84,13 +88,14 @@ def preview() -> Consolidated:
     )
 
 
-def consolidate() -> Consolidated:
-    """Does all there is to do, and returns what it did."""
+def consolidate(*, within: timedelta | None = None) -> Consolidated:
+    """Does all there is to do, and returns what it did. Given `within`, what waits is marked anew only where something
+    of the same subject came, was decided or changed within this time."""
     return Consolidated(
         over=_each(over, lambda memory: _expire(memory, ExpiryReason.OVER)),
         unused=_each(unused, lambda memory: _expire(memory, ExpiryReason.UNUSED)),
         to_revalidate=_each(to_revalidate, _send_back),
-        marked=sum(_mark(key, found) for key, found in _wrongly_marked()),
+        marked=sum(_mark(key, found) for key, found in _wrongly_marked(within)),
         to_end=comparing.compare_approved(),
     )
 
@@ -140,9 +145,40 @@ class Found:
     others: Collection[UUID]
 
 
-def _wrongly_marked() -> Iterator[tuple[UUID, Found]]:
+# A decision that was undone is one, too: it leaves no other time.
+WAITING_WHERE_SOMETHING_CHANGED = """
+WITH lately AS (
+    SELECT subject_id FROM memories_app_memory
+    WHERE proposed_at > %(since)s OR awaiting_since > %(since)s OR decided_at > %(since)s
+    UNION
+    SELECT m.subject_id FROM memories_app_memory AS m JOIN (
+        SELECT memory_id FROM memories_app_review WHERE decided_at > %(since)s
+        UNION SELECT memory_id FROM memories_app_memoryversion WHERE created_at > %(since)s
+    ) AS changed ON changed.memory_id = m.id
+), whose AS (
+    SELECT unnest(memadmin_subject_group(subject_id)) AS id FROM lately WHERE subject_id IS NOT NULL
+)
+SELECT id FROM memories_app_memory
+WHERE status = ANY (%(awaiting)s)
+      AND (subject_id IN (SELECT id FROM whose)
+           OR subject_id IS NULL AND EXISTS (SELECT FROM lately WHERE subject_id IS NULL))
+ORDER BY awaiting_since, id
+"""
+
+
+def _to_look_at(within: timedelta | None) -> list[UUID]:
+    """What waits, longest first; all of it, or what something new or changed could be like."""
+    if within is None:
+        return list(Memory.objects.awaiting_review().values_list("pk", flat=True))
+    given: dict[str, Any] = {"since": now() - within, "awaiting": list(Memory.AWAITING)}
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING_WHERE_SOMETHING_CHANGED, given)
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Found]]:
     """Those that wait and are marked otherwise than they should be; two queries for every BATCH."""
-    keys = list(Memory.objects.awaiting_review().values_list("pk", flat=True))
+    keys = _to_look_at(within)
     for start in range(0, len(keys), BATCH):
         some = keys[start : start + BATCH]
         found = _found_beside(some)

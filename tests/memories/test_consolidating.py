@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.timezone import now
 
 from memadmin import audit
@@ -22,9 +22,17 @@ from memories_app.audited import RetireReason
 from memories_app.consolidating import Hint, Text, hint_for, normalized, pairs
 from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory, Review
 from memories_app.services import consolidating, retiring
-from memories_app.services.consolidating import LOW_CONFIDENCE, UNUSED_AFTER, Consolidated, consolidate, preview
-from memories_app.services.reviewing import approve_memory
+from memories_app.services.consolidating import (
+    LATELY,
+    LOW_CONFIDENCE,
+    UNUSED_AFTER,
+    Consolidated,
+    consolidate,
+    preview,
+)
+from memories_app.services.reviewing import approve_memory, reject_memory
 from memories_app.services.screening import embed_memories
+from memories_app.services.undoing import undo_decision
 from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as
@@ -223,6 +231,49 @@ class TestRevalidating:
         assert status(memory) == "expired"
 
 
+def merged_into(subject: Subject) -> Subject:
+    other = make_subject()
+    Subject.objects.filter(pk=other.pk).update(merged_into=subject)
+    return other
+
+
+def decide_and_undo(memory: Memory) -> None:
+    reviewer = reviewer_number(7)
+    reject_memory(memory, by=reviewer, content_hash=memory.content_hash, reason="wrong")
+    undo_decision(memory, by=reviewer)
+
+
+# Given the subject, one of what waits, and one of what is known of it.
+CHANGES: dict[str, Callable[[Subject, Memory, Memory], object]] = {
+    "something came": lambda subject, other, known: proposed("Owns a bicycle.", subject=subject),
+    "of one who is the same": lambda subject, other, known: proposed("Owns a cat.", subject=merged_into(subject)),
+    "a decision": lambda subject, other, known: reject_memory(
+        other, by=reviewer_number(7), content_hash=other.content_hash, reason="wrong"
+    ),
+    "a decision undone": lambda subject, other, known: decide_and_undo(other),
+    "retired": lambda subject, other, known: retiring.retire_memory(
+        known, by=reviewer_number(8), reason=RetireReason.WRONG
+    ),
+    "asked about again": lambda subject, other, known: retiring.ask_revalidation(known),
+    "other words": lambda subject, other, known: Memory.objects.filter(pk=other.pk).update(statement="Owns a car."),
+}
+
+
+def settle() -> None:
+    """As if all that happened was long ago."""
+    statements = (
+        "UPDATE memories_app_memory SET proposed_at = %(at)s, awaiting_since = %(at)s, decided_at = %(at)s",
+        "UPDATE memories_app_review SET decided_at = %(at)s",
+        "UPDATE memories_app_memoryversion SET created_at = %(at)s",
+    )
+    with connection.cursor() as cursor:
+        # No trigger notes it.
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for statement in statements:
+            cursor.execute(statement, {"at": now() - LATELY - DAY})
+        cursor.execute("SET LOCAL session_replication_role = origin")
+
+
 @pytest.mark.django_db
 class TestMarking:
     @pytest.fixture
@@ -302,6 +353,30 @@ class TestMarking:
         memory.refresh_from_db()
         assert memory.hints == ["duplicate"]
 
+    @pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in CHANGES.items()])
+    def test_each_hour_looks_where_something_changed(
+        self, subject: Subject, change: Callable[[Subject, Memory, Memory], object]
+    ) -> None:
+        other, known = proposed("Drinks tea.", subject=subject), approved("Drinks tea.", subject=subject)
+        waits, somebodys = proposed("drinks tea", subject=subject), proposed("Drinks tea.", subject=make_subject())
+        shared = proposed("Drinks tea.")
+        consolidate()
+        settle()
+        assert consolidating._to_look_at(LATELY) == []
+        change(subject, other, known)
+        looked_at = consolidating._to_look_at(LATELY)
+        assert waits.pk in looked_at
+        assert not {somebodys.pk, shared.pk} & set(looked_at)
+        consolidate(within=LATELY)
+        assert consolidate().marked == 0, "what was left out was marked rightly"
+
+    def test_each_hour_looks_at_what_all_share_where_something_of_it_changed(self, subject: Subject) -> None:
+        waits, somebodys = proposed("Refunds take a week."), proposed("Refunds take a week.", subject=subject)
+        settle()
+        new = proposed("Refunds take a week.")
+        assert set(consolidating._to_look_at(LATELY)) == {waits.pk, new.pk}
+        assert somebodys.pk in consolidating._to_look_at(None)
+
     def test_a_text_that_changed_since_it_was_compared_is_not_marked(self, subject: Subject) -> None:
         approved("Drinks tea.", subject=subject)
         memory = proposed("Drinks tea.", subject=subject)
@@ -351,6 +426,15 @@ def test_the_job_does_it_unless_its_tick_is_old() -> None:
     assert status(memory) == "approved"
     jobs.consolidate_memories(timestamp=int(now().timestamp()))
     assert status(memory) == "expired"
+
+
+def test_the_job_looks_at_all_that_waits_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(jobs, "is_stale", lambda timestamp: False)
+    monkeypatch.setattr(consolidating, "consolidate", lambda *, within: asked.append(within))
+    for hour in range(24):
+        jobs.consolidate_memories(timestamp=20_000 * 86_400 + hour * 3_600 + 23 * 60)
+    assert asked == [None] + [LATELY] * 23
 
 
 def test_the_worker_may(agents_role: Roles) -> None:
