@@ -14,6 +14,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
+from django_htmx.http import push_url
 
 from memadmin.web.filters import sentences
 from memadmin.web.requests import OperatorRequest
@@ -193,7 +194,7 @@ def decide_about_many(request: OperatorRequest) -> HttpResponse:
             "query": query_of(request),
         }
         status = 422 if context["problem"] else 200
-        return render(request, "memories/decide_many.html", context, status=status)
+        return push_url(render(request, "memories/decide_many.html", context, status=status), url=False)
     outcome = decide_many(form.read, by=request.user, verb=verb, **form.said)
     done, left = len(outcome.done), len(outcome.left)
     said = f"{done} of {done + left} proposal{pluralize(done + left)} {DONE[verb]}."
@@ -229,7 +230,9 @@ def refused(
 ) -> HttpResponse:
     """The proposal as it is by now, with why the decision was not saved: 409 where somebody was faster, else 422."""
     status = 409 if isinstance(problem, Overtaken) else 422
-    return proposal_page(request, memory, problem=problem, edit=edit_form, status=status)
+    page = proposal_page(request, memory, problem=problem, edit=edit_form, status=status)
+    # Loaded again, it is the proposal that is asked for, and not the verb.
+    return push_url(page, address_of(memory, request))
 
 
 def query_of(request: OperatorRequest) -> str:

@@ -120,6 +120,12 @@ def test_many_are_decided_about_by_keyboard(transactional_db: None, page: Page, 
     expect(page.locator("#main")).to_contain_text("takes two people, who read it by itself")
     assert {status_of(memory) for memory in plain} == {"proposed"}
     looking.assert_accessible(page)
+    # Loaded again, it is the table: there is no asking without ticks.
+    page.reload()
+    expect(page.get_by_role("row")).to_have_count(4)
+    page.get_by_label("All on this page").press("Space")
+    page.get_by_role("button", name="Approve…").press("Enter")
+    expect(heading).to_have_text("2 of 3 qualify")
     page.get_by_role("button", name="Approve 2").press("Enter")
     expect(page.locator("#toasts")).to_contain_text("2 of 2 proposals approved.")
     assert {status_of(memory) for memory in plain} == {"approved"}

@@ -84,6 +84,9 @@ def test_who_is_slower_learns_who_won(proposals: list[Memory], page: Page, sign_
     claiming.claim(first, by=grace)
     page.keyboard.press("a")
     expect(page.get_by_role("alert")).to_contain_text("grace is deciding about this one")
+    # Loaded again it is the proposal, and not the verb that was refused.
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text(first.statement)
     reviewing.reject_memory(first, by=grace, content_hash=first.content_hash, reason="wrong")
     page.goto(reverse("reviews:review", args=[proposals[1].pk]))
     reviewing.reject_memory(

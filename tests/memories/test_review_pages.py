@@ -96,6 +96,10 @@ class TestQueue:
         waiting()
         page = desk.get(f"{QUEUE}?kind=opinion")
         assert (page.status_code, page.context["rows"]) == (400, [])
+        for wrong in ("kind=opinion", "cursor=x"):
+            table = desk.get(f"{QUEUE}?as=table&{wrong}")
+            assert (table.status_code, "<tbody>" in table.text) == (400, False)
+        assert "Page links are signed" in table.text
 
     def test_what_was_listed_is_recorded(self, desk: Client) -> None:
         memory = waiting()
