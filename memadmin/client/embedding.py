@@ -40,6 +40,27 @@ class UnknownEmbedder(ValueError):
         super().__init__(f"{name!r} is no embedder: take {OFFLINE}, {OPENAI}text-embedding-3-small or {NONE}.")
 
 
+class UnfitVectors(ValueError):
+    """What an embedder answered cannot be compared: another size, too few, or numbers that are none."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The embedder {name} answered something else than {DIMENSIONS} numbers for each text.")
+
+
+def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """What it makes, once that was looked at: who speaks a protocol may ignore the size that it asks for. Raises
+    UnfitVectors, and whatever the embedder does."""
+    made = embedder.embed(texts)
+    if len(made) != len(texts) or not all(len(vector) == DIMENSIONS and _is_small(vector) for vector in made):
+        raise UnfitVectors(embedder.name)
+    return made
+
+
+def _is_small(vector: Sequence[float]) -> bool:
+    """NaN is not, nor what four bytes do not hold."""
+    return sum(map(abs, vector)) < 1e30
+
+
 class WordLlamaEmbedder:
     """Averages of word vectors: no network, no model server, thousands of texts a second. English above all."""
 

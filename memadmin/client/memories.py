@@ -361,7 +361,8 @@ class MemoryClient:
         if not self._embedder or not query.strip() or time.monotonic() < self._embedder_rests_until:
             return None
         try:
-            asked = asyncio.get_running_loop().run_in_executor(self._threads, self._embedder.embed, [query])
+            embed = partial(embedding.embed, self._embedder, [query])
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, embed)
             (vector,) = await asyncio.wait_for(asked, self.console.seconds)
         except Exception as problem:
             self._embedder_rests_until = time.monotonic() + self.console.rest_seconds

@@ -97,7 +97,7 @@ def _vector_of(query: str) -> tuple[list[float] | None, str]:
     if embedder is None:
         return None, ""
     try:
-        return embedder.embed([query])[0], embedder.name
+        return embedding.embed(embedder, [query])[0], embedder.name
     except Exception as problem:  # whatever a client of a hosted model raises
         logger.warning("The embedder fails (%s); a preview goes by words alone.", type(problem).__name__)
         return None, ""

@@ -33,7 +33,7 @@ def embed_memories(limit: int = BATCH) -> int:
     """Makes vectors of up to `limit` texts that have none of today's embedder, and returns how many.
 
     What waits and what is approved. Safe to stop anywhere and to call again: what is missing is seen from the rows, and
-    so is what another embedder made.
+    so is what another embedder made. Raises UnfitVectors, and nothing was stored of that batch.
     """
     embedder = embedding.load(settings.EMBEDDER)
     if embedder is None:
@@ -45,6 +45,6 @@ def embed_memories(limit: int = BATCH) -> int:
         some = others.only("pk", "statement", "content_hash", "subject", "agents").order_by("embedder", "pk")
         lacking += some[: limit - len(lacking)] if len(lacking) < limit else []
     if lacking:
-        made = zip(lacking, embedder.embed([memory.statement for memory in lacking]), strict=True)
+        made = zip(lacking, embedding.embed(embedder, [memory.statement for memory in lacking]), strict=True)
         PgVectorIndex().put([vector_of(memory, embedder.name, numbers) for memory, numbers in made])
     return len(lacking)

@@ -262,6 +262,24 @@ def test_less_than_no_budget_tells_nothing(client: MemoryClient, ada: Subject) -
     assert (recalled.text, recalled.refused, recalled.choice.budget) == ("", None, 0)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [[[0.1] * 384], [[]], [], [[float("nan")] * 256], [[float("inf")] * 256], [[1e300] * 256], [["x"] * 256], None],
+    ids=["another size", "no numbers", "no vector", "NaN", "infinite", "too large", "no number", "nothing"],
+)
+def test_an_embedder_that_answers_nonsense_leaves_the_words(made: Any, dsn: str, ada: Subject) -> None:
+    class Odd:
+        name = "wordllama-256"
+
+        def embed(self, texts: Any) -> Any:
+            return made
+
+    approved(TEA, subject=ada, is_embedded=True)
+    recalled = in_agent(lambda: client_at(dsn, embedder=Odd()).recall("tea", "ada"))
+    assert TEA in recalled.text
+    assert Recall.objects.get().embedder == ""
+
+
 def test_an_embedder_that_fails_leaves_the_words(dsn: str, ada: Subject, caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         name = "broken"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from django.conf import settings
 
@@ -76,3 +78,19 @@ def test_vectors_are_made_once_and_anew_for_another_text_or_embedder() -> None:
     assert embed_memories() == 1
     Memory.objects.update(embedder="another")
     assert embed_memories(limit=1) == 1
+
+
+@pytest.mark.django_db
+def test_vectors_of_another_size_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other:
+        name = "other-384"
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            return [[0.1] * 384 for _ in texts]
+
+    memory = approved("Likes tea.", subject=make_subject(), is_embedded=True)
+    monkeypatch.setattr(embedding, "load", lambda name: Other())
+    with pytest.raises(embedding.UnfitVectors, match="256 numbers"):
+        embed_memories()
+    memory.refresh_from_db()
+    assert memory.embedder != "other-384"
