@@ -30,15 +30,19 @@ class HeldBySomebody(Overtaken):
 
 
 class AlreadyDecided(Overtaken):
-    """It does not wait any more; `review` is the decision, where it was one, and `winner` who took it."""
+    """It does not wait any more; `review` is the decision, where it was one, and `winner` who took it.
 
-    def __init__(self, memory: Memory) -> None:
+    Where that was `by`, in another window for example, it says so.
+    """
+
+    def __init__(self, memory: Memory, *, by: User) -> None:
         self.review = last_review(memory)
         self.winner = self.review.reviewer if self.review else None
         if self.review and self.review.rule:
             told = f"The rule “{self.review.rule}” approved it already."
         elif self.review:
-            told = f"{name_of(self.winner)} {self.review.get_decision_display()} it already."
+            who = "You" if self.winner == by else name_of(self.winner)
+            told = f"{who} {self.review.get_decision_display()} it already."
         else:
             told = f"It does not wait for a decision any more: it is {memory.get_status_display()}."
         super().__init__(memory, f"{told} Your decision was not saved.")
@@ -55,7 +59,7 @@ def claim(memory: Memory, *, by: User) -> Memory:
     while not waiting.filter(free).update(claimed_by=by, claimed_until=Now() + LEASE):
         memory = Memory.objects.select_related("claimed_by").get(pk=memory.pk)
         if not memory.is_awaiting:
-            raise AlreadyDecided(memory)
+            raise AlreadyDecided(memory, by=by)
         if memory.claimed_by:
             raise HeldBySomebody(memory)
         # Let go of since we asked.

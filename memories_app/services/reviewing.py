@@ -203,7 +203,7 @@ def locked(
     by_key = locked_rows(memory.pk, memory.replaces_id, beside.pk if beside else None)
     memory = by_key[memory.pk]
     if not memory.is_awaiting:
-        raise AlreadyDecided(memory)
+        raise AlreadyDecided(memory, by=by)
     if is_held_from(memory, by):
         raise HeldBySomebody(memory)
     if content_hash is not None and memory.content_hash != content_hash:

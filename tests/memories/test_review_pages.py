@@ -277,6 +277,13 @@ class TestDeciding:
         assert "grace rejected it already. Your decision was not saved." in answer.text
         assert Review.objects.count() == 1
 
+    def test_ones_own_decision_in_another_window_is_called_that(self, desk: Client) -> None:
+        memory = waiting()
+        assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 302
+        answer = desk.post(page_of(memory, "approve"), read(memory))
+        assert answer.status_code == 409
+        assert "You approved it already. Your decision was not saved." in answer.text
+
     def test_a_rejection_without_a_reason_is_refused(self, desk: Client) -> None:
         memory = waiting()
         answer = desk.post(page_of(memory, "reject"), read(memory))
