@@ -94,6 +94,12 @@ DECISION_UNDONE = declare("memory.decision_undone", "A reviewer undid a decision
 MEMORY_RETIRED = declare(
     "memory.retired", "Somebody stopped agents from recalling a memory.", object=MEMORY, reasons=RetireReason.values
 )
+TOOL_RETIRED = declare(
+    "memory.tool_retired",
+    "Somebody began to stop agents from recalling all that a tool may be behind; each memory is an event of its own.",
+    counters=("memories",),
+    reasons=RetireReason.values,
+)
 REVALIDATION_ASKED = declare("memory.revalidation_asked", "A memory went back to the review queue.", object=MEMORY)
 MEMORIES_IMPORTED = declare(
     "memory.imported",

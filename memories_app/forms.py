@@ -8,6 +8,7 @@ from django import forms
 
 from memadmin.client.recalling import DEFAULT_BUDGET
 from memories_app.audited import EraseReason, RetireReason
+from memories_app.tools_behind import LONGEST_TOOL
 from sessions_app.models import SubjectAlias
 
 
@@ -18,6 +19,20 @@ class RetireForm(forms.Form):
         error_messages={
             "required": "Say why agents should not recall it.",
             "invalid_choice": "That is no reason here.",
+        },
+    )
+
+
+class ToolForm(forms.Form):
+    """Which tool is not to be trusted, by the name under which agents call it."""
+
+    tool = forms.CharField(
+        max_length=LONGEST_TOOL,
+        label="Name of the tool",
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+        error_messages={
+            "required": "Which tool? The field was empty.",
+            "max_length": f"Names of tools have at most {LONGEST_TOOL} characters.",
         },
     )
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memadmin.client.secret_text import MASKED, mask_text
+from memories_app.tools_behind import ToolsBehind
 from sessions_app.items import StoredItem
 from sessions_app.timeline import build_timeline
 from sessions_app.timeline.blocks import Text
@@ -40,6 +41,8 @@ class Said:
     """Where an operator said it about an item, and not somebody in the session."""
     is_context: bool = False
     """Read before: it tells what later words mean, and nothing is learned from it again."""
+    tools: tuple[str, ...] = ()
+    """What may be behind it, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +155,13 @@ def _plain(text: str) -> str:
 def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[Said]:
     """What users and assistants said, in order; sealed items that nobody opened say nothing. `context` are the ids of
     items that were read before."""
-    stored = iter(items)
+    stored, behind = iter(items), ToolsBehind()
     while batch := list(islice(stored, ITEMS_A_BATCH)):
         for event in build_timeline(batch, starts_session=False, ends_session=False).events:
+            tools = tuple(behind.of(event))
             if isinstance(event, Message) and event.role in SPEAKERS:
                 text = "\n".join(block.full for block in event.body if isinstance(block, Text))
                 if text.strip():
                     masked = mask_text(text[:LONGEST_SAID])[0]
                     item = event.item
-                    yield Said(item.id, event.role, masked, item.written_at, is_context=item.id in context)
+                    yield Said(item.id, event.role, masked, item.written_at, is_context=item.id in context, tools=tools)

@@ -25,6 +25,7 @@ from pgvector.django import HnswIndex, VectorField
 from memadmin import audit
 from memadmin.audit.triggers import Calling
 from memories_app import querysets
+from memories_app.tools_behind import LONGEST_TOOL
 from sessions_app.models import Subject
 
 DIMENSIONS = 256
@@ -424,6 +425,8 @@ class Evidence(models.Model):
     quote = models.TextField(db_default="", default="", blank=True)
     quote_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
     said_at = models.DateTimeField(null=True)
+    # Whose output it is, or what had been called in the run before an assistant said it; null where nobody looked.
+    tools = ArrayField(models.CharField(max_length=LONGEST_TOOL), null=True, blank=True)
     signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
     # Since when its item is not in its store any more; the quote is empty then.
     gone_at = models.DateTimeField(null=True)
@@ -433,6 +436,7 @@ class Evidence(models.Model):
         indexes: ClassVar = [
             models.Index("memory", "version", name="evidence_of_memory"),
             models.Index("record_id", "item_id", name="evidence_of_item"),
+            GinIndex(fields=["tools"], name="evidence_by_tool"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
@@ -442,7 +446,9 @@ class Evidence(models.Model):
             Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
             *audit.govern(
                 "evidence",
-                columns=["memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "signal"],
+                columns=[
+                    *("memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "tools", "signal")
+                ],
                 hidden=["session_id", "quote"],
                 agents_add=True,
             ),

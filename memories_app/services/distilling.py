@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -44,6 +44,7 @@ from memories_app.querysets import MemoryQuerySet
 from memories_app.services.learning import is_stopped
 from memories_app.services.proposing import Quote, propose_memory
 from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
+from memories_app.tools_behind import MOST_TOOLS
 from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
@@ -280,13 +281,15 @@ def _propose(
             else:
                 left_out[LeftOut.UNFIT] += 1
         new = next((one for one in said if not one.is_context), None)
+        # A summary is made of everything, whatever words stand beside it.
+        tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
         for text, key, earlier in (
             (reading.summary, "", _summaries_of(record)),
             (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
         ):
             if not text or new is None or _plain(text) in known_words:
                 continue
-            if _proposed_summary(text, key, earlier, record, subject, row.distiller, new):
+            if _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(new, tools=tools)):
                 row.proposal_count += 1
             else:
                 left_out[LeftOut.UNFIT] += 1
@@ -364,6 +367,7 @@ def _quote(record: SessionRecord, said: Said, text: str) -> Quote:
         speaker=said.speaker,
         said_at=said.at,
         signal_id=said.signal_id,
+        tools=said.tools,
     )
 
 

@@ -42,6 +42,8 @@ class Quote:
     speaker: str = ""
     said_at: datetime | None = None
     signal_id: UUID | None = None
+    tools: Sequence[str] | None = None
+    """What may be behind it; None where nobody looked."""
 
 
 class ChangesNothing(Unproposable):
@@ -116,6 +118,7 @@ def propose_memory(
             quote=quote.text,
             said_at=quote.said_at,
             signal_id=quote.signal_id,
+            tools=None if quote.tools is None else list(quote.tools),
         )
         for quote in evidence
     )

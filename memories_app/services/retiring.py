@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.audit.recording import MOST_SHOWN
 from memories_app import audited
 from memories_app.audited import RetireReason
 from memories_app.models import Evidence, Memory, Review
@@ -52,8 +53,16 @@ def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
 
 def learned_from(record_id: UUID) -> QuerySet[Memory]:
     """What stands of all that was learned from a session, newest first."""
-    sources = Evidence.objects.filter(record_id=record_id).values("memory")
-    return Memory.objects.filter(pk__in=sources, status__in=STANDING).newest_first()
+    return _standing(Evidence.objects.filter(record_id=record_id))
+
+
+def learned_by_tool(tool: str) -> QuerySet[Memory]:
+    """What stands of all that a tool may be behind: its output, or what an assistant said after it; newest first."""
+    return _standing(Evidence.objects.filter(tools__contains=[tool]))
+
+
+def _standing(sources: QuerySet[Evidence]) -> QuerySet[Memory]:
+    return Memory.objects.filter(pk__in=sources.values("memory"), status__in=STANDING).newest_first()
 
 
 def retire_learned_from(record_id: UUID, *, by: User, reason: RetireReason) -> int:
@@ -61,8 +70,28 @@ def retire_learned_from(record_id: UUID, *, by: User, reason: RetireReason) -> i
 
     Safe to repeat: what a crash left over is found again.
     """
+    return _retire_each(learned_from(record_id), by=by, reason=reason)
+
+
+def retire_learned_by_tool(tool: str, *, by: User, reason: RetireReason) -> int:
+    """The same of all that a tool may be behind. That somebody did so is an event before those of the memories."""
+    going = learned_by_tool(tool)
+    first = list(going.values_list("pk", flat=True)[:MOST_SHOWN])
+    with transaction.atomic():
+        audit.record(
+            audited.TOOL_RETIRED,
+            by=by,
+            shown=first,
+            reason_code=reason,
+            counters={"memories": going.count()},
+            details={"tool": tool},
+        )
+    return _retire_each(going, by=by, reason=reason)
+
+
+def _retire_each(memories: QuerySet[Memory], *, by: User, reason: RetireReason) -> int:
     count = 0
-    for memory in learned_from(record_id).only("pk").iterator():
+    for memory in memories.only("pk").iterator():
         try:
             retire_memory(memory, by=by, reason=reason)
         except NotRecalled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,7 +22,7 @@ from memadmin.web.requests import OperatorRequest
 from memories_app import access, presenting
 from memories_app.audited import EraseReason, RetireReason
 from memories_app.filters import MemoryFilter
-from memories_app.forms import EraseForm, RetireForm
+from memories_app.forms import EraseForm, RetireForm, ToolForm
 from memories_app.models import Memory
 from memories_app.review_forms import StatementForm
 from memories_app.searching import page_saying
@@ -198,3 +199,33 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     }
     showing.listed(page[:PAGE_MEMORIES])
     return render(request, "memories/learned_from.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@permission_required("memories_app.read_memory", raise_exception=True)
+def learned_by_tool(request: OperatorRequest) -> HttpResponse:
+    """What one tool may be behind, and the way to retire all of it at once. Its name is no person's: it stands in the
+    address."""
+    if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
+        raise PermissionDenied
+    asked = ToolForm(request.GET or None)
+    form = RetireForm(request.POST if request.method == "POST" else None)
+    context: dict[str, Any] = {"asked": asked, "form": form}
+    if not asked.is_valid():
+        is_wrong = bool(asked.errors) or request.method == "POST"
+        return render(request, "memories/learned_by_tool.html", context, status=422 if is_wrong else 200)
+    tool = asked.cleaned_data["tool"]
+    if form.is_valid():
+        reason = RetireReason(form.cleaned_data["reason"])
+        count = retiring.retire_learned_by_tool(tool, by=request.user, reason=reason)
+        messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
+        return redirect(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
+    page = list(retiring.learned_by_tool(tool).defer("embedding", "words")[: PAGE_MEMORIES + 1])
+    context |= {
+        "tool": tool,
+        "memories": presenting.shown_memories(page[:PAGE_MEMORIES]),
+        "has_more": len(page) > PAGE_MEMORIES,
+    }
+    showing.listed(page[:PAGE_MEMORIES])
+    return render(request, "memories/learned_by_tool.html", context, status=422 if form.errors else 200)

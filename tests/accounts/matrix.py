@@ -137,6 +137,7 @@ MATRIX: dict[str, Rule] = {
     "memories:recall-place": page(READERS),
     "memories:learned-from": Rule(reads=READERS, sends=REVIEWERS),
     "memories:change": Rule(reads=REVIEWERS, sends=REVIEWERS),
+    "memories:learned-by-tool": Rule(reads=READERS, sends=REVIEWERS),
     "memories:retire": verb(REVIEWERS),
     "memories:erase-version": verb(DECIDERS),
     "memories:revalidate": verb(REVIEWERS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -45,6 +46,7 @@ def write_memories(record: SessionRecord, text: str) -> tuple[Memory, Memory]:
             item_id=storable(text, 200),
             speaker=storable(text, 40),
             quote=said,
+            tools=[storable(text, 200)],
         )
     Review.objects.filter(memory=known).update(note=storable(text, 1_000))
     Signal.objects.create(kind="feedback", subject=record.subject, record_id=record.pk, memory=known, text=said)
@@ -85,6 +87,8 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
     for record in records[::16]:
         assert record.subject
         trap.visit(reverse("memories:learned-from", args=[record.pk]))
+        for tool in Evidence.objects.filter(record_id=record.pk)[0].tools or ():
+            trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
         trap.visit(record.subject.get_absolute_url())
         trap.visit(record.get_absolute_url())
     trap.check()

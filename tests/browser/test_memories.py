@@ -113,7 +113,9 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     record.refresh_from_db()
     item = AgentMessage.objects.order_by("pk")[0]
     memory = approved("Drinks tea.", subject=record.subject)
-    Evidence.objects.create(memory=memory, record_id=record.pk, item_id=str(item.pk), quote="I drink tea")
+    Evidence.objects.create(
+        memory=memory, record_id=record.pk, item_id=str(item.pk), quote="I drink tea", tools=["track"]
+    )
     shared = approved("Calls are not answered before nine.")
     recall = Recall.objects.create(record_id=record.pk, session_id="s", agent="Barista", subject=record.subject)
     for place, told in enumerate((memory, shared, None), 1):
@@ -131,6 +133,7 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     look(memory.get_absolute_url())
     look(reverse("memories:list"))
     look(reverse("memories:learned-from", args=[record.pk]))
+    look(f"{reverse('memories:learned-by-tool')}?tool=track")
     look(reverse("memories:recall"))
 
 
