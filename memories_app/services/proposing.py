@@ -6,7 +6,7 @@ the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -175,13 +175,33 @@ def look_at(
     look_at_statement(statement)
     if len(key) > LONGEST_KEY or not is_storable(key):
         raise Unproposable(None, f"A key is a short name of up to {LONGEST_KEY} characters.")
-    if len(str(data or "")) > LONGEST_DATA or not is_storable(str(data or "")):
-        raise Unproposable(None, f"Its data is longer than {LONGEST_DATA:,} characters, or has signs that are no text.")
+    look_at_data(data or {})
     if len(evidence) > MOST_QUOTES:
         raise Unproposable(None, f"A proposal comes with {MOST_QUOTES} quotes at most; this one has {len(evidence)}.")
     for quote in evidence:
         if len(quote.text) > LONGEST_QUOTE or not is_storable(quote.text + quote.item_id + quote.speaker):
             raise Unproposable(None, f"A quote is text of at most {LONGEST_QUOTE:,} characters.")
+
+
+def look_at_data(data: Mapping[str, Any]) -> None:
+    try:
+        is_kept = len(str(data)) <= LONGEST_DATA and all(map(is_storable, _texts(data)))
+    except RecursionError:
+        raise Unproposable(None, "Its data is nested too deeply.") from None
+    if not is_kept:
+        raise Unproposable(None, f"Its data is longer than {LONGEST_DATA:,} characters, or has signs that are no text.")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every string in a JSON value, names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from (*_texts(name), *_texts(inner))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def look_at_statement(statement: str) -> None:

@@ -1,4 +1,4 @@
-"""What the lists of raw edits share: they never count, sort or page through millions of rows."""
+"""What raw edits share: lists never count, sort or page through millions of rows, and some rows are only shown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import cast
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 from django.utils.functional import cached_property
 
 LISTED = 1_000
@@ -30,3 +31,16 @@ class ShortList(admin.ModelAdmin):  # type: ignore[type-arg]
     sortable_by = ()
     actions = None
     view_on_site = False
+
+
+class ShownRows:
+    """Rows that are neither added nor changed nor deleted here."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False

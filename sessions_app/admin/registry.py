@@ -22,23 +22,10 @@ from django.utils.safestring import SafeString
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import audited, registry
-from sessions_app.admin.listing import ShortList
+from sessions_app.admin.listing import ShortList, ShownRows
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.services.declaring import StoreStillNeeded, check_unneeded, delete_store
 from sessions_app.services.sessions import Told, attach_sessions, detach_sessions, update_records
-
-
-class ShownRows:
-    """Rows that are neither added nor changed nor deleted here."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
 
 class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]

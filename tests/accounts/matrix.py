@@ -238,6 +238,14 @@ MATRIX: dict[str, Rule] = {
         history_takes_post=False,
     ),
     "admin:sessions_app_agentsession_delete": form(RAW_EDITORS),
+    **admin_of("memories_app_memory", shows=RAW_EDITORS, changes=RAW_EDITORS),
+    **admin_of("memories_app_evidence", shows=RAW_EDITORS, deletes=RAW_EDITORS),
+    **admin_of("memories_app_signal", shows=RAW_EDITORS, deletes=RAW_EDITORS),
+    **{
+        url_name: rule
+        for model in ("memoryversion", "review", "approvalrule", "learningstop", "recall", "distillation")
+        for url_name, rule in admin_of(f"memories_app_{model}", shows=RAW_EDITORS).items()
+    },
     **admin_of("procrastinate_procrastinatejob", shows=SUPERUSERS),
 }
 
@@ -282,6 +290,8 @@ FRESH_PROOF = {
             *("admin:sessions_app_agentmessage_add", "admin:sessions_app_agentmessage_change"),
             *("admin:sessions_app_agentmessage_delete", "admin:sessions_app_agentsession_delete"),
             "admin:sessions_app_sessionstore_delete",
+            *("admin:memories_app_memory_change", "admin:memories_app_memory_add"),
+            *("admin:memories_app_evidence_delete", "admin:memories_app_signal_delete"),
         }
     ),
 }

@@ -49,6 +49,7 @@ from tests.accounts.matrix import (
 )
 from tests.agents import drop_agent_tables, make_agent_tables
 from tests.builders import make_session, make_store, make_subject
+from tests.memories.builders import one_of_each
 from tests.memories.queue import waiting
 from tests.people import person, signed_in
 from tests.web.test_headers import POLICY
@@ -213,6 +214,7 @@ def make_world(user: User) -> World:
             "sessions_app_sessionrecord": record.pk,
             "sessions_app_sessionstore": store.pk,
             "sessions_app_agentmessage": message.pk,
+            **{f"memories_app_{row._meta.model_name}": row.pk for row in one_of_each(decided, WORDS)},
             "procrastinate_procrastinatejob": make_job(),
         },
     )

@@ -18,6 +18,7 @@ from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Watch, say_why
 from tests.browser.looking import VIEWS, assert_accessible, assert_no_sideways_scroll
 from tests.builders import make_session, make_store, make_subject
+from tests.memories.builders import one_of_each, proposed
 
 SignIn: TypeAlias = Callable[..., User]
 
@@ -74,6 +75,7 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
     record = SessionRecord.objects.get()
     make_subject("customer_1")
     SessionIdPattern.objects.create(store=record.store, name="tickets", pattern="customer_{subject}", position=1)
+    one_of_each(proposed("Drinks tea."))
     verify_log.defer()
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")

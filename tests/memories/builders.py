@@ -6,9 +6,10 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Model
 
 from memadmin.client import embedding
-from memories_app.models import Memory, Review
+from memories_app.models import ApprovalRule, Distillation, Evidence, LearningStop, Memory, Recall, Review, Signal
 from sessions_app.models import Subject
 
 
@@ -42,3 +43,20 @@ def approved(
 
 def reviewer_number(number: int) -> User:
     return User.objects.get_or_create(username=f"reviewer_{number}")[0]
+
+
+def one_of_each(memory: Memory, words: str = "Tea, please.") -> list[Model]:
+    """A row of every kind that raw edits show around a memory; what can say something says these words."""
+    signal = Signal.objects.create(kind="correction", text=words, memory=memory)
+    rule = ApprovalRule.objects.create(name="sure ones, as raw edits show them")
+    return [
+        memory,
+        memory.versions.get(),
+        Evidence.objects.create(memory=memory, quote=words, signal=signal),
+        signal,
+        Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash="of another text", note=words),
+        rule,
+        LearningStop.objects.create(subject=Subject.objects.create()),
+        Recall.objects.create(),
+        Distillation.objects.create(record_id=memory.pk, distiller="rules/1"),
+    ]
