@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from uuid import UUID
 
+from django.db import connection
+from django.utils.timezone import now
+
 from memadmin.client.recalling import as_block
+from memadmin.counting import COUNT_CAP
 from memories_app.models import Memory, MemoryVersion, Recall, RecalledMemory
 from sessions_app.masking import Masker
 
@@ -78,3 +83,53 @@ def as_told(told: Sequence[Told], subject_key: str) -> str:
     if any(each.missing for each in told):
         return ""
     return as_block([each.statement for each in told], subject_key)
+
+
+WEEKS = 13
+"""A quarter, the week under way included."""
+
+HEIGHT, STEP, GAP = 60, 20, 4
+"""Of the bars, in the picture's own units."""
+
+PER_WEEK = """
+SELECT week, (
+    SELECT count(*) FROM (
+        SELECT FROM memories_app_recalledmemory
+        WHERE memory_id = %(memory)s AND recalled_at >= week AND recalled_at < week + interval '7 days'
+        LIMIT %(most)s
+    ) AS told
+)
+FROM generate_series(%(first)s::timestamptz, %(last)s::timestamptz, interval '7 days') AS week
+ORDER BY week
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """From its Monday, of UTC: how often runs were told, counted up to COUNT_CAP, and the bar that says so."""
+
+    begins_on: date
+    count: int
+    x: int
+    height: int
+
+    width = STEP - GAP
+
+    @property
+    def y(self) -> int:
+        return HEIGHT - self.height
+
+
+def weeks_of(memory: Memory, at: datetime | None = None) -> list[Week]:
+    """The oldest first. One query, of at most COUNT_CAP rows of an index a week."""
+    last = (at or now()).replace(hour=0, minute=0, second=0, microsecond=0)
+    last -= timedelta(days=last.weekday())
+    first = last - timedelta(weeks=WEEKS - 1)
+    with connection.cursor() as cursor:
+        cursor.execute(PER_WEEK, {"memory": memory.pk, "first": first, "last": last, "most": COUNT_CAP + 1})
+        rows = cursor.fetchall()
+    most = max(count for _, count in rows)
+    return [
+        Week(begins.date(), count, number * STEP + GAP // 2, -(-count * HEIGHT // most) if count else 0)
+        for number, (begins, count) in enumerate(rows)
+    ]

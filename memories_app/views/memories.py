@@ -19,7 +19,7 @@ from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
-from memories_app import access, presenting
+from memories_app import access, presenting, presenting_recalls
 from memories_app.audited import EraseReason, RetireReason
 from memories_app.filters import MemoryFilter
 from memories_app.forms import EraseForm, RetireForm, ToolForm
@@ -97,6 +97,7 @@ def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> Ht
         "reviews": shown.reviews.select_related("reviewer", "rule").order_by("-decided_at", "-pk"),
         "proposals": shown.proposals.awaiting_review().defer("embedding", "words")[:5],
         "uses": presenting.uses_of(shown, RECALLS_SHOWN),
+        "weeks": presenting_recalls.weeks_of(shown),
         "feedback": presenting.feedback_on(shown),
         "form": form,
         "erase_form": EraseForm(),
