@@ -22,6 +22,7 @@ class Reason(Enum):
     STOPPED = "Nothing is to be learned from this subject."
     NOT_ALLOWED = "The database does not let this run say that."
     INVALID = "The database does not take a value of it."
+    IN_THE_WAY = "Something else was changing the same in the database; it was not kept."
     AWAY = "The console's database does not answer; it was not kept."
 
 
@@ -55,6 +56,8 @@ BY_SQLSTATE = {
     "P0E04": Reason.BAD_SUBJECT,
     "42501": Reason.NOT_ALLOWED,
     "22001": Reason.TOO_LONG,
+    "40001": Reason.IN_THE_WAY,
+    "40P01": Reason.IN_THE_WAY,
 }
 
 

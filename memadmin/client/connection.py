@@ -29,7 +29,10 @@ SECONDS = 2.0
 REST_SECONDS = 15.0
 """After a failure agents do without the console for so long, instead of waiting for it anew in each run."""
 
-ANSWERS = ("P0", "22", "23", "42")
+IN_THE_WAY = "40"
+"""The class of SQLSTATEs of a transaction that gave way to another one, as in a deadlock."""
+
+ANSWERS = ("P0", "22", "23", "42", IN_THE_WAY)
 """Classes of SQLSTATEs with which a database that works refuses something; all others say that it does not work."""
 
 UNREADABLE = "22021"
@@ -94,7 +97,8 @@ class Console:
     async def ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """What `work` answers, within one transaction. Raises Unavailable or RefusedByDatabase.
 
-        Work that failed with an idle connection is tried once more with a fresh one, so it should be safe to repeat.
+        Work that failed with an idle connection is tried once more with a fresh one, and so is what gave way to another
+        transaction: it should be safe to repeat.
         """
         if time.monotonic() < self._rests_until:
             raise Unavailable
@@ -150,15 +154,23 @@ class Console:
     async def _in_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         place = self._here()
         async with place.turns:
-            if place.idle:
-                connection = place.idle.pop()
-                try:
-                    return await self._on(connection, work, place)
-                except psycopg.OperationalError:
-                    if not connection.broken:
-                        raise
-                    # The server was restarted, or ended idle connections.
-            return await self._on(await self._open(), work, place)
+            try:
+                return await self._on_any(work, place)
+            except psycopg.OperationalError as problem:
+                if not (problem.sqlstate or "").startswith(IN_THE_WAY):
+                    raise
+                return await self._on_any(work, place)
+
+    async def _on_any(self, work: Callable[[Connection], Awaitable[T]], place: _Place) -> T:
+        if place.idle:
+            connection = place.idle.pop()
+            try:
+                return await self._on(connection, work, place)
+            except psycopg.OperationalError:
+                if not connection.broken:
+                    raise
+                # The server was restarted, or ended idle connections.
+        return await self._on(await self._open(), work, place)
 
     async def _open(self) -> Connection:
         try:

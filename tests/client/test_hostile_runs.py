@@ -16,7 +16,7 @@ from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, trace
 from agents.testing import function_call
 
 from memadmin.client import connection as connecting
-from memadmin.client.answers import Reason
+from memadmin.client.answers import Reason, refused_with
 from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.injecting import memory_filter
@@ -325,6 +325,34 @@ def test_a_cancelled_run_leaves_a_console_that_works(client: MemoryClient, dsn: 
         return (await client.recall("tea", "ada")).text
 
     assert TEA in in_agent(run)
+
+
+@pytest.mark.parametrize("sqlstate", ["40P01", "40001"])
+def test_what_gives_way_to_another_transaction_is_tried_again_and_no_outage(
+    sqlstate: str, client: MemoryClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A deadlock with an erasure is nothing that other runs should do without memories for."""
+    tries = 0
+
+    async def give_way(link: Any, times: int) -> int:
+        nonlocal tries
+        tries += 1
+        if tries <= times:
+            await link.execute(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$")
+        return tries
+
+    async def run() -> None:
+        nonlocal tries
+        assert await client.console.ask(partial(give_way, times=1)) == 2
+        tries = 0
+        with pytest.raises(connecting.RefusedByDatabase) as refused:
+            await client.console.ask(partial(give_way, times=9))
+        assert tries == 2
+        assert refused_with(refused.value.sqlstate).reason is Reason.IN_THE_WAY
+        assert TEA in (await client.recall("tea", "ada")).text
+
+    in_agent(run)
+    assert "away" not in caplog.text
 
 
 # --- trouble ----------------------------------------------------------------------------------------------------------
