@@ -1,4 +1,4 @@
-"""Parts of pages that stand there many times, such as the rows of a list: Jinja2, in `parts/`.
+"""Parts of pages that stand there many times, such as the rows of a list, or on every page: Jinja2, in `parts/`.
 
 Jinja2 makes Python functions of its templates, which is what a hundred rows take. Parts have the filters of every page
 (`templatetags.memadmin`) and those of its tags that are functions, and know nothing but what they are given.
@@ -6,15 +6,19 @@ Jinja2 makes Python functions of its templates, which is what a hundred rows tak
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from django.template.defaultfilters import pluralize
+from django.template.defaultfilters import capfirst, pluralize, truncatechars
+from django.utils.safestring import SafeString, mark_safe
 from jinja2 import Environment, StrictUndefined
+from jinja2.ext import Extension
 from jinja2.runtime import Context
 
 from memadmin.web.addresses import quoted
 from memadmin.web.hostile import write_out_invisible
+from memadmin.web.navigation import address_of
 from memadmin.web.templatetags.memadmin import badge, icon, register, tagx
 
 
@@ -28,13 +32,28 @@ class PlainContext(Context):
         return function(*args, **named)
 
 
+class WithoutIndents(Extension):
+    """Leaves the spaces out that parts are indented with: a quarter of a list, and what is shown has its own."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        return re.sub(r"^[ \t]+", "", source, flags=re.MULTILINE)
+
+
 def environment(**options: Any) -> Environment:
     """For Django's own backend, which escapes whatever is not marked safe. A name that is not there is an error."""
-    parts = Environment(**{**options, "undefined": StrictUndefined}, trim_blocks=True, lstrip_blocks=True)
+    options |= {"undefined": StrictUndefined, "extensions": [WithoutIndents], "trim_blocks": True}
+    parts = Environment(**options)
     # Python's own: Jinja2's would look for a member of that name as well, and a page has a thousand points.
     parts.getattr = getattr  # type: ignore[assignment,method-assign]
     # Unlike those of Django's templates, what parts show as text is text.
     parts.context_class = PlainContext
-    parts.filters.update(register.filters, visible=write_out_invisible, pluralize=pluralize, quoted=quoted)
-    parts.globals.update(icon=icon, badge=badge, tagx=tagx)
+    parts.filters.update(register.filters, visible=write_out_invisible, quoted=quoted)
+    parts.filters.update(capfirst=capfirst, pluralize=pluralize, truncatechars=truncatechars)
+    parts.globals.update(icon=icon, badge=badge, tagx=tagx, address_of=address_of, csrf_field=csrf_field)
     return parts
+
+
+def csrf_field(token: str) -> SafeString:
+    """What `{% csrf_token %}` is in a page, of the token that the part was given."""
+    # It is letters and digits.
+    return mark_safe(f'<input type="hidden" name="csrfmiddlewaretoken" value="{token}">')

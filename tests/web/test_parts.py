@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
+from django.http import QueryDict
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
 from django.utils.timezone import now
 from jinja2 import UndefinedError
 
+from memadmin.accounts.content_access.rules import Stated
+from memadmin.accounts.purposes import Purpose
+from memadmin.web.paging import KeysetPage
+from sessions_app.filters import SessionFilter
 from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.sessions import MatchingSession
@@ -34,6 +41,20 @@ def parts_with(text: str) -> dict[str, dict[str, Any]]:
         "sessions/table.html": {"sessions": [row], "caption": text, "selectable": True},
         "sessions/found.html": {"found": [match]},
         "sessions/events.html": {"timeline": timeline, "record": record},
+        "sessions/filters.html": {
+            "filters": SessionFilter(QueryDict(urlencode({"agent": text, "ticket": text}))),
+            "here": text,
+            "may_name_subjects": True,
+            "csrf_token": "token",
+        },
+        "pager.html": {"page": KeysetPage([record], text, text, text), "address": text, "query": text, "note": text},
+        "shell/topbar.html": {
+            "user": User(username=text, first_name=text, is_superuser=True),
+            "roles": text,
+            "purpose": Stated(Purpose.CHECK, text, 0),
+            "now": "12:00",
+            "csrf_token": "token",
+        },
     }
 
 
@@ -41,20 +62,29 @@ def shown_by(engine: Any, text: str) -> dict[str, str]:
     return {name: engine.get_template(name).render(context) for name, context in parts_with(text).items()}
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("text", MARKUP.values(), ids=MARKUP)
 def test_markup_stays_text(text: str) -> None:
     assert [name for name, html in shown_by(engines["parts"], text).items() if text in html] == []
 
 
+@pytest.mark.django_db
 def test_a_part_that_does_not_escape_is_noticed() -> None:
     parts = engines["parts"]
     assert isinstance(parts, Jinja2)
     loose = parts.env.overlay(autoescape=False)
     text = MARKUP["image that fails"]
     noticed = [name for name, context in parts_with(text).items() if text in loose.get_template(name).render(context)]
-    assert noticed == ["sessions/table.html", "sessions/found.html", "sessions/events.html"]
+    assert noticed == list(parts_with(text))
 
 
 def test_what_was_not_given_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="found"):
         engines["parts"].get_template("sessions/found.html").render({})
+
+
+def test_spaces_that_were_given_stay_and_those_of_the_indent_go() -> None:
+    parts = engines["parts"]
+    assert isinstance(parts, Jinja2)
+    text = "<div>\n    {% if said %}\n      <p>{{ said }} </p>\n    {% endif %}\n</div>"
+    assert parts.from_string(text).render({"said": " a\n   b"}) == "<div>\n<p> a\n   b </p>\n</div>"
