@@ -64,7 +64,7 @@ session_pages = (
     "sessions",
 )
 audit_pages = ([path("", rows, name="list")], "audit")
-memory_pages = ([path("", rows, name="list")], "memories")
+memory_pages = ([path("", rows, name="list"), path("recall/", rows, name="recall")], "memories")
 review_pages = ([path("", rows, name="list")], "reviews")
 urlpatterns = [
     path("", include(session_pages)),
