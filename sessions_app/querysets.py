@@ -32,6 +32,8 @@ SELECT DISTINCT ON (subject_id) subject_id, key FROM sessions_app_subjectalias W
 ORDER BY subject_id, is_primary DESC, kind, key, id
 """
 
+MERGED = "SELECT id FROM sessions_app_subject WHERE merged_into_id = ANY(%s) ORDER BY created_at, id"
+
 
 class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def on_record(self) -> SessionRecordQuerySet:
@@ -106,6 +108,12 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         with connections[self.db].cursor() as cursor:
             cursor.execute(LABELS, [list(subject_ids)])
             return dict(cursor.fetchall())
+
+    def merged_into(self, subject_ids: Collection[UUID]) -> list[UUID]:
+        """The ids of those that were merged into one of these. One query, for every list of one subject's sessions."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(MERGED, [list(subject_ids)])
+            return [subject_id for (subject_id,) in cursor.fetchall()]
 
 
 class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):

@@ -77,7 +77,7 @@ class Subject(models.Model):
         level = [self.pk]
         while level:
             yield from level
-            level = list(Subject.objects.filter(merged_into__in=level).values_list("pk", flat=True))
+            level = Subject.objects.merged_into(level)
 
 
 class SubjectAlias(models.Model):
