@@ -28,7 +28,7 @@ MOST_BRANCHES = 150
 READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
 GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: "changed outside the console"}
 WITH_JOBS, WITHOUT_JOBS = "with", "without"
-JOBS = {WITH_JOBS: "with background jobs", WITHOUT_JOBS: "without background jobs"}
+JOBS = {WITH_JOBS: "with agents and background jobs", WITHOUT_JOBS: "without agents and background jobs"}
 EVERY = ".*"
 """After a noun: all event types with that noun."""
 
@@ -67,13 +67,13 @@ class AuditFilter(FilterForm):
     until = a_date("Until")
     subject = an_id("a subject")
     object = an_id("a record")
-    # Set by chips alone. Unless it says so, jobs are left out only where nothing else tells what is looked for: they
-    # do thousands of things after an import, and people are looked for among them.
+    # Set by chips alone. Unless it says so, jobs and agents are left out only where nothing else tells what is looked
+    # for: they do thousands of things, after an import and with every run, and people are looked for among them.
     jobs = forms.ChoiceField(
         choices=[("", ""), *JOBS.items()],
         required=False,
         widget=forms.HiddenInput,
-        error_messages={"invalid_choice": "“%(value)s” is not a way to show background jobs."},
+        error_messages={"invalid_choice": "“%(value)s” is not a way to show agents and background jobs."},
     )
 
     def __init__(self, query: QueryDict, viewer: User) -> None:
@@ -185,7 +185,7 @@ class AuditFilter(FilterForm):
             return [events.none()]
         active = self.active
         if self.leaves_out_jobs:
-            events = events.but_of_jobs()
+            events = events.but_of_programs()
         for name in ("actor", "outcome"):
             if name in active:
                 events = events.filter(**{"actor_ref" if name == "actor" else name: active[name]})
@@ -193,6 +193,8 @@ class AuditFilter(FilterForm):
             events = events.since(active["since"])
         if "until" in active:
             events = events.until(active["until"])
+        if not self.leaves_out_jobs and self.jobs_unasked == WITHOUT_JOBS:
+            return [events.but_of_programs(), events.of_programs()]
         narrowed = self.about(events)
         return narrowed if len(narrowed) > 1 else self.of_types(narrowed[0], as_branches=not self.has_narrow_index)
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from memadmin.audit.models import AuditEvent
 
 
+BUSY = ("agent", "job")
+"""Kinds of actors that do so much by themselves that people are not seen among them; a tuple, as an index has it."""
+
+
 class IsAmong(Func):
     """Whether a value is in an array."""
 
@@ -39,9 +43,12 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
             return self
         return self.filter(at__lt=datetime.combine(day + timedelta(days=1), time.min, UTC))
 
-    def but_of_jobs(self) -> AuditEventQuerySet:
-        """What people, agents, commands and database roles did."""
-        return self.exclude(actor_kind="job")
+    def but_of_programs(self) -> AuditEventQuerySet:
+        """What people, commands and database roles did: not jobs, and not agents."""
+        return self.exclude(actor_kind__in=BUSY)
+
+    def of_programs(self) -> AuditEventQuerySet:
+        return self.filter(actor_kind__in=BUSY)
 
     def concerning(self, refs: Iterable[UUID]) -> AuditEventQuerySet:
         """Events in which any of these was shown or changed among others. Looks at all that there are of them."""

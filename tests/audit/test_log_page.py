@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.audit.actors import Kind
 from memadmin.audit.forms import AuditFilter
 from memadmin.audit.listing import counted
 from memadmin.audit.lookers import who_looked
@@ -186,9 +187,12 @@ class TestCost:
     @pytest.mark.parametrize(
         ("query", "indexes"),
         [
-            ({}, {"audit_event_no_job_newest"}),
-            ({"jobs": "with"}, {"audit_event_newest"}),
-            ({"jobs": "with", "since": "2026-01-01", "until": "2026-02-01"}, {"audit_event_newest"}),
+            ({}, {"audit_event_people_newest"}),
+            ({"jobs": "with"}, {"audit_event_people_newest", "audit_event_busy_newest"}),
+            (
+                {"jobs": "with", "since": "2026-01-01", "until": "2026-02-01"},
+                {"audit_event_people_newest", "audit_event_busy_newest"},
+            ),
             ({"actor": SOMETHING}, {"audit_event_actor_newest"}),
             ({"actor": SOMETHING, "since": "2026-01-01"}, {"audit_event_actor_newest"}),
             ({"type": "note.taken"}, {"audit_event_type_newest"}),
@@ -331,7 +335,7 @@ class TestFilters:
             ({"since": "yesterday"}, "“Since” is not a date"),
             ({"since": "2026-02-30"}, "“Since” is not a date"),
             ({"since": "2026-03-02", "until": "2026-03-01"}, "“Until” is a day before “Since”."),
-            ({"jobs": "maybe"}, "“maybe” is not a way to show background jobs."),
+            ({"jobs": "maybe"}, "“maybe” is not a way to show agents and background jobs."),
             ({"subject": "cust_1"}, "That is not the address of a subject."),
             ({"object": "7"}, "That is not the address of a record."),
         ],
@@ -433,7 +437,7 @@ INSERT INTO audit_event (type, actor_kind, actor_ref) SELECT 'note.taken', 'job'
 
 
 class TestJobs:
-    """What jobs did is left out of the plain list, which says so; whoever looks for something finds it of jobs, too."""
+    """What jobs and agents did is left out of the plain list, which says so; whoever looks for something finds it."""
 
     @pytest.fixture(autouse=True)
     def a_person_and_many_jobs(self) -> None:
@@ -447,14 +451,21 @@ class TestJobs:
     def test_the_first_page_shows_what_people_did_however_much_jobs_did_since(self, auditor: Client) -> None:
         page = auditor.get(address())
         assert seen(page) == ["test.row_updated", "note.taken"]
-        assert "without background jobs" in words_of(page)
+        assert "without agents and background jobs" in words_of(page)
+
+    @pytest.mark.parametrize("kind", ["job", "agent"])
+    def test_neither_jobs_nor_agents_stand_there(self, auditor: Client, kind: Kind) -> None:
+        with audit.acting(audit.Actor(kind, "busy")):
+            done = note()
+        assert str(done.id) not in auditor.get(address()).text
+        assert str(done.id) in auditor.get(address(jobs="with")).text
 
     def test_they_are_one_step_away_and_back(self, auditor: Client) -> None:
-        page = auditor.get(chip(auditor.get(address()), "without background jobs"))
+        page = auditor.get(chip(auditor.get(address()), "without agents and background jobs"))
         assert len(seen(page)) > 40
-        assert "with background jobs" in words_of(page)
+        assert "with agents and background jobs" in words_of(page)
         assert str(self.note.id) in auditor.get(link(page, "Older")).text
-        assert chip(page, "with background jobs") == address() + "?"
+        assert chip(page, "with agents and background jobs") == address() + "?"
 
     def test_none_of_them_is_walked_over(self) -> None:
         insert_notes(200)
@@ -464,13 +475,13 @@ class TestJobs:
         for query in ({}, {"since": "2026-01-01"}, {"since": "2026-01-01", "until": "2126-01-01"}):
             (branch,) = AuditFilter(QueryDict(urlencode(query)), User()).branches()
             plan = branch[:51].explain()
-            assert "using audit_event_no_job_newest" in plan
+            assert "using audit_event_people_newest" in plan
             assert "Filter" not in plan
 
     def test_a_day_is_no_other_list(self, auditor: Client) -> None:
         page = auditor.get(address(since="2026-01-01"))
         assert seen(page) == ["test.row_updated", "note.taken"]
-        assert chip(page, "without background jobs") == address(since="2026-01-01", jobs="with")
+        assert chip(page, "without agents and background jobs") == address(since="2026-01-01", jobs="with")
 
     def test_who_looks_for_something_finds_it_of_jobs_too(self, auditor: Client) -> None:
         for query in ({"subject": self.subject.pk}, {"type": "note.taken"}, {"actor": self.of_job.actor_ref}):
