@@ -138,10 +138,10 @@ def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[
         if run is not None:
             words = f"{recall.told} {'memory' if recall.told == 1 else 'memories'} recalled"
             marks[run.anchor].append(Mark("brain", words, reverse("memories:told", args=[recall.pk])))
-    return {anchor: _first_of(several) for anchor, several in marks.items()}
+    return {anchor: first_of(several) for anchor, several in marks.items()}
 
 
-def _first_of(marks: Sequence[Mark]) -> Sequence[Mark]:
+def first_of(marks: Sequence[Mark]) -> Sequence[Mark]:
     """A few by themselves; the page of the next one leads on to the others."""
     shown, others = marks[:RECALLS_AT_RUN], marks[RECALLS_AT_RUN:]
     return [*shown, Mark("brain", f"{len(others)} more", others[0].url)] if len(others) > 1 else marks

@@ -91,6 +91,8 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
             trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
         trap.visit(record.subject.get_absolute_url())
         trap.visit(record.get_absolute_url())
+        known = Memory.objects.get(subject=record.subject, status=Memory.Status.APPROVED)
+        trap.visit(reverse("memories:change", args=[known.pk]))
     trap.check()
 
 

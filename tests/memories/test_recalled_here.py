@@ -15,8 +15,9 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.audited import RetireReason
 from memories_app.models import Evidence, Memory, MemoryVersion, Recall, RecalledMemory
-from memories_app.panels import run_at
+from memories_app.panels import first_of, run_at
 from memories_app.services.retiring import retire_memory
+from sessions_app.extensions import Mark
 from sessions_app.models import SessionRecord
 from sessions_app.timeline import build_timeline
 from tests.agents import add_items, assistant, attach_main_store, run_sql
@@ -28,6 +29,13 @@ from tests.sessions.timeline.items import FIRST_BATCH_AT, MINUTE
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "0"), (4, "0 1 2 3"), (5, "0 1 2 2 more"), (30, "0 1 2 27 more")])
+def test_many_recalls_of_a_run_are_a_few_marks_and_one_that_leads_on(count: int, words: str) -> None:
+    marks = first_of([Mark("brain", str(number), f"/{number}/") for number in range(count)])
+    assert " ".join(mark.words for mark in marks) == words
+    assert marks[-1].url == f"/{min(count - 1, 3)}/"
 
 
 class TestRunAt:
