@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,21 @@ INSTRUCTION = re.compile(
     r"|</?\s*(?:system|assistant|user|memories|instructions?)\b|\bjailbreak\b",
     re.IGNORECASE | re.DOTALL,
 )
+# The same in other languages and alphabets: to leave aside what was said before, or the rules.
+INSTRUCTION_ELSEWHERE = re.compile(
+    r"\b(?:ignorier\w*|vergiss|vergesst|vergessen\s+sie|missachte\w*|umgeh\w*)\b.{0,40}"
+    r"\b(?:anweisung\w*|regeln?|vorgaben?|richtlinien?)\b"
+    r"|\b(?:oubli\w*|ignor\w*|contourn\w*)\b.{0,40}\b(?:consignes?|instructions?|règles?)\b"
+    r"|\b(?:ignor\w*|olvid\w*|esque[cç]\w*|dimentic\w*)\b.{0,40}"
+    r"\b(?:instruccion\w*|instruç\w*|istruzion\w*|reglas?|regras?|regole)\b"
+    r"|\b(?:игнорир\w*|забудь\w*)\b.{0,40}\b(?:инструкци\w*|правил\w*|указани\w*)"
+    r"|(?:忽略|无视|無視|忘记|忘記).{0,20}(?:指令|指示|规则|規則|提示)|(?:指示|命令|ルール|規則).{0,10}(?:無視|忘れ)"
+    r"|(?:تجاهل|انس).{0,40}(?:تعليمات|قواعد|أوامر)",
+    re.IGNORECASE | re.DOTALL,
+)
+LOOKALIKES = str.maketrans("асеіјорѕухАСЕІЈОРЅХοαε_", "aceijopsyxACEIJOPSXoae ")
+"""Letters of other alphabets that are taken for Latin ones, and what stands for a space."""
+
 LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript)\s*:\s*\S|\bwww\.\w|\]\(", re.IGNORECASE)
 WORDS = re.compile(r"[^\W\d_]+")
 
@@ -97,9 +113,17 @@ def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
     for word in WORDS.finditer(text):
         if flag := CATEGORY_OF.get(word[0].lower(), ""):
             yield Risk(flag, SENSITIVE[flag][0], *word.span())
-    if match := INSTRUCTION.search(text):
+    if match := INSTRUCTION.search(_as_read(text)) or INSTRUCTION_ELSEWHERE.search(text):
         yield Risk("instruction", "Reads like an instruction to the agent", *match.span())
     if match := LINK.search(text):
         yield Risk("link", "Has a link", *match.span())
     if match := INVISIBLE.search(text):
         yield Risk("invisible", "Has characters that nobody sees", *match.span())
+
+
+def _as_read(text: str) -> str:
+    """As long as the text, with letters as a reader takes them: full-width ones and look-alikes as Latin."""
+    if text.isascii():
+        return text.replace("_", " ")
+    plain = (unicodedata.normalize("NFKC", sign) for sign in text)
+    return "".join(one if len(one) == 1 else sign for one, sign in zip(plain, text, strict=True)).translate(LOOKALIKES)
