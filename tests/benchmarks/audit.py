@@ -61,16 +61,24 @@ PLAIN_WORK = "INSERT INTO plain_work (body) VALUES ('something')"
 BARE_EVENT = INSERT_ONE.replace("audit_event (", "bare_event (at, actor_ref, role_ref, ").replace(
     "VALUES (", "VALUES (clock_timestamp(), gen_random_uuid(), gen_random_uuid(), "
 )
+# The same with an index for each filter of the log's page.
+INDEXED_EVENT = BARE_EVENT.replace("bare_event", "indexed_event")
 MAKE_BARE = """
-DROP TABLE IF EXISTS plain_work, bare_event;
+DROP TABLE IF EXISTS plain_work, bare_event, indexed_event;
 CREATE TABLE plain_work (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text);
 CREATE TABLE bare_event (
     LIKE audit_event INCLUDING DEFAULTS INCLUDING IDENTITY, PRIMARY KEY (number), UNIQUE (id)
-)
+);
+CREATE TABLE indexed_event (LIKE audit_event INCLUDING DEFAULTS INCLUDING IDENTITY INCLUDING INDEXES)
 """
-EVENT, CHANGE_AND_EVENT, BARE = "event", "change_and_event", "bare_event"
+EVENT, CHANGE_AND_EVENT, BARE, INDEXED = "event", "change_and_event", "bare_event", "indexed_event"
 # In one call: the writers share one Python, whose own time for a second one would be measured as well.
-STATEMENTS = {EVENT: INSERT_ONE, CHANGE_AND_EVENT: f"{PLAIN_WORK};{INSERT_ONE}", BARE: BARE_EVENT}
+STATEMENTS = {
+    EVENT: INSERT_ONE,
+    CHANGE_AND_EVENT: f"{PLAIN_WORK};{INSERT_ONE}",
+    BARE: BARE_EVENT,
+    INDEXED: INDEXED_EVENT,
+}
 """What is held against a transaction of one bare row, `PLAIN_WORK`: the first is what the design's experiment holds."""
 LAGS = """
 SELECT extract(epoch FROM pg_xact_commit_timestamp(leaf.xmin) - pg_xact_commit_timestamp(event.xmin)) * 1000
