@@ -106,13 +106,7 @@ def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 @never_cache
 @permission_required(REVIEW, raise_exception=True)
 def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    memory = access.memory_for(request.user, memory_id)
-    try:
-        reviewing.wake_memory(memory, by=request.user)
-    except Refused as problem:
-        return refused(request, memory, problem)
-    messages.success(request, "It waits again, and you hold it.")
-    return redirect(address_of(memory, request))
+    return put_back(request, memory_id, reviewing.wake_memory, "It waits again, and you hold it.")
 
 
 @require_POST
@@ -120,13 +114,14 @@ def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 @permission_required(REVIEW, raise_exception=True)
 def reopen(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Puts back what expired unreviewed."""
-    memory = access.memory_for(request.user, memory_id)
-    try:
-        reopen_proposal(memory, by=request.user)
-    except Refused as problem:
-        return refused(request, memory, problem)
-    messages.success(request, "It waits again, and you hold it.")
-    return redirect(address_of(memory, request))
+    return put_back(request, memory_id, reopen_proposal, "It waits again, and you hold it.")
+
+
+@require_POST
+@never_cache
+@permission_required(REVIEW, raise_exception=True)
+def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    return put_back(request, memory_id, undo_decision, "Undone: it waits again, and you hold it.")
 
 
 @require_POST
@@ -142,19 +137,6 @@ def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         reviewing.accept_base(memory, by=request.user, base_version=form.cleaned_data["base_version"] or 0)
     except Refused as problem:
         return refused(request, memory, problem)
-    return redirect(address_of(memory, request))
-
-
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
-def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    memory = access.memory_for(request.user, memory_id)
-    try:
-        undo_decision(memory, by=request.user)
-    except Refused as problem:
-        return refused(request, memory, problem)
-    messages.success(request, "Undone: it waits again, and you hold it.")
     return redirect(address_of(memory, request))
 
 
@@ -223,6 +205,17 @@ def decided(
     query = "&".join(filter(None, [query_of(request), urlencode({what: memory.pk})]))
     where = reverse("reviews:review", args=[following.pk]) if following else reverse("reviews:list")
     return redirect(f"{where}?{query}")
+
+
+def put_back(request: OperatorRequest, memory_id: UUID, verb: Callable[..., object], said: str) -> HttpResponse:
+    """Has a proposal wait again, and stays with it."""
+    memory = access.memory_for(request.user, memory_id)
+    try:
+        verb(memory, by=request.user)
+    except Refused as problem:
+        return refused(request, memory, problem)
+    messages.success(request, said)
+    return redirect(address_of(memory, request))
 
 
 def refused(
