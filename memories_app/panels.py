@@ -16,9 +16,10 @@ from django.urls import reverse
 from memadmin.counting import COUNT_CAP
 from memories_app.forms import FeedbackForm
 from memories_app.health import this_week
-from memories_app.models import Evidence, LearningStop, Memory, Recall, Signal
+from memories_app.models import Evidence, Memory, Recall, Signal
 from memories_app.queue import age, standing
 from memories_app.services.distilling import SUBJECT_SUMMARY
+from memories_app.services.learning import stops_of
 from memories_app.services.retiring import STANDING, learned_from
 from sessions_app.extensions import (
     Mark,
@@ -177,7 +178,7 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
         ),
     )
     summary = next(iter(counts.pop("summaries") or ()), None)
-    is_stopped = LearningStop.objects.filter(subject__in=ids).exists()
+    is_stopped = stops_of(ids).exists()
     return Panel(
         "memories/_of_subject.html", {"subject": subject, "is_stopped": is_stopped, "summary": summary, **counts}
     )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from uuid import UUID
+
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 
 from memadmin import audit
 from memadmin.client.secret_text import mask_text
@@ -14,9 +18,14 @@ from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import standing_subject
 
 
+def stops_of(ids: Iterable[UUID]) -> QuerySet[LearningStop]:
+    """What was said against learning from a subject, by its id and those that were merged into it."""
+    return LearningStop.objects.filter(subject__in=list(ids))
+
+
 def is_stopped(subject: Subject) -> bool:
-    """Whether nothing is learned from this subject, under any of the ids that were merged into it. Two queries."""
-    return LearningStop.objects.filter(subject__in=list(subject.group_ids())).exists()
+    """Whether nothing is learned from this subject, under any of its ids. Two queries."""
+    return stops_of(subject.group_ids()).exists()
 
 
 @transaction.atomic
@@ -40,7 +49,7 @@ def allow_learning(subject: Subject, *, by: User) -> bool:
     if not is_stopped(subject):
         return False
     audit.record(audited.LEARNING_ALLOWED, by=by, target=subject, subject=subject)
-    LearningStop.objects.filter(subject__in=list(subject.group_ids())).delete()
+    stops_of(subject.group_ids()).delete()
     return True
 
 
