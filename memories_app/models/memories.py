@@ -1,4 +1,4 @@
-"""A memory, its versions and what it came from.
+"""A memory: what agents may know, or want to.
 
 Agents insert proposals under a role of their own and see nothing that nobody approved: row policies and the trigger
 `gate` hold that (migrations), whatever Python does. So every column an agent does not write has a database default, and
@@ -25,7 +25,6 @@ from pgvector.django import HnswIndex, VectorField
 from memadmin import audit
 from memadmin.audit.triggers import Calling
 from memories_app import querysets
-from memories_app.tools_behind import LONGEST_TOOL
 from sessions_app.models import Subject
 
 DIMENSIONS = 256
@@ -364,95 +363,3 @@ class VectorNote(models.Model):
 
     def __str__(self) -> str:
         return f"vector of memory {self.memory_id}"
-
-
-class MemoryVersion(models.Model):
-    """One text that a memory had. Written by the trigger `keep_version` alone, so that no change is without one. Its
-    text can be erased, and nothing else of it be changed."""
-
-    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="versions")
-    number = models.PositiveIntegerField()
-    statement = models.TextField(blank=True)
-    data = models.JSONField(db_default=Value({}, models.JSONField()))
-    content_hash = models.CharField(max_length=64)
-    # As the audit log names people, agents and jobs; their names are there, where they can be erased.
-    author_kind = models.CharField(max_length=16, db_default="")
-    author_ref = models.UUIDField(null=True)
-    created_at = models.DateTimeField(db_default=Now())
-    erased_at = models.DateTimeField(null=True)
-
-    class Meta:
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["memory", "number"], name="version_of_memory"),
-            models.CheckConstraint(
-                condition=Q(erased_at__isnull=True) | Q(statement="", data={}), name="erased_version_has_no_text"
-            ),
-        ]
-        triggers: ClassVar = [
-            Calling("only_erased", "memadmin_only_erased()", before="UPDATE", level=pgtrigger.Row),
-            # What the trigger `keep_version` adds follows from the memory, whose change is recorded.
-            *audit.govern(
-                "memory_version",
-                columns=[
-                    *("memory", "number", "statement", "data", "content_hash", "author_kind", "author_ref"),
-                    "erased_at",
-                ],
-                hidden=["statement", "data"],
-                except_by_triggers=True,
-            ),
-        ]
-        permissions: ClassVar = [("erase_version", "Can erase the text of a version of a memory")]
-
-    def __str__(self) -> str:
-        return f"version {self.number} of memory {self.memory_id}"
-
-
-class Evidence(models.Model):
-    """An item of a session that a memory came from, with the words that matter.
-
-    The quote is a copy, and goes when its item does; its hash stays, so that one can tell what it was not.
-    """
-
-    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
-    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="evidence")
-    version = models.PositiveIntegerField(db_default=1, default=1)
-    # Without foreign keys, as everything that goes by session; see sessions_app.models.
-    record_id = models.UUIDField(null=True)
-    session_id = models.CharField(db_default="", default="", blank=True)
-    item_id = models.CharField(max_length=200, db_default="", default="", blank=True)
-    speaker = models.CharField(max_length=40, db_default="", default="", blank=True)
-    quote = models.TextField(db_default="", default="", blank=True)
-    quote_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
-    said_at = models.DateTimeField(null=True)
-    # Whose output it is, or what had been called in the run before an assistant said it; null where nobody looked.
-    tools = ArrayField(models.CharField(max_length=LONGEST_TOOL), null=True, blank=True)
-    signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
-    # Since when its item is not in its store any more; the quote is empty then.
-    gone_at = models.DateTimeField(null=True)
-
-    class Meta:
-        verbose_name_plural = "evidence"
-        indexes: ClassVar = [
-            models.Index("memory", "version", name="evidence_of_memory"),
-            models.Index("record_id", "item_id", name="evidence_of_item"),
-            GinIndex(fields=["tools"], name="evidence_by_tool"),
-        ]
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
-            models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
-        ]
-        triggers: ClassVar = [
-            Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
-            *audit.govern(
-                "evidence",
-                columns=[
-                    *("memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "tools", "signal")
-                ],
-                hidden=["session_id", "quote"],
-                agents_add=True,
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"evidence {self.pk}"

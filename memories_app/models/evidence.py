@@ -1,0 +1,69 @@
+"""What a memory came from."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pgtrigger
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
+
+from memadmin import audit
+from memadmin.audit.triggers import Calling
+from memories_app.models.memories import Memory
+from memories_app.tools_behind import LONGEST_TOOL
+
+
+class Evidence(models.Model):
+    """An item of a session that a memory came from, with the words that matter.
+
+    The quote is a copy, and goes when its item does; its hash stays, so that one can tell what it was not.
+    """
+
+    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="evidence")
+    version = models.PositiveIntegerField(db_default=1, default=1)
+    # Without foreign keys, as everything that goes by session; see sessions_app.models.
+    record_id = models.UUIDField(null=True)
+    session_id = models.CharField(db_default="", default="", blank=True)
+    item_id = models.CharField(max_length=200, db_default="", default="", blank=True)
+    speaker = models.CharField(max_length=40, db_default="", default="", blank=True)
+    quote = models.TextField(db_default="", default="", blank=True)
+    quote_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
+    said_at = models.DateTimeField(null=True)
+    # Whose output it is, or what had been called in the run before an assistant said it; null where nobody looked.
+    tools = ArrayField(models.CharField(max_length=LONGEST_TOOL), null=True, blank=True)
+    signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
+    # Since when its item is not in its store any more; the quote is empty then.
+    gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "evidence"
+        indexes: ClassVar = [
+            models.Index("memory", "version", name="evidence_of_memory"),
+            models.Index("record_id", "item_id", name="evidence_of_item"),
+            GinIndex(fields=["tools"], name="evidence_by_tool"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
+            models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
+        ]
+        triggers: ClassVar = [
+            Calling("hash_quote", "memadmin_hash_quote()", before="INSERT", level=pgtrigger.Row),
+            *audit.govern(
+                "evidence",
+                columns=[
+                    *("memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "tools", "signal")
+                ],
+                hidden=["session_id", "quote"],
+                agents_add=True,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"evidence {self.pk}"
