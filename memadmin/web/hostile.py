@@ -49,7 +49,10 @@ MOST_MARKS = 4
 
 def write_out_invisible(text: str) -> str:
     r"""`text` with each character that hides, reorders, piles up or cannot be encoded as `\uXXXX`, as JSON has it."""
-    if not text.isascii():
+    if text.isascii():
+        if text.isprintable():  # most texts; a page has hundreds
+            return text[:]  # without a promise to be safe, which a text may come with
+    else:
         text = STORM.sub(lambda marks: marks[0][:MOST_MARKS] + _in_json(marks[0][MOST_MARKS:]), text)
     return INVISIBLE.sub(_written_out, text)
 

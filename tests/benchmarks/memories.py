@@ -160,6 +160,8 @@ def seed(server: BenchServer, database: str, memories: int) -> float:
     """Seconds that it took; nothing where they are there already."""
     if server.is_seeded(database, SEED_VERSION):
         run(server, database, "manage.py", "migrate", "--verbosity=0")
+        # What a migration brought is to have its owner and rights, as after any upgrade.
+        run(server, database, "manage.py", "db_roles", "--apply")
         return 0.0
     began = time.perf_counter()
     server.create_empty(database)

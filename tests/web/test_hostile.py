@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from django.utils.safestring import mark_safe
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,17 @@ def test_characters_that_hide_or_reorder_are_written_out(text: str, written_out:
 @pytest.mark.parametrize("text", ["tab\tline\nend", "Ōtautahi, Åse, ひらがな, עברית, العربية", "👩‍👩‍👧 می‌خواهم"])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert write_out_invisible(text) == text
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_each_character_of_plain_text_is_shown_as_it_is_alone(text: str) -> None:
+    alone = {chr(code): chr(code) if chr(code).isprintable() else f"\\u{code:04x}" for code in range(128)}
+    alone |= {"\t": "\t", "\n": "\n", "\b": r"\b", "\r": r"\r", "\f": r"\f"}
+    assert write_out_invisible(text) == "".join(alone[character] for character in text)
+
+
+def test_text_that_came_as_safe_is_escaped_as_any_other() -> None:
+    assert type(write_out_invisible(mark_safe("<b>"))) is str
 
 
 def test_what_was_searched_for_is_marked_wherever_it_stands() -> None:
