@@ -187,25 +187,25 @@ class TestCost:
     @pytest.mark.parametrize(
         ("query", "indexes"),
         [
-            ({}, {"audit_event_people_newest"}),
-            ({"jobs": "with"}, {"audit_event_people_newest", "audit_event_busy_newest"}),
+            ({}, ["audit_event_people_newest"]),
+            ({"jobs": "with"}, ["audit_event_busy_newest", "audit_event_people_newest"]),
             (
                 {"jobs": "with", "since": "2026-01-01", "until": "2026-02-01"},
-                {"audit_event_people_newest", "audit_event_busy_newest"},
+                ["audit_event_busy_newest", "audit_event_people_newest"],
             ),
-            ({"actor": SOMETHING}, {"audit_event_actor_newest"}),
-            ({"actor": SOMETHING, "since": "2026-01-01"}, {"audit_event_actor_newest"}),
-            ({"type": "note.taken"}, {"audit_event_type_newest"}),
-            ({"type": "test.*"}, {"audit_event_type_newest"}),
-            ({"type": "reads"}, {"audit_event_type_newest"}),
-            ({"type": "outside"}, {"audit_event_outside_newest"}),
-            ({"outcome": "denied"}, {"audit_event_outcome_newest"}),
-            ({"object": SOMETHING}, {"audit_event_object_newest"}),
-            ({"subject": SOMETHING}, {"audit_event_subject_newest"}),
+            ({"actor": SOMETHING}, ["audit_event_actor_newest"]),
+            ({"actor": SOMETHING, "since": "2026-01-01"}, ["audit_event_actor_newest"]),
+            ({"type": "note.taken"}, ["audit_event_type_newest"]),
+            ({"type": "test.*"}, ["audit_event_type_newest"]),
+            ({"type": "reads"}, ["audit_event_type_newest"]),
+            ({"type": "outside"}, ["audit_event_outside_newest"]),
+            ({"outcome": "denied"}, ["audit_event_outcome_newest"]),
+            ({"object": SOMETHING}, ["audit_event_object_newest"]),
+            ({"subject": SOMETHING}, ["audit_event_subject_newest"]),
         ],
         ids=str,
     )
-    def test_each_filter_walks_along_an_index_of_its_own(self, query: dict[str, Any], indexes: set[str]) -> None:
+    def test_each_filter_walks_along_an_index_of_its_own(self, query: dict[str, Any], indexes: list[str]) -> None:
         """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
         note()
         with connection.cursor() as cursor:
@@ -217,7 +217,7 @@ class TestCost:
             used |= set(re.findall(r"using (audit_event_\w+)", plan))
             assert "Sort" not in plan
             assert "Filter" not in plan.replace("Filter: ((type)::text ~~ '%.row\\_%'::text)", ""), plan
-        assert used == indexes
+        assert sorted(used) == indexes
 
     @pytest.mark.parametrize("name", ["object", "subject"])
     def test_what_was_shown_among_others_is_looked_up_and_then_sorted(self, name: str) -> None:
