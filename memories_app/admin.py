@@ -41,7 +41,7 @@ from memories_app.models.memories import LONGEST_STATEMENT, MOST_AGENTS
 from memories_app.services import raw_edits
 from memories_app.services.proposing import is_storable, look_at_data
 from memories_app.services.refusals import Refused, Unproposable
-from sessions_app.admin.listing import ShortList, ShownRows
+from sessions_app.admin.listing import OfOne, ShortList, ShownRows
 
 AROUND = {MemoryVersion: "versions", Evidence: "evidence", Signal: "signals", Review: "decisions"}
 
@@ -223,15 +223,11 @@ class MemoryAdmin(RowsOfMemories):
             raw_edits.save_memory(obj, names, by=operator(request), why=why_of(request))
 
 
-class OfOneMemory(admin.SimpleListFilter):
-    """`?memory=<uuid>`, for links from a memory; by itself it offers nothing to choose."""
+class OfOneMemory(OfOne):
+    """`?memory=<uuid>`."""
 
     title = "memory"
     parameter_name = "memory"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        chosen = self.used_parameters.get(self.parameter_name)
-        return [(chosen, f"memory {chosen}")] if chosen else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         try:

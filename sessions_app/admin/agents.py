@@ -33,7 +33,7 @@ from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.web.fresh_proof import recently_authenticated
 from sessions_app import registry
-from sessions_app.admin.listing import ShortList
+from sessions_app.admin.listing import OfOne, ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
 from sessions_app.services import raw_edits
 from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
@@ -162,15 +162,11 @@ def record_named(text: str | None) -> SessionRecord | None:
     return SessionRecord.objects.filter(pk=record_id, store__name=registry.MAIN_STORE).first()
 
 
-class OfSession(admin.SimpleListFilter):
-    """`?record=<uuid>`, for links from a session; by itself it offers nothing to choose."""
+class OfSession(OfOne):
+    """`?record=<uuid>`."""
 
     title = "session"
     parameter_name = "record"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        chosen = self.used_parameters.get(self.parameter_name)
-        return [(chosen, f"session {chosen}")] if chosen else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AgentMessage]) -> QuerySet[AgentMessage]:
         record = record_named(self.value())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from django.contrib import admin
 from django.core.paginator import Paginator
@@ -31,6 +31,16 @@ class ShortList(admin.ModelAdmin):  # type: ignore[type-arg]
     sortable_by = ()
     actions = None
     view_on_site = False
+
+
+class OfOne(admin.SimpleListFilter):
+    """Narrows a list to what belongs to one thing, for links from there; by itself it offers nothing to choose."""
+
+    parameter_name: str
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        chosen = self.used_parameters.get(self.parameter_name)
+        return [(chosen, f"{self.title} {chosen}")] if chosen else []
 
 
 class ShownRows:
