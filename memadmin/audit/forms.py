@@ -27,8 +27,8 @@ MOST_BRANCHES = 150
 
 READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
 GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: "changed outside the console"}
-WITH_JOBS, WITHOUT_JOBS = "with", "without"
-JOBS = {WITH_JOBS: "with agents and background jobs", WITHOUT_JOBS: "without agents and background jobs"}
+WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"
+PROGRAMS = {WITH_PROGRAMS: "with agents and background jobs", WITHOUT_PROGRAMS: "without agents and background jobs"}
 EVERY = ".*"
 """After a noun: all event types with that noun."""
 
@@ -70,7 +70,7 @@ class AuditFilter(FilterForm):
     # Set by chips alone. Unless it says so, jobs and agents are left out only where nothing else tells what is looked
     # for: they do thousands of things, after an import and with every run, and people are looked for among them.
     jobs = forms.ChoiceField(
-        choices=[("", ""), *JOBS.items()],
+        choices=[("", ""), *PROGRAMS.items()],
         required=False,
         widget=forms.HiddenInput,
         error_messages={"invalid_choice": "“%(value)s” is not a way to show agents and background jobs."},
@@ -153,12 +153,12 @@ class AuditFilter(FilterForm):
         return [name for name in names if name == chosen]
 
     @property
-    def leaves_out_jobs(self) -> bool:
-        return not self.errors and self.active.get("jobs", self.jobs_unasked) == WITHOUT_JOBS
+    def leaves_out_programs(self) -> bool:
+        return not self.errors and self.active.get("jobs", self.programs_unasked) == WITHOUT_PROGRAMS
 
     @property
-    def jobs_unasked(self) -> str:
-        return WITH_JOBS if set(self.active) - {"since", "until", "jobs"} else WITHOUT_JOBS
+    def programs_unasked(self) -> str:
+        return WITH_PROGRAMS if set(self.active) - {"since", "until", "jobs"} else WITHOUT_PROGRAMS
 
     def chips(self) -> list[Chip]:
         chips = [
@@ -166,16 +166,16 @@ class AuditFilter(FilterForm):
             for name, value in self.active.items()
             if name != "jobs"
         ]
-        if self.leaves_out_jobs:
-            chips.append(Chip(JOBS[WITHOUT_JOBS], self.query_string_with("jobs", WITH_JOBS)))
-        elif self.jobs_unasked == WITHOUT_JOBS:
-            chips.append(Chip(JOBS[WITH_JOBS], self.query_string(without="jobs")))
+        if self.leaves_out_programs:
+            chips.append(Chip(PROGRAMS[WITHOUT_PROGRAMS], self.query_string_with("jobs", WITH_PROGRAMS)))
+        elif self.programs_unasked == WITHOUT_PROGRAMS:
+            chips.append(Chip(PROGRAMS[WITH_PROGRAMS], self.query_string(without="jobs")))
         return chips
 
     def in_full(self) -> str:
         """The filters as the event of a look or an export keeps them: what is on unasked, too."""
-        if self.leaves_out_jobs:
-            return self.query_string_with("jobs", WITHOUT_JOBS)
+        if self.leaves_out_programs:
+            return self.query_string_with("jobs", WITHOUT_PROGRAMS)
         return self.query_string()
 
     def branches(self) -> list[AuditEventQuerySet]:
@@ -184,7 +184,7 @@ class AuditFilter(FilterForm):
         if self.errors:
             return [events.none()]
         active = self.active
-        if self.leaves_out_jobs:
+        if self.leaves_out_programs:
             events = events.but_of_programs()
         for name in ("actor", "outcome"):
             if name in active:
@@ -193,7 +193,7 @@ class AuditFilter(FilterForm):
             events = events.since(active["since"])
         if "until" in active:
             events = events.until(active["until"])
-        if not self.leaves_out_jobs and self.jobs_unasked == WITHOUT_JOBS:
+        if not self.leaves_out_programs and self.programs_unasked == WITHOUT_PROGRAMS:
             return [events.but_of_programs(), events.of_programs()]
         narrowed = self.about(events)
         return narrowed if len(narrowed) > 1 else self.of_types(narrowed[0], as_branches=not self.has_narrow_index)
