@@ -54,9 +54,8 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     for begin, window in windows(text):
         for start, end in keys.find(window):
             yield keys.whole_word(text, begin + start, begin + end)
-        if numbers.may_have_any(window):
-            for start, end in numbers.find_cards(window):
-                yield begin + start, begin + end
+        for start, end in numbers.find_cards(window, numbers.runs_of_digits(window)):
+            yield begin + start, begin + end
 
 
 def _masked_member(value: Any, name: str) -> tuple[Any, int]:

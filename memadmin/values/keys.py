@@ -127,7 +127,7 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     """Places of keys, each at least in part: `whole_word` has the rest."""
     if len(text) < SHORTEST:
         return
-    long_words = " ".join(word for word in text.split() if len(word) >= LONG)
+    long_words = " ".join([word for word in text.split() if len(word) >= LONG])
     if long_words:
         for form in KNOWN_BY_LOOKS:
             if form.search(long_words):

@@ -21,9 +21,13 @@ PHONE_CHARACTERS = 60
 # Between the digits of a number stand spaces, dots, dashes, and characters that nobody sees. The dash of keyboards is
 # escaped, because more may follow in a class of characters.
 SIGNS = "\\-.\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad "
-SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,3}}\d){{5}}")
+MOST_SIGNS = 3
+SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5,}}")
 CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,3}}\d){{{CARD_DIGITS[0] - 1},}}")
 ACCOUNT_PROPOSED = re.compile(rf"[A-Za-z]{{2}}\d\d(?:[{SIGNS}]?[A-Za-z0-9]){{11,30}}")
+# What that begins with, from behind: Python skips to digits, and would try each letter.
+COUNTRY_AND_CHECK = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)")
+COUNTRY_LETTERS = 2
 PHONE_PROPOSED = re.compile(rf"[+\uff0b](?=[{SIGNS}()/]{{0,3}}\d(?:[{SIGNS}()/]{{0,3}}\d){{5}})")
 DIALLED_ABROAD = re.compile(rf"00(?=[{SIGNS}()/]{{0,3}}[1-9](?:[{SIGNS}()/]{{0,3}}\d){{6}})")
 LOCAL_PHONE_PROPOSED = re.compile(rf"(?<!\w)\(?\d(?:[{SIGNS}()/]{{0,3}}\d){{5,}}")
@@ -32,13 +36,14 @@ ABROAD = "DE"
 """A region where 00 is dialled before a country code, as in most of them."""
 
 
-def may_have_any(text: str) -> bool:
-    return SEVERAL_DIGITS.search(text) is not None
+def runs_of_digits(text: str) -> list[tuple[int, int]]:
+    """Where several digits stand near each other: cards and phones are nowhere else."""
+    return [run.span() for run in SEVERAL_DIGITS.finditer(text)]
 
 
-def find_cards(text: str) -> Iterator[tuple[int, int]]:
+def find_cards(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Runs of 13 to 19 digits with a right check digit, written together or in groups of about equal length."""
-    for proposed in CARD_PROPOSED.finditer(text):
+    for proposed in in_runs(CARD_PROPOSED, text, runs):
         groups = _groups(proposed[0], proposed.start())
         if len(groups) > MOST_GROUPS:  # a table of numbers
             continue
@@ -83,7 +88,7 @@ def _is_card(digits: str) -> bool:
 
 def find_accounts(text: str) -> Iterator[tuple[int, int]]:
     """International bank account numbers; what is written after one is not part of it."""
-    for proposed in ACCOUNT_PROPOSED.finditer(text):
+    for proposed in accounts_proposed(text):
         if text[max(proposed.start() - 1, 0) : proposed.start()].isalnum():
             continue
         places = [place for place, character in enumerate(proposed[0]) if character.isalnum()]
@@ -96,16 +101,34 @@ def find_accounts(text: str) -> Iterator[tuple[int, int]]:
                 break
 
 
-def find_phones(text: str, regions: Sequence[str]) -> Iterator[tuple[int, int]]:
+def accounts_proposed(text: str) -> Iterator[re.Match[str]]:
+    """What ACCOUNT_PROPOSED finds, in a third of its time."""
+    end = 0
+    for digits in COUNTRY_AND_CHECK.finditer(text):
+        start = digits.start() - COUNTRY_LETTERS
+        if start >= end and (proposed := ACCOUNT_PROPOSED.match(text, start)):
+            end = proposed.end()
+            yield proposed
+
+
+def find_phones(text: str, regions: Sequence[str], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Numbers with a country code after + or 00, and those that are dialled without one inside the regions."""
-    for proposed in PHONE_PROPOSED.finditer(text):
+    for proposed in in_runs(PHONE_PROPOSED, text, runs):
         yield from _phones_at(text, proposed.start(), None)
-    for proposed in DIALLED_ABROAD.finditer(text):
+    for proposed in in_runs(DIALLED_ABROAD, text, runs):
         if not text[max(proposed.start() - 1, 0) : proposed.start()].isalnum():
             yield from _phones_at(text, proposed.start(), ABROAD)
-    for proposed in LOCAL_PHONE_PROPOSED.finditer(text) if regions else ():
+    for proposed in in_runs(LOCAL_PHONE_PROPOSED, text, runs) if regions else ():
         for region in regions:
             yield from _phones_at(text, proposed.start(), region)
+
+
+def in_runs(form: re.Pattern[str], text: str, runs: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    """What an expression finds there, and with as many signs in front as may belong to it: tried at each character of
+    a text without such a place, these expressions take longer than all others.
+    """
+    for start, end in runs:
+        yield from form.finditer(text, max(start - MOST_SIGNS - 1, 0), end)
 
 
 def _phones_at(text: str, start: int, region: str | None) -> Iterator[tuple[int, int]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memadmin.values import OVERLAP, WINDOW
+from memadmin.values import OVERLAP, WINDOW, numbers
 from memadmin.web.masking import MASK, TookTooLong, find_values, is_secret_member, mask_text
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -116,6 +118,24 @@ def test_masking_twice_is_masking_once_and_the_rest_stays(text: str) -> None:
         assert text[place : found.start] in shown
         place = found.end
     assert text[place:] in shown
+
+
+@given(st.text(st.sampled_from("0123456789" * 3 + "ABab()/- .+\u00a0\u0661\uff0b"), max_size=80))
+def test_nothing_is_passed_over_for_being_quick(text: str) -> None:
+    """Where numbers are looked for is what their expressions would find in the whole text."""
+    runs = numbers.runs_of_digits(text)
+    for form in (
+        numbers.CARD_PROPOSED,
+        numbers.PHONE_PROPOSED,
+        numbers.DIALLED_ABROAD,
+        numbers.LOCAL_PHONE_PROPOSED,
+    ):
+        assert spans(numbers.in_runs(form, text, runs)) == spans(form.finditer(text))
+    assert spans(numbers.accounts_proposed(text)) == spans(numbers.ACCOUNT_PROPOSED.finditer(text))
+
+
+def spans(matches: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
+    return [match.span() for match in matches]
 
 
 def test_time_that_is_over_is_said() -> None:

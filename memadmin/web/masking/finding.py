@@ -60,12 +60,12 @@ def find_values(
 def _proposed(window: str, regions: Sequence[str], is_prose: bool) -> Iterator[tuple[Kind, int, int]]:
     for first, end in keys.find(window, is_prose=is_prose):
         yield Kind.KEY, first, end
-    if numbers.may_have_any(window):
-        for first, end in numbers.find_cards(window):
+    if runs := numbers.runs_of_digits(window):
+        for first, end in numbers.find_cards(window, runs):
             yield Kind.CARD, first, end
         for first, end in numbers.find_accounts(window):
             yield Kind.ACCOUNT, first, end
-        for first, end in numbers.find_phones(window, regions):
+        for first, end in numbers.find_phones(window, regions, runs):
             yield Kind.PHONE, first, end
     for first, end in emails.find(window):
         yield Kind.EMAIL, first, end
