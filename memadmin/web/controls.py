@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any
 
 from django.forms.renderers import DjangoTemplates
 from django.http import HttpRequest
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 Widget = Mapping[str, Any]
@@ -33,7 +33,9 @@ def written_input(widget: Widget) -> SafeString:
 
 def written_select(widget: Widget) -> SafeString:
     groups = (
-        f'<optgroup label="{escape(name)}">{written_options(options)}</optgroup>' if name else written_options(options)
+        f'<optgroup label="{escape(str(name))}">{written_options(options)}</optgroup>'
+        if name
+        else written_options(options)
         for name, options, _ in widget["optgroups"]
     )
     return mark_safe(f"<select{written({'name': widget['name'], **widget['attrs']})}>{''.join(groups)}</select>")
@@ -41,7 +43,7 @@ def written_select(widget: Widget) -> SafeString:
 
 def written_options(options: list[Widget]) -> str:
     return "".join(
-        f"<option{written({'value': option['value'], **option['attrs']})}>{escape(option['label'])}</option>"
+        f"<option{written({'value': option['value'], **option['attrs']})}>{escape(str(option['label']))}</option>"
         for option in options
     )
 
@@ -49,7 +51,7 @@ def written_options(options: list[Widget]) -> str:
 def written(attributes: Mapping[str, object]) -> str:
     """True stands for an attribute without a value, False for one that is not there."""
     return "".join(
-        f" {escape(name)}" if value is True else f' {escape(name)}="{escape(value)}"'
+        f" {escape(name)}" if value is True else f' {escape(name)}="{escape(str(value))}"'
         for name, value in attributes.items()
         if value is not False
     )

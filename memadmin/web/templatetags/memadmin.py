@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from html import escape
 from typing import Any
 
 from django import template
@@ -12,7 +13,7 @@ from django.template import engines
 from django.template.defaultfilters import filesizeformat, stringfilter
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from memadmin import __version__
