@@ -9,6 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils.timezone import now
 
+from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import FilterForm
 from memadmin.web.hostile import write_out_invisible
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
@@ -74,14 +75,14 @@ class SessionFilter(FilterForm):
         super().__init__(query)
         stores = {store.name: store for store in SessionStore.objects.raw(STORES)}
         self.stores = stores.values()
-        field = self.fields["store"]
+        field = self.own("store")
         assert isinstance(field, forms.TypedChoiceField)
         field.choices, field.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
-        agents = SessionRecord.objects.agents()
+        agents, self.without_subject_count = SessionRecord.objects.on_offer(COUNT_CAP)
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:
             agents.insert(0, chosen)
-        self.fields["agent"].widget = forms.Select(
+        self.own("agent").widget = forms.Select(
             {"class": "form-select", "aria-label": "Agent"},
             choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
         )

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
-AGENTS = """
+ON_OFFER = """
 WITH RECURSIVE names(agent) AS (
     (SELECT agent FROM {table} WHERE agent <> '' ORDER BY agent LIMIT 1)
     UNION ALL
     SELECT (SELECT agent FROM {table} WHERE agent <> '' AND agent > names.agent ORDER BY agent LIMIT 1)
     FROM names WHERE agent IS NOT NULL
 )
-SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s
+SELECT ARRAY(SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s),
+       (SELECT count(*) FROM (SELECT FROM {table} WHERE subject_id IS NULL AND erased_at IS NULL LIMIT %s) AS few)
 """
 
 # The ids of fifty subjects as one array: Django prepares each by itself.
@@ -72,11 +73,14 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         # The second condition is what the index is limited to.
         return self.filter(labels__contains=[label]).exclude(labels=[])
 
-    def agents(self, limit: int = 50) -> list[str]:
-        """The agents' names, in alphabetical order. A step along an index for each, however many sessions they have."""
+    def on_offer(self, cap: int, limit: int = 50) -> tuple[list[str], int]:
+        """What the filters of the list offer: the agents' names, in alphabetical order, and how many sessions have no
+        subject, at most cap + 1. One query, a step along an index for each name, however many sessions there are.
+        """
         with connections[self.db].cursor() as cursor:
-            cursor.execute(AGENTS.format(table=self.model._meta.db_table), [limit])
-            return [agent for (agent,) in cursor.fetchall()]
+            cursor.execute(ON_OFFER.format(table=self.model._meta.db_table), [limit, cap + 1])
+            names, count = cursor.fetchone()
+        return names, count
 
     def count_up_to(self, cap: int) -> int:
         """How many there are, at most cap + 1."""

@@ -30,10 +30,10 @@ LONG = "a-long-one"
 
 QUERIES = {
     "overview": 30,
-    "sessions": 10,
-    "sessions of a subject": 13,
-    "sessions of a ticket": 10,
-    "sessions without a subject": 10,
+    "sessions": 9,
+    "sessions of a subject": 12,
+    "sessions of a ticket": 9,
+    "sessions without a subject": 9,
     "sessions that say so": 20,
     "newer sessions": 5,
     "timeline": 8,

@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
@@ -53,7 +52,6 @@ def session_list(request: OperatorRequest) -> HttpResponse:
         "filters": filters,
         "page": page,
         "sessions": sessions,
-        "without_subject": SessionRecord.objects.on_record().without_subject().count_up_to(COUNT_CAP),
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
