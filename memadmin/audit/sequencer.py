@@ -22,8 +22,8 @@ from django.db import Error, connection, transaction
 from memadmin.audit import checkpoints, epochs, stored
 from memadmin.audit.actors import Actor, acting
 from memadmin.audit.audited import KEY_ROTATED
-from memadmin.audit.canonical import leaf_of
-from memadmin.audit.models import AuditAnchor, AuditEvent, AuditPending
+from memadmin.audit.canonical import Written
+from memadmin.audit.models import AuditAnchor
 from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
 
@@ -46,12 +46,10 @@ class Batch:
 
     size: int
     """Of the tree, after it."""
-    events: Sequence[AuditEvent] = ()
+    events: Sequence[Written] = ()
     checkpoint: Checkpoint | None = None
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.events) >= MOST_EVENTS
+    is_full: bool = False
+    """More may wait."""
 
 
 class OlderStateRestored(Exception):
@@ -70,7 +68,7 @@ class Sequencer:
         self._edge: stored.Edge | None = None
 
     def step(self, *, is_last: bool = False) -> Batch | None:
-        """Takes up to 1,000 events; None when another candidate is at work. About seven queries.
+        """Takes up to 1,000 events; None when another candidate is at work. About ten queries.
 
         A checkpoint is written when one is due, and with `is_last` for anything that has none.
 
@@ -90,14 +88,16 @@ class Sequencer:
                 record(
                     KEY_ROTATED, reason_code=reason, details={"from": str(before and before.key), "to": str(key.public)}
                 )
-            events = self._pending()
+            numbers = self._pending(MOST_EVENTS)
+            events = stored.written(numbers)
             edge = stored.edge(self._edge)
             tree = edge.tree
             if events:
-                leaves = [(event.number, leaf_of(event)) for event in events]
+                leaves = [(event.number, stored.leaf_of(event)) for event in events]
                 stored.write(tree, leaves)
                 edge = stored.Edge(tree, leaves[-1][1])
-                self._take_from_queue([event.number for event in events])
+            if numbers:
+                self._take_from_queue(numbers)
             now = checkpoints.database_now()
             wants_checkpoint = is_new_key or checkpoints.is_due(tree.size, before, now)
             if is_last:
@@ -105,7 +105,7 @@ class Sequencer:
             written = checkpoints.write(tree, key, before, now) if key and wants_checkpoint else None
         # Not before the commit: what was rolled back has not grown.
         self._edge = edge
-        return Batch(tree.size, events, written)
+        return Batch(tree.size, events, written, is_full=len(numbers) >= MOST_EVENTS)
 
     def run(self, stop: threading.Event) -> None:
         """Works until it is told to stop, whatever happens to the database meanwhile."""
@@ -114,7 +114,7 @@ class Sequencer:
             while not stop.is_set():
                 try:
                     is_time = time.monotonic() >= ticked + TICK_SECONDS
-                    if not is_time and not AuditPending.objects.order_by("number")[:1]:
+                    if not is_time and not self._pending(1):
                         stop.wait(POLL_SECONDS)
                         continue
                     batch = self.step()
@@ -164,10 +164,11 @@ class Sequencer:
             may: bool = cursor.fetchone()[0]
         return may
 
-    def _pending(self) -> list[AuditEvent]:
-        """Events of committed transactions, in the order of their numbers, so that those of one keep theirs."""
-        pending = AuditPending.objects.order_by("number").values("number")[:MOST_EVENTS]
-        return list(AuditEvent.objects.filter(number__in=pending).order_by("number"))
+    def _pending(self, most: int) -> list[int]:
+        """What committed transactions have put into the queue, in its order, so that events of one keep theirs."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT number FROM audit_pending ORDER BY number LIMIT %s", [most])
+            return [number for (number,) in cursor.fetchall()]
 
     def _take_from_queue(self, numbers: list[int]) -> None:
         # Not by delete(), which writes each number down by itself.

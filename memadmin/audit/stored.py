@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from memadmin.audit.models import AuditLeaf
+from memadmin.audit import canonical
+from memadmin.audit.canonical import Written
+from memadmin.audit.models import AuditEvent, AuditLeaf
 from memadmin.audit.tree import Frontier, Node, Span
 
 READ_SPANS = """
@@ -27,9 +29,12 @@ CROSS JOIN LATERAL (
 WHERE (%(levels)s::int[])[span.number] > 0
 ORDER BY 1, 2
 """
+WRITTEN = f"SELECT {canonical.COLUMNS} FROM audit_event AS event WHERE number = ANY(%s) ORDER BY number"
+# The hashes behind each other and not in an array, which costs Python more than all else about the statement.
 INSERT_LEAVES = """
 INSERT INTO audit_leaf (index, event_number, hash)
-SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[])
+SELECT %s + place - 1, number, substring(%s::bytea FROM (place * 32 - 31)::int FOR 32)
+FROM unnest(%s::bigint[]) WITH ORDINALITY AS taken (number, place)
 """
 INSERT_NODES = """
 INSERT INTO audit_node (level, index, hash) SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
@@ -86,12 +91,30 @@ def edge(known: Edge | None = None) -> Edge:
 
     Raises TreeDamaged.
     """
-    last = AuditLeaf.objects.order_by("-index").first()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT index + 1, hash FROM audit_leaf ORDER BY index DESC LIMIT 1")
+        last: tuple[int, bytes] | None = cursor.fetchone()
     if last is None:
         return Edge(Frontier(), b"")
-    if known and (known.tree.size, known.last_leaf) == (last.index + 1, bytes(last.hash)):
+    size, hash_ = last[0], bytes(last[1])
+    if known and (known.tree.size, known.last_leaf) == (size, hash_):
         return known.copy()
-    return Edge(Frontier.of(last.index + 1, read), bytes(last.hash))
+    return Edge(Frontier.of(size, read), hash_)
+
+
+def written(numbers: Sequence[int]) -> list[Written]:
+    """The events of these numbers, in that order; a number without an event is left out. One query."""
+    if not numbers:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(WRITTEN, [list(numbers)])
+        return [Written._make(row) for row in cursor.fetchall()]
+
+
+def leaf_of(event: Written) -> bytes:
+    """The hash that stands for this event in the tree. No query, but for an event that no check has let in."""
+    leaf = canonical.leaf_of_written(event)
+    return canonical.leaf_of(AuditEvent.objects.get(number=event.number)) if leaf is None else leaf
 
 
 def write(frontier: Frontier, leaves: Sequence[tuple[int, bytes]]) -> None:
@@ -101,7 +124,7 @@ def write(frontier: Frontier, leaves: Sequence[tuple[int, bytes]]) -> None:
         nodes += frontier.append(hash_)
     numbers, hashes = zip(*leaves, strict=True)
     with connection.cursor() as cursor:
-        cursor.execute(INSERT_LEAVES, [list(range(first, frontier.size)), list(numbers), list(hashes)])
+        cursor.execute(INSERT_LEAVES, [first, b"".join(hashes), list(numbers)])
         if nodes:
             levels, indexes = [node.level for node in nodes], [node.index for node in nodes]
             cursor.execute(INSERT_NODES, [levels, indexes, [node.hash for node in nodes]])
