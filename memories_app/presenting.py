@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditActor
 from memadmin.client.recalling import Chosen
-from memadmin.counting import COUNT_CAP
+from memadmin.counting import COUNT_CAP, counts_up_to
 from memories_app.differing import Piece, changes
 from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
 from sessions_app import access
@@ -208,13 +208,11 @@ class Feedback:
 
 
 def feedback_on(memory: Memory) -> Feedback:
-    """Three queries."""
-    signals = memory.signals.order_by()
-    return Feedback(
-        helped=signals.filter(value__gt=0)[: COUNT_CAP + 1].count(),
-        corrected=signals.filter(value__lt=0)[: COUNT_CAP + 1].count(),
-        recalled=memory.recalls.order_by()[: COUNT_CAP + 1].count(),
-    )
+    """One query."""
+    signals = memory.signals.all()
+    given = signals.filter(value__gt=0), signals.filter(value__lt=0), memory.recalls.all()
+    helped, corrected, recalled = counts_up_to(COUNT_CAP, *given)
+    return Feedback(helped, corrected, recalled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from django.db import connections, models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memadmin.counting import counts_up_to
+
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
@@ -27,9 +29,9 @@ SELECT ARRAY(SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s),
        (SELECT count(*) FROM (SELECT FROM {table} WHERE subject_id IS NULL AND erased_at IS NULL LIMIT %s) AS few)
 """
 
-# The ids of fifty subjects as one array: Django prepares each by itself.
+# The ids of fifty subjects as one text: Django prepares each by itself, and psycopg an array of them.
 LABELS = """
-SELECT DISTINCT ON (subject_id) subject_id, key FROM sessions_app_subjectalias WHERE subject_id = ANY(%s)
+SELECT DISTINCT ON (subject_id) subject_id, key FROM sessions_app_subjectalias WHERE subject_id = ANY(%s::uuid[])
 ORDER BY subject_id, is_primary DESC, kind, key, id
 """
 
@@ -84,11 +86,7 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
     def count_up_to(self, cap: int) -> int:
         """How many there are, at most cap + 1."""
-        few, parameters = self.order_by().values("pk")[: cap + 1].query.sql_with_params()
-        # Not by count(), which takes longer to write this down than PostgreSQL to answer it.
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM ({few}) AS few", parameters)
-            return int(cursor.fetchone()[0])
+        return counts_up_to(cap, self)[0]
 
     def awaiting_patterns(self, store: SessionStore, version: int) -> SessionRecordQuerySet:
         """Sessions of a store without a subject that its present patterns were not tried on, in no order."""
@@ -110,7 +108,7 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
     def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
         """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists."""
         with connections[self.db].cursor() as cursor:
-            cursor.execute(LABELS, [list(subject_ids)])
+            cursor.execute(LABELS, [f"{{{','.join(map(str, subject_ids))}}}"])
             return dict(cursor.fetchall())
 
     def merged_into(self, subject_ids: Collection[UUID]) -> list[UUID]:

@@ -29,7 +29,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 30,
+    "overview": 24,
     "sessions": 9,
     "sessions of a subject": 12,
     "sessions of a ticket": 9,
@@ -45,9 +45,9 @@ QUERIES = {
     "subject": 21,
     "search": 8,
     "search in messages": 18,
-    "stores": 28,
-    "store": 22,
-    "connect a store": 11,
+    "stores": 24,
+    "store": 19,
+    "connect a store": 10,
     "grants": 7,
     "account": 5,
     "audit log": 21,

@@ -19,7 +19,7 @@ from memadmin.deploy.roles import (
 )
 from memadmin.deploy.steps import Step, fetch
 from sessions_app import registry
-from sessions_app.registry.tables import Table, find_table
+from sessions_app.registry.tables import Table, find_tables
 
 GRANTED = [kind for kind in KINDS if kind != "migrator"]
 
@@ -213,7 +213,7 @@ def grant_rows(roles: Roles) -> Iterator[Step]:
 def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[Step]:
     here = [store for store in registry.known_stores() if registry.has_fence(store)]
     names = {name for store in here for name in (store.sessions_table, store.messages_table)}
-    for table in map(find_table, sorted(names)):
+    for table in find_tables(*sorted(names)):
         if table:
             yield _grant_agents_table(table, roles, there, raw_edits=raw_edits)
 

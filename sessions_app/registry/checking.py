@@ -69,10 +69,12 @@ WHERE EXISTS (
 ORDER BY place
 """
 
-ROWS_BY_STATISTICS = """
-SELECT coalesce(sum(reltuples) FILTER (WHERE reltuples > 0), 0)::bigint FROM pg_class
-WHERE oid = %(table)s OR oid IN (SELECT relid FROM pg_partition_tree(%(table)s::oid::regclass) WHERE isleaf)
-"""
+# Counted as far as that is quick, and what statistics say.
+ROWS = sql.SQL("""
+SELECT {number} AS number, (SELECT count(*) FROM (SELECT FROM {table} LIMIT {cap}) AS few),
+       (SELECT coalesce(sum(reltuples) FILTER (WHERE reltuples > 0), 0)::bigint FROM pg_class
+        WHERE oid = {oid} OR oid IN (SELECT relid FROM pg_partition_tree({oid}::oid::regclass) WHERE isleaf))
+""")
 
 
 def health(store: SessionStore, *, anyway: bool = True) -> Health:
@@ -117,11 +119,12 @@ def _health_of_fenced(store: SessionStore) -> Health:
             problems = list(unusable(tables))
             if problems:
                 return Health(problems=tuple(problems), fence="off", answered_in_ms=answered_in_ms)
+            sessions, items = _about(tables.sessions, tables.messages)
             faults = [*leaks(tables), *_faults_of_fence(store, tables)]
             return Health(
                 problems=(*faults, *missing_rights(tables), *_slow_or_wrong(store, tables), *key_problems(store)),
-                sessions=_about(tables.sessions),
-                items=_about(tables.messages),
+                sessions=sessions,
+                items=items,
                 fence="off" if any(problem.code not in HOLDS_ALL_THE_SAME for problem in faults) else "on",
                 answered_in_ms=answered_in_ms,
                 hints=(*_unsaid(store), *key_hints(store)),
@@ -287,13 +290,15 @@ def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
         )
 
 
-def _about(table: Table) -> int:
-    """How many rows a table has: exactly if they are few, else about."""
-    limited = sql.SQL("SELECT count(*) FROM (SELECT FROM {} LIMIT {}) AS few")
-    counted = int(fetch(limited.format(table.identifier, sql.Literal(COUNTED_EXACTLY)))[0][0])
-    if counted < COUNTED_EXACTLY:
-        return counted
-    return max(counted, int(fetch(ROWS_BY_STATISTICS, {"table": table.oid})[0][0]))
+def _about(*tables: Table) -> list[int]:
+    """How many rows each table has: exactly if they are few, else about. One query."""
+    cap = sql.Literal(COUNTED_EXACTLY)
+    asked = [
+        ROWS.format(number=sql.Literal(number), table=table.identifier, cap=cap, oid=sql.Literal(table.oid))
+        for number, table in enumerate(tables)
+    ]
+    rows = fetch(sql.SQL("{} ORDER BY number").format(sql.SQL(" UNION ALL ").join(asked)))
+    return [counted if counted < COUNTED_EXACTLY else max(counted, told) for _, counted, told in rows]
 
 
 def _attach(store: SessionStore) -> str:

@@ -13,7 +13,7 @@ from django.utils.text import slugify
 
 from sessions_app.models import SessionStore
 from sessions_app.registry.known import MAIN_KIND, MAIN_STORE, has_fence, known_stores
-from sessions_app.registry.tables import find_table
+from sessions_app.registry.tables import find_tables
 from sessions_app.stores.agno.backend import AgnoBackend
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.documents.database import DocumentDatabase
@@ -86,7 +86,7 @@ def unconnected_tables() -> list[FoundTables]:
     """Two queries to the catalog, and two for each store in this database; nothing while it is away."""
     try:
         stores = [store for store in known_stores() if has_fence(store)]
-        pairs = {store.name: (find_table(store.sessions_table), find_table(store.messages_table)) for store in stores}
+        pairs = {store.name: find_tables(store.sessions_table, store.messages_table) for store in stores}
         oids = {name: tuple(table.oid if table else None for table in pair) for name, pair in pairs.items()}
         connected = {oids[store.name] for store in stores if store.pk}
         pairs_found = [

@@ -27,7 +27,7 @@ from sessions_app.registry.standing import (
     standing_triggers,
     unregistered_sessions,
 )
-from sessions_app.registry.tables import StoreTables, Table, find_table, look_at
+from sessions_app.registry.tables import StoreTables, Table, find_tables, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Problem
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
@@ -108,7 +108,7 @@ def plan_removal(store: SessionStore) -> list[Step]:
     """What is there of ours, in the order in which it goes. The agents' tables may be gone already."""
     with in_plain_words(store):
         steps = [_drop_function(standing.function) for standing in standing_triggers(store).values()]
-        messages = find_table(store.messages_table)
+        (messages,) = find_tables(store.messages_table)
         if messages and has_own_index(store, messages):
             steps.append(_drop_index(store, messages))
     if store.attached_at is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg import sql
 
@@ -73,10 +74,10 @@ class StoreTables:
     """Whether our role owns the registry. Else it is the application's own, and others attach and erase."""
 
 
-TABLE = """
-SELECT c.oid, n.nspname, c.relname, c.relkind,
-       ARRAY(SELECT wanted FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE', 'TRIGGER']) AS wanted
-             WHERE NOT has_table_privilege(c.oid, wanted)),
+TABLES = """
+SELECT wanted.name, c.oid, n.nspname, c.relname, c.relkind,
+       ARRAY(SELECT needed FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE', 'TRIGGER']) AS needed
+             WHERE NOT has_table_privilege(c.oid, needed)),
        pg_has_role(c.relowner, 'USAGE'),
        (SELECT json_object_agg(a.attname,
                                json_build_array(t.typname, NOT a.attnotnull, coalesce(l.collisdeterministic, true)))
@@ -84,8 +85,8 @@ SELECT c.oid, n.nspname, c.relname, c.relkind,
         JOIN pg_type AS t ON t.oid = a.atttypid
         LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass(%s)
+FROM unnest(%s::text[]) AS wanted(name)
+JOIN pg_class AS c ON c.oid = to_regclass(wanted.name) JOIN pg_namespace AS n ON n.oid = c.relnamespace
 """
 
 # A key that is NOT ENFORCED exists from PostgreSQL 18 on; one whose triggers are disabled is as good as none.
@@ -119,9 +120,9 @@ ORDER BY 2 DESC, 1
 def look_at(store: SessionStore) -> StoreTables:
     """The tables of a store as they are now. Raises StoreUnavailable when they are not there."""
     with in_plain_words(store):
-        sessions = find_table(store.sessions_table)
-        messages = find_table(store.messages_table)
-        records = find_table(SessionRecord._meta.db_table)
+        sessions, messages, records = find_tables(
+            store.sessions_table, store.messages_table, SessionRecord._meta.db_table
+        )
         if sessions is None or messages is None:
             absent = [store.sessions_table] * (sessions is None) + [store.messages_table] * (messages is None)
             raise StoreUnavailable(
@@ -143,16 +144,26 @@ def look_at(store: SessionStore) -> StoreTables:
     )
 
 
-def find_table(name: str) -> Table | None:
-    """What `table` or `schema.table` is; None when there is nothing of that name."""
-    found = fetch(TABLE, [table_identifier(name).as_string(None)])
-    if not found:
-        return None
-    oid, schema, actual_name, kind, missing_rights, is_owned, columns = found[0]
+def find_tables(*names: str) -> list[Table | None]:
+    """What each `table` or `schema.table` is; None where there is nothing of that name. One query."""
+    quoted = [table_identifier(name).as_string(None) for name in names]
+    found = {name: table_of(*row) for name, *row in fetch(TABLES, [quoted])}
+    return [found.get(name) for name in quoted]
+
+
+def table_of(
+    oid: int,
+    schema: str,
+    name: str,
+    kind: str,
+    missing_rights: list[str],
+    is_owned: bool,
+    columns: Mapping[str, list[Any]] | None,
+) -> Table:
     return Table(
         oid=oid,
         schema=schema,
-        name=actual_name,
+        name=name,
         kind=kind,
         columns={column: Column(*facts) for column, facts in (columns or {}).items()},
         missing_rights=tuple(missing_rights),

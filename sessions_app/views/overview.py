@@ -14,11 +14,11 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit import checkpoints
 from memadmin.audit.status import latest_verdict
-from memadmin.counting import COUNT_CAP
+from memadmin.counting import COUNT_CAP, counts_up_to
 from memadmin.web.requests import OperatorRequest
 from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import ListedSession, with_previews
-from sessions_app.models import SessionRecord
+from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.views import showing
 from sessions_app.views.stores import check_stores
 
@@ -33,24 +33,20 @@ def overview(request: OperatorRequest) -> HttpResponse:
         "tiles": on_overview.answers(request.user),
         "panels": beside_overview.answers(request.user),
     }
-    sessions: list[ListedSession] = []
+    sessions, stores = list[ListedSession](), list[SessionStore]()
     if request.user.has_perm("sessions_app.view_sessionstore"):
-        context["checked_stores"] = check_stores()
+        context["checked_stores"] = checked = check_stores()
+        stores = [each.store for each in checked]
     if request.user.has_perm("sessions_app.read_content"):
         on_record = SessionRecord.objects.on_record()
-        sessions = with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user)
-        context |= {
-            "without_subject": on_record.without_subject().count_up_to(COUNT_CAP),
-            "with_findings": on_record.with_findings().count_up_to(COUNT_CAP),
-            "sessions": sessions,
-        }
+        sessions = with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user, stores=stores)
+        without_subject, with_findings = counts_up_to(COUNT_CAP, on_record.without_subject(), on_record.with_findings())
+        context |= {"without_subject": without_subject, "with_findings": with_findings, "sessions": sessions}
     if request.user.has_perm("audit.view_auditevent"):
         context |= {"sealed": checkpoints.latest(), "verdict": latest_verdict()}
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)
-        context |= {
-            "grants_to_decide": every.awaiting_decision(now())[:COUNT_CAP].count(),
-            "grants_to_review": every.awaiting_review(now())[:COUNT_CAP].count(),
-        }
+        to_decide, to_review = every.awaiting_decision(now()), every.awaiting_review(now())
+        context["grants_to_decide"], context["grants_to_review"] = counts_up_to(COUNT_CAP, to_decide, to_review)
     with showing.listed(sessions):
         return render(request, "sessions/overview.html", context)

@@ -11,7 +11,7 @@ from memadmin.deploy.checks.finding import APPLY, Finding, Level
 from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, Roles, our_tables
 from memadmin.deploy.steps import fetch
 from sessions_app import registry
-from sessions_app.registry.tables import find_table
+from sessions_app.registry.tables import find_tables
 
 ROLE = """
 SELECT r.rolname, r.rolsuper, pg_has_role(r.oid, c.relowner, 'MEMBER'), c.relowner::regrole::text, r.rolcreaterole,
@@ -208,7 +208,7 @@ def agents() -> Iterator[Finding]:
     for store in registry.known_stores():
         if not (registry.has_fence(store) and store.agent_roles):
             continue
-        for table in filter(None, (find_table(store.sessions_table), find_table(store.messages_table))):
+        for table in filter(None, find_tables(store.sessions_table, store.messages_table)):
             for (role,) in fetch(OWNERS, [table.oid, list(store.agent_roles)]):
                 hint = (
                     f"Agents write as {role}, which owns {table} and could take the fence off. Give it to another role."

@@ -111,12 +111,14 @@ FROM (
 # with a sign before each quotation mark, which takes PostgreSQL and its reader longer than all the rest.
 PREVIEWS = sql.SQL("""
 SELECT wanted.session_id,
-       EXISTS (SELECT FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
-       (SELECT count(*) FROM (
-           SELECT FROM {messages} AS m WHERE m.session_id = wanted.session_id LIMIT %(cap)s
-       ) AS few),
+       counted.items > 0 OR EXISTS (SELECT FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
+       counted.items,
        {heads}
 FROM unnest(%(session_ids)s::text[]) AS wanted(session_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS items
+    FROM (SELECT FROM {messages} AS m WHERE m.session_id = wanted.session_id LIMIT %(cap)s) AS few
+) AS counted
 CROSS JOIN LATERAL (
     SELECT ARRAY(
         SELECT CASE WHEN octet_length(raw) <= %(head)s THEN raw ELSE left(raw, %(head)s) END
@@ -175,7 +177,7 @@ class SQLAlchemyBackend(PagedBackend):
         )
         return {
             session_id: preview_from(
-                [head for head in heads if head is not None], item_count if is_there or item_count else None
+                [head for head in heads if head is not None], item_count if is_there else None
             )
             for session_id, is_there, item_count, *heads in rows
         }
