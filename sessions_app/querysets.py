@@ -38,6 +38,9 @@ ORDER BY subject_id, is_primary DESC, kind, key, id
 MERGED = "SELECT id FROM sessions_app_subject WHERE merged_into_id = ANY(%s) ORDER BY created_at, id"
 
 
+ANY_ENCRYPTED = "SELECT EXISTS (SELECT FROM {table} WHERE is_encrypted AND erased_at IS NULL)"
+
+
 class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def on_record(self) -> SessionRecordQuerySet:
         """Every session that was not erased; what all lists start from."""
@@ -74,6 +77,12 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def labelled(self, label: str) -> SessionRecordQuerySet:
         # The second condition is what the index is limited to.
         return self.filter(labels__contains=[label]).exclude(labels=[])
+
+    def any_encrypted(self) -> bool:
+        """Whether there is an encrypted session at all, whatever else is asked for: most consoles have none."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(ANY_ENCRYPTED.format(table=self.model._meta.db_table))
+            return bool(cursor.fetchone()[0])
 
     def on_offer(self, cap: int, limit: int = 50) -> tuple[list[str], int]:
         """What the filters of the list offer: the agents' names, in alphabetical order, and how many sessions have no

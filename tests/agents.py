@@ -97,10 +97,10 @@ def value_of(query: str) -> Any:
 
 
 def question_in(statements: str) -> str:
-    """What a store was asked, without the limit on waiting that was sent before it."""
+    """What a store was asked, without the limits that were sent before it."""
     limit, question = statements.split("; ", 1)
     assert limit.startswith("SET LOCAL lock_timeout"), limit
-    return question
+    return question.split("; ", 1)[1] if question.startswith("SET LOCAL statement_timeout") else question
 
 
 @contextmanager

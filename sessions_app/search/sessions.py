@@ -8,7 +8,6 @@ a common word fills the page within the first of them. The planner's statistics 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import BooleanField, F, Func, Q, TextField, Value
+from django.db.models import Q
 from django.template.defaultfilters import pluralize
 
 from memadmin.web.paging import (
@@ -116,6 +115,7 @@ def matching_sessions(
     size: int = 50,
     is_masked: bool,
     opened: Collection[UUID] = (),
+    stores: Iterable[SessionStore] = (),
 ) -> MatchingSessions:
     """Those of `sessions` in which the text of a search was said.
 
@@ -123,6 +123,8 @@ def matching_sessions(
     letter. Indexes do not help then.
 
     `opened` are sessions of which what is sealed may be read; other encrypted ones are left out.
+
+    `stores` are all of them, where the caller has read them already.
 
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
@@ -132,24 +134,26 @@ def matching_sessions(
         wording.refuse_exclusions()
     sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
-    stores, notes = _reachable_stores()
+    has_sealed = SessionRecord.objects.any_encrypted()
+    sealed = sessions.filter(is_encrypted=True)
+    to_open = list(sealed.filter(pk__in=opened).values_list("store_id", "session_id")) if opened and has_sealed else []
+    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked, opened=to_open)
+    are_rare, notes = _asked_first(stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_open)
+    if notes:
+        sessions, sealed = (each.filter(store__in=are_rare) for each in (sessions, sealed))
     if wording.note:
         notes.append(wording.note)
-    sessions = sessions.filter(store__in=stores)
-    sealed = sessions.filter(is_encrypted=True)
-    if sealed.exclude(pk__in=opened).exists():
+    if has_sealed and sealed.exclude(pk__in=opened).exists():
         notes.append("An encrypted session is searched only under a grant for it.")
-    to_open = list(sealed.filter(pk__in=opened).values_list("store_id", "session_id")) if opened else []
     sessions = (
         sessions.filter(Q(is_encrypted=False) | Q(pk__in=opened)) if to_open else sessions.filter(is_encrypted=False)
     )
-    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked, opened=to_open)
-    reading = Reading(size, slices, {store.pk: store for store in stores})
-    known = None if is_masked or to_open else _known_to_indexes(stores, slices)
+    reading = Reading(size, slices, {store.pk: store for store in are_rare})
+    known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
     if known is None:
         last, within = _read_newest_first(reading, sessions, resume)
     else:
-        last, within = _pick_known(reading, known, sessions, resume)
+        last, within = _pick_known(reading, known), None
     if slices.note:
         notes.append(slices.note)
     return MatchingSessions(
@@ -163,68 +167,57 @@ def matching_sessions(
     )
 
 
-def _reachable_stores() -> tuple[list[SessionStore], list[str]]:
-    told = ask_all({store: partial(raise_if_away, store) for store in SessionStore.objects.all()})
+def _asked_first(
+    stores: Iterable[SessionStore], slices: SliceReader, *, by_index: bool
+) -> tuple[dict[SessionStore, bool], list[str]]:
+    """The stores that answer, each with whether an index is the short way, and sentences about the others."""
+    told = ask_all({store: partial(_ask_first, store, slices, by_index=by_index) for store in stores})
     away = {store: answer for store, answer in told.items() if isinstance(answer, StoreUnavailable)}
     notes = [f"{store} could not be searched. {answer}" for store, answer in away.items()]
-    return [store for store in told if store not in away], notes
+    return {store: answer for store, answer in told.items() if not isinstance(answer, StoreUnavailable)}, notes
 
 
-def raise_if_away(store: SessionStore) -> None:
+def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> bool:
+    """Asked of the statistics it tells, too, whether it answers at all. Raises StoreUnavailable."""
+    if by_index and backend_for(store).word_index:
+        return is_rare(store, slices.wording, seconds=slices.seconds_for_one())
     backend_for(store).search.raise_if_away()
+    return False
 
 
-def is_rare(store: SessionStore, wording: Wording) -> bool:
+def is_rare(store: SessionStore, wording: Wording, *, seconds: float) -> bool:
     """Whether an index names all items sooner than reading comes upon a page of them. Raises StoreUnavailable."""
     index = backend_for(store).word_index
-    frequency = index.frequency(wording) if index else None
+    frequency = index.frequency(wording, seconds=seconds) if index else None
     return frequency is not None and frequency.item_count <= RARE * math.sqrt(frequency.of)
 
 
-def _known_to_indexes(stores: Iterable[SessionStore], slices: SliceReader) -> dict[SessionStore, dict[str, str]] | None:
-    """Every session with its newest hit, if the words are rare in every store and each has an index."""
-    known = {}
+def _known_to_indexes(
+    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
+) -> list[tuple[SessionRecord, str]] | None:
+    """The newest sessions of all stores with their newest hits, one more than fill the page."""
+    slices, known = reading.slices, list[tuple[SessionRecord, str]]()
     try:
-        for store in stores:
+        for store in reading.stores.values():
             index = backend_for(store).word_index
-            if index is None or not is_rare(store, slices.wording):
-                return None
-            known[store] = index
-        return {
-            store: index.sessions_that_say_so(slices.wording, seconds=slices.seconds_for_one())
-            for store, index in known.items()
-        }
+            assert index, "a word is rare only where an index says so"
+            seconds = slices.seconds_for_one()
+            known += index.newest_that_say_so(
+                slices.wording, _beyond(sessions, resume), limit=reading.wanted + 1, seconds=seconds
+            )
     except StoreUnavailable:
         return None  # The statistics were wrong and it took too long; reading comes at least to the newest.
+    if len(reading.stores) > 1:
+        known.sort(key=lambda hit: (hit[0].last_activity_at, hit[0].pk), reverse=True)
+    return known
 
 
-def _pick_known(
-    reading: Reading,
-    known: dict[SessionStore, dict[str, str]],
-    sessions: SessionRecordQuerySet,
-    resume: Resume | None,
-) -> tuple[SessionRecord | None, None]:
+def _pick_known(reading: Reading, known: Sequence[tuple[SessionRecord, str]]) -> SessionRecord | None:
     """Fills the page; returns its last session if there are more."""
-    chosen = Q(pk__in=[])
-    for store, hits in known.items():
-        chosen |= Q(store=store) & Q(is_among("session_id", hits))
-    records = _records(reading, sessions.filter(chosen), resume, reading.wanted + 1)
-    shown = records[: reading.wanted]
-    reading.hits = [(record, known[record.store][record.session_id]) for record in shown]
-    return (shown[-1] if len(records) > len(shown) else None), None
-
-
-def is_among(column: str, texts: Collection[str]) -> Func:
-    """`IN`, as one text: thousands of parameters, or an array of so many, take longer to write than to look up.
-
-    PostgreSQL takes the text apart while it plans, so it knows how many there are.
-    """
-    joined = "".join(texts)
-    sign = next(sign for sign in map(chr, range(1, sys.maxunicode)) if sign not in joined)
-    # Without a type of their own: Django would prepare the text, and compare with it.
-    apart = Func(Value(sign.join(texts)), Value(sign), function="string_to_array", output_field=TextField())
-    any_of_them = Func(apart, function="ANY", output_field=TextField())
-    return Func(F(column), any_of_them, template="%(expressions)s", arg_joiner=" = ", output_field=BooleanField())
+    reading.hits = list(known[: reading.wanted])
+    for record, _ in reading.hits:
+        record.store = reading.stores[record.store_id]
+    return reading.hits[-1][0] if len(known) > len(reading.hits) else None
 
 
 def _read_newest_first(
@@ -259,7 +252,8 @@ def _looks(
     if resume and resume.within:
         for record in _records(reading, sessions.filter(pk=resume.key[-1]), None, 1):
             yield record, reading.slices.next_slice(record.store, record.session_id, resume.within)
-    size = reading.wanted
+    # With some to spare, because another batch takes longer than they do.
+    size = reading.wanted * 6 // 5
     while batch := _records(reading, sessions, resume, size):
         started = time.monotonic()
         if len(batch) == 1 or reading.slices.is_over:
@@ -309,12 +303,14 @@ def _records(
     reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
 ) -> list[SessionRecord]:
     """The next sessions, each with its store at hand. One query: there may be hundreds, so nothing else is joined."""
-    if resume:
-        sessions = sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key)))
-    records = list(sessions[:limit])
+    records = list(_beyond(sessions, resume)[:limit])
     for record in records:
         record.store = reading.stores[record.store_id]
     return records
+
+
+def _beyond(sessions: SessionRecordQuerySet, resume: Resume | None) -> SessionRecordQuerySet:
+    return sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key))) if resume else sessions
 
 
 def _sign_cursor(

@@ -55,10 +55,11 @@ def find_in_session(
     index = None if opens else backend_for(store).word_index
     if is_masked:
         wording.refuse_exclusions()
-    elif index and is_rare(store, wording):
+    elif index:
         try:
-            seconds = reader.seconds_for_one()
-            return Find(index.next_that_says_so(wording, session_id, place, order=order, seconds=seconds))
+            if is_rare(store, wording, seconds=reader.seconds_for_one()):
+                seconds = reader.seconds_for_one()
+                return Find(index.next_that_says_so(wording, session_id, place, order=order, seconds=seconds))
         except StoreTooSlow:
             pass  # Rare words in large items; reading stops at any of them.
     while look := reader.next_slice(store, session_id, place):

@@ -31,6 +31,8 @@ _NO_WORD = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 _ESCAPED_BREAK = re.compile(r"\\+[bfnrt]")
 _ESCAPED = re.compile(r"(?:\\+u[0-9A-Fa-f]{4})+")
 
+LONGEST_PLAIN = 100
+
 _TYPED = re.compile(r'(?P<minus>-?)"(?P<quoted>[^"]*)"|(?P<bare>\S+)')
 
 # What may stand between two words in stored text: anything else, also in escaped form. Generous outside of ASCII, where
@@ -108,6 +110,20 @@ class Wording:
             for group in self.alternatives
         ]
 
+    def plain_patterns(self) -> list[list[str]]:
+        """For each alternative the regular expressions of which a stored text says so if it matches all; none where
+        nothing tells that so simply.
+
+        What they find stands between the signs of ordinary text, so whatever is taken out before an item's words are
+        read, names of members for one, does not touch it.
+        """
+        return [
+            [rf'[ "(]{" ".join(term.words)}[ ,.;!?]' for term in group]
+            if all(not term.is_excluded and _is_plain(term.words) for term in group)
+            else []
+            for group in self.alternatives
+        ]
+
     def is_stored_in(self, raw: str) -> bool:
         """Whether a stored item says so: for stores in which PostgreSQL cannot look."""
         said = f" {' '.join(item_words(raw))} "
@@ -165,6 +181,10 @@ def _term(typed: re.Match[str]) -> Term:
     if typed["bare"] is None:
         return Term(plain(typed["quoted"]), is_excluded=bool(typed["minus"]))
     return Term(plain(typed["bare"]), is_excluded=typed["bare"].startswith("-"))
+
+
+def _is_plain(words: Sequence[str]) -> bool:
+    return all(word.isascii() and len(word) < LONGEST_PLAIN for word in words)
 
 
 def _visible_form(words: Sequence[str]) -> str:

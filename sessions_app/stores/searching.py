@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from sessions_app.items import Position
 
 if TYPE_CHECKING:
+    from sessions_app.models import SessionRecord
+    from sessions_app.querysets import SessionRecordQuerySet
     from sessions_app.search.wording import Wording
 
 READ_CHARACTERS = 131_072
@@ -109,11 +111,15 @@ class WordIndex(Protocol):
     def drop(self) -> bool:
         """Whether there was one to drop. Raises IndexNotPossible."""
 
-    def frequency(self, wording: Wording) -> Frequency | None:
-        """From statistics, without reading items; None while there is no index that is ready."""
+    def frequency(self, wording: Wording, *, seconds: float) -> Frequency | None:
+        """From statistics, without reading items; None while there is no index that is ready. Raises StoreTooSlow."""
 
-    def sessions_that_say_so(self, wording: Wording, *, seconds: float) -> dict[str, str]:
-        """Session ids with the id of the newest item that says so. For rare words. Raises StoreTooSlow."""
+    def newest_that_say_so(
+        self, wording: Wording, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
+    ) -> list[tuple[SessionRecord, str]]:
+        """The newest of the store's own among `sessions` that say so, newest first, each with the id of its newest item
+        that does. For rare words. Raises StoreTooSlow.
+        """
 
     def next_that_says_so(
         self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float

@@ -73,6 +73,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
             size=PAGE_SESSIONS,
             is_masked=not request.user.has_perm(REVEAL),
             opened=opened,
+            stores=filters.stores,
         )
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400

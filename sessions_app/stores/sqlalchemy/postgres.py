@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error, InterfaceError, OperationalError, connection
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 from psycopg import errors, sql
 
 from sessions_app.models import SessionStore
@@ -33,6 +33,8 @@ whatever way leads to it, and not that of a server that was made from its files.
 LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
 """For the rest of the transaction."""
 
+LIMIT_TAKING = sql.SQL("SET LOCAL statement_timeout = {}")
+"""The same, for each statement that follows."""
 
 # As text it has the microseconds and sorts like the instant; infinity has no digits of its own.
 INSTANT = sql.SQL("coalesce(to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.US'), created_at::text)")
@@ -57,14 +59,41 @@ def fetch(
     query: str | sql.Composable, parameters: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> list[tuple[Any, ...]]:
     """All rows of a query, on Django's connection. Raises StoreLocked after LOCK_TIMEOUT."""
+    [rows] = _fetch_each([LIMIT_WAITING], [sql.SQL(query) if isinstance(query, str) else query], parameters)
+    return rows
+
+
+def fetch_within(
+    seconds: float, queries: Sequence[sql.Composable], parameters: Mapping[str, Any]
+) -> list[list[tuple[Any, ...]]]:
+    """The rows of each query; PostgreSQL cancels one that takes longer. Leaves a transaction of the caller's usable."""
+    assert seconds > 0, "PostgreSQL takes no time for all the time"
+    limits = [LIMIT_WAITING, LIMIT_TAKING.format(sql.Literal(f"{seconds * 1000:.0f}ms"))]
+    if not connection.in_atomic_block:
+        return _fetch_each(limits, queries, parameters)
+    with transaction.atomic():
+        rows = _fetch_each(limits, queries, parameters)
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+        return rows
+
+
+def _fetch_each(
+    limits: Sequence[sql.Composable],
+    queries: Sequence[sql.Composable],
+    parameters: Sequence[Any] | Mapping[str, Any] | None,
+) -> list[list[tuple[Any, ...]]]:
     # One message, which is one transaction: no round trip more, and nothing stays behind on a connection that a pooler
     # gives to somebody else.
-    asked = sql.SQL(query) if isinstance(query, str) else query
     with connection.cursor() as cursor, giving_up_on_locks():
         # Written down once: whoever looks at it on its way, the log for one, would have to do so again.
-        cursor.execute(sql.SQL("; ").join([LIMIT_WAITING, asked]).as_string(cursor.connection), parameters)
-        cursor.nextset()
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        cursor.execute(sql.SQL("; ").join([*limits, *queries]).as_string(cursor.connection), parameters)
+        for _ in limits:
+            cursor.nextset()
+        rows: list[list[tuple[Any, ...]]] = [cursor.fetchall()]
+        for _ in queries[1:]:
+            cursor.nextset()
+            rows.append(cursor.fetchall())
     return rows
 
 

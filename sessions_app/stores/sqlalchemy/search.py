@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection, transaction
 from psycopg import sql
 
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
-from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, table_identifier, with_parameters
+from sessions_app.stores.sqlalchemy.postgres import (
+    INSTANT,
+    fetch,
+    fetch_within,
+    in_plain_words,
+    table_identifier,
+    with_parameters,
+)
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
 
-# The regular expressions cost a twentieth of the words, and PostgreSQL tries what is cheap first.
-SAYS_SO = sql.SQL("({stored_forms}) AND {words} @@ {query}")
+# The regular expressions cost a twentieth of the words, which are looked at where neither of them knows.
+SAYS_SO = sql.SQL("({stored_forms}) AND ({plain_forms} OR {words} @@ {query})")
+PLAIN_FORMS = sql.SQL("(({spoken}) AND strpos(left(message_data::text, 100), '\"__enc__\"') = 0)")
 # left() counts characters, which costs more than looking through them; the size is known at once.
 STORED_FORM = sql.SQL(
     "CASE WHEN pg_column_size(message_data) > %(read)s THEN left(message_data::text, %(read)s)"
@@ -69,10 +75,11 @@ WHERE session_id = %(session_id)s AND (created_at, id) {beyond} (%(start_instant
 ORDER BY created_at {direction}, id {direction}
 LIMIT 1
 """)
-SET_LIMIT = sql.SQL("SET LOCAL statement_timeout = {}")
 BEGINNINGS = sql.SQL(
     "SELECT session_id, id, left(message_data::text, %(read)s) FROM {messages} WHERE id = ANY(%(item_ids)s)"
 )
+
+EMPTY = sql.SQL("")
 
 # What stands before the first item of a session in each order.
 ENDS = {
@@ -97,17 +104,17 @@ class SearchBySql:
     ) -> dict[str, Look]:
         """One query. Its cost is that of the items it reads, index or not."""
         places = [start or ENDS[order] for start in starts.values()]
-        with cancelled_after(self.store, seconds):
-            rows = ask(
-                self.store,
-                LOOK,
-                wording,
-                order=order,
-                session_ids=list(starts),
-                instants=[place.key[0] for place in places],
-                item_ids=[place.key[1] for place in places],
-                limit=limit,
-            )
+        [rows] = ask(
+            self.store,
+            LOOK,
+            wording=wording,
+            seconds=seconds,
+            order=order,
+            session_ids=list(starts),
+            instants=[place.key[0] for place in places],
+            item_ids=[place.key[1] for place in places],
+            limit=limit,
+        )
         looks = {}
         for session_id, number, instant, is_hit, item_count, rest in rows:
             here = None if number is None else Position((instant, number))
@@ -134,45 +141,55 @@ class SearchBySql:
         return {(session_id, str(number)): text for session_id, number, text in rows}
 
 
-@contextmanager
-def cancelled_after(store: SessionStore, seconds: float) -> Iterator[None]:
-    """A transaction, or part of one, in which a statement that takes longer ends as StoreTooSlow."""
-    assert seconds > 0, "PostgreSQL takes no time for all the time"
-    goes_on = connection.in_atomic_block
-    with in_plain_words(store), transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(SET_LIMIT.format(sql.Literal(f"{seconds * 1000:.0f}ms")))
-        yield
-        if goes_on:
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
-
-
 def ask(
-    store: SessionStore, query: sql.SQL, wording: Wording, *, order: Order = Order.NEWEST_FIRST, **parameters: Any
-) -> list[tuple[Any, ...]]:
-    """All rows of a query in which what was searched for stands in the forms that PostgreSQL reads."""
-    alternatives = []
-    for group in wording.stored_patterns():
-        forms = []
-        for pattern in group:
-            name = f"pattern_{len(parameters)}"
-            parameters[name] = pattern
-            forms.append(STORED_FORM.format(pattern=sql.Placeholder(name)))
-        alternatives.append(sql.SQL(" AND ").join(forms))
-    says_so = SAYS_SO.format(stored_forms=sql.SQL(" OR ").join(alternatives), words=WORDS, query=QUERY)
-    in_index = INDEX_SAYS_SO.format(words=WORDS)
-    composed = query.format(
-        messages=messages_of(store),
-        instant=INSTANT,
-        says_so=says_so,
-        in_index=in_index,
-        index_says_so=in_index if wording.is_words_alone else SAYS_SO_TOO.format(in_index=in_index, says_so=says_so),
-        **towards(order),
+    store: SessionStore,
+    *queries: sql.SQL,
+    wording: Wording,
+    seconds: float,
+    order: Order = Order.NEWEST_FIRST,
+    wanted: sql.Composable = EMPTY,
+    columns: sql.Composable = EMPTY,
+    **parameters: Any,
+) -> list[list[tuple[Any, ...]]]:
+    """All rows of each query, in which what was searched for stands in the forms that PostgreSQL reads.
+
+    One round trip. Raises StoreTooSlow when a query takes longer than `seconds`.
+    """
+    alternatives, spoken = [], []
+    for group, plain_forms in zip(wording.stored_patterns(), wording.plain_patterns(), strict=True):
+        alternatives.append(matching(group, "pattern", parameters))
+        if plain_forms:
+            spoken.append(matching(plain_forms, "spoken", parameters))
+    says_so = SAYS_SO.format(
+        stored_forms=sql.SQL(" OR ").join(alternatives),
+        plain_forms=PLAIN_FORMS.format(spoken=sql.SQL(" OR ").join(spoken)) if spoken else sql.SQL("false"),
+        words=WORDS,
+        query=QUERY,
     )
+    in_index = INDEX_SAYS_SO.format(words=WORDS)
+    parts = {
+        "messages": messages_of(store),
+        "instant": INSTANT,
+        "says_so": says_so,
+        "in_index": in_index,
+        "index_says_so": in_index if wording.is_words_alone else SAYS_SO_TOO.format(in_index=in_index, says_so=says_so),
+        "wanted": wanted,
+        "columns": columns,
+        **towards(order),
+    }
     texts = {"wording": str(wording), "words_alone": wording.words_alone, "read": READ_CHARACTERS}
     with in_plain_words(store):
-        return fetch(composed, {**texts, **parameters})
+        return fetch_within(seconds, [query.format(**parts) for query in queries], {**texts, **parameters})
+
+
+def matching(patterns: Sequence[str], name: str, parameters: dict[str, Any]) -> sql.Composable:
+    """That an item matches all of these, as parameters of this name."""
+    forms = []
+    for pattern in patterns:
+        placeholder = f"{name}_{len(parameters)}"
+        parameters[placeholder] = pattern
+        forms.append(STORED_FORM.format(pattern=sql.Placeholder(placeholder)))
+    return sql.SQL(" AND ").join(forms)
 
 
 def no_table(store: SessionStore) -> StoreUnavailable:

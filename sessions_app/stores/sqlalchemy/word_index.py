@@ -6,16 +6,18 @@ It is on the agents' own table, so it takes disk there and a share of each of th
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.db import connection
+from django.core.exceptions import EmptyResultSet
+from django.db import DEFAULT_DB_ALIAS, connection
 from psycopg import sql
 
 from sessions_app.items import Position
-from sessions_app.models import SessionStore
+from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.stores.searching import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
-from sessions_app.stores.sqlalchemy.search import ENDS, ask, cancelled_after, no_table, table_name
+from sessions_app.stores.sqlalchemy.search import ENDS, ask, no_table, table_name
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
@@ -55,22 +57,64 @@ KEEP_STATISTICS = sql.SQL("ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS {ta
 ANALYZE = sql.SQL("ANALYZE {messages}")
 DROP = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 
-SESSIONS_THAT_SAY_SO = sql.SQL(
-    "SELECT session_id, max(id)::text FROM {messages} WHERE {index_says_so} GROUP BY session_id"
+# Both are in brackets: a statement that begins with WITH may write, and the log would ask first who does.
+
+# Sessions are gone through from the newest on, for as long as looking up each that the index names would take: of some
+# thousand names the newest fill a page soon. Where they do not, each is looked up. IS TRUE makes it a look into the
+# names for each session; joined, all names would be looked up first.
+NEWEST_THAT_SAY_SO = sql.SQL("""
+(WITH named AS MATERIALIZED (
+    SELECT session_id, max(id)::text AS item_id FROM {messages} WHERE {index_says_so} GROUP BY session_id
+), walked AS MATERIALIZED (
+    SELECT id, session_id
+    FROM (
+        SELECT * FROM ({wanted}) AS wanted ORDER BY last_activity_at DESC, id DESC
+        LIMIT (SELECT %(steps)s * count(*) FROM named)
+    ) AS newest
+    WHERE (session_id IN (SELECT session_id FROM named)) IS TRUE
+    ORDER BY last_activity_at DESC, id DESC
+    LIMIT %(limit)s
+), page AS (
+    SELECT id, session_id FROM walked WHERE (SELECT count(*) FROM walked) = %(limit)s
+    UNION ALL
+    (
+        SELECT id, session_id FROM named JOIN ({wanted}) AS wanted USING (session_id)
+        WHERE (SELECT count(*) FROM walked) < %(limit)s
+        ORDER BY last_activity_at DESC, id DESC
+        LIMIT %(limit)s
+    )
 )
+SELECT named.item_id, {columns}
+FROM page
+JOIN named USING (session_id)
+JOIN sessions_app_sessionrecord AS record USING (id)
+ORDER BY record.last_activity_at DESC, record.id DESC)
+""")
+STEPS = 5
+"""So many sessions are gone by in the time that one is looked up in."""
+FIELDS = [field.attname for field in SessionRecord._meta.concrete_fields]
+COLUMNS = sql.SQL(", ").join(sql.Identifier("record", name) for name in FIELDS)
+
 # Apart from the LIMIT, for which the planner would rather read the session and the words of each item.
 ITEMS_THAT_SAY_SO = sql.SQL("""
-WITH named AS MATERIALIZED (
+(WITH named AS MATERIALIZED (
     SELECT id, created_at FROM {messages} WHERE {index_says_so} AND session_id = %(session_id)s
 )
 SELECT id, {instant} FROM named
 WHERE (created_at, id) {beyond} (%(start_instant)s, %(start_id)s)
 ORDER BY created_at {direction}, id {direction}
-LIMIT 1
+LIMIT 1)
 """)
 ESTIMATE = sql.SQL("EXPLAIN (FORMAT JSON) SELECT FROM {messages} WHERE {in_index}")
 # A table that was just made has not been counted.
-ITEM_COUNT = sql.SQL("SELECT greatest(reltuples, 1000) FROM pg_class WHERE oid = to_regclass(%(table)s)")
+ITEM_COUNT = sql.SQL("""
+SELECT greatest(reltuples, 1000), EXISTS (
+    SELECT FROM pg_index AS i
+    WHERE i.indrelid = pg_class.oid AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+      AND pg_get_expr(i.indexprs, i.indrelid) LIKE '%%memadmin_item_words(%%'
+)
+FROM pg_class WHERE oid = to_regclass(%(table)s)
+""")
 
 
 class SqlWordIndex:
@@ -128,32 +172,49 @@ class SqlWordIndex:
         self._run(DROP.format(index=identifier(index)))
         return True
 
-    def frequency(self, wording: Wording) -> Frequency | None:
-        """As the planner sees it; only an index brings it the statistics."""
-        if not self.state().is_ready:
-            return None
-        [(plans,)] = ask(self.store, ESTIMATE, wording)
-        [(item_count,)] = ask(self.store, ITEM_COUNT, wording, table=table_name(self.store))
-        return Frequency(int(plans[0]["Plan"]["Plan Rows"]), of=int(item_count))
+    def frequency(self, wording: Wording, *, seconds: float) -> Frequency | None:
+        """As the planner sees it; only an index brings it the statistics. One round trip."""
+        counted, [(plans,)] = ask(
+            self.store, ITEM_COUNT, ESTIMATE, wording=wording, seconds=seconds, table=table_name(self.store)
+        )
+        [(item_count, is_ready)] = counted
+        return Frequency(int(plans[0]["Plan"]["Plan Rows"]), of=int(item_count)) if is_ready else None
 
-    def sessions_that_say_so(self, wording: Wording, *, seconds: float) -> dict[str, str]:
-        with cancelled_after(self.store, seconds):
-            return dict(ask(self.store, SESSIONS_THAT_SAY_SO, wording))
+    def newest_that_say_so(
+        self, wording: Wording, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
+    ) -> list[tuple[SessionRecord, str]]:
+        """One query, in time to the sessions that the index names, however many there are beside them."""
+        try:
+            wanted, parameters = written_down(sessions.filter(store=self.store))
+        except EmptyResultSet:
+            return []
+        [rows] = ask(
+            self.store,
+            NEWEST_THAT_SAY_SO,
+            wording=wording,
+            seconds=seconds,
+            wanted=wanted,
+            columns=COLUMNS,
+            steps=STEPS,
+            limit=limit,
+            **parameters,
+        )
+        return [(SessionRecord.from_db(DEFAULT_DB_ALIAS, FIELDS, row), item_id) for item_id, *row in rows]
 
     def next_that_says_so(
         self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float
     ) -> Hit | None:
         instant, number = (start or ENDS[order]).key
-        with cancelled_after(self.store, seconds):
-            rows = ask(
-                self.store,
-                ITEMS_THAT_SAY_SO,
-                wording,
-                order=order,
-                session_id=session_id,
-                start_instant=instant,
-                start_id=number,
-            )
+        [rows] = ask(
+            self.store,
+            ITEMS_THAT_SAY_SO,
+            wording=wording,
+            seconds=seconds,
+            order=order,
+            session_id=session_id,
+            start_instant=instant,
+            start_id=number,
+        )
         return Hit(str(rows[0][0]), Position((rows[0][1], rows[0][0]))) if rows else None
 
     def _run(self, statement: sql.Composed) -> None:
@@ -169,3 +230,15 @@ class SqlWordIndex:
 
 def identifier(index: SearchIndex) -> sql.Identifier:
     return sql.Identifier(index.schema, index.name)
+
+
+def written_down(sessions: SessionRecordQuerySet) -> tuple[sql.Composable, dict[str, Any]]:
+    """What finds these sessions, in no order, as part of another statement with parameters by name.
+
+    Raises EmptyResultSet where nothing needs to be asked.
+    """
+    query, values = sessions.order_by().values("id", "session_id", "last_activity_at").query.sql_with_params()
+    names = [f"sessions_{number}" for number in range(len(values))]
+    text = query.replace("%%", "%%%%") % tuple(f"%({name})s" for name in names)
+    # Of Django's own making: everything that anybody wrote is among the values.
+    return sql.SQL(text), dict(zip(names, values, strict=True))

@@ -13,7 +13,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.search.wording import item_words
+from sessions_app.search.wording import Wording, item_words
 from tests.agents import database_role, run_sql, second_connection, value_of
 
 pytestmark = pytest.mark.django_db
@@ -186,3 +186,71 @@ def test_the_naive_expression_would_fail_the_agent() -> None:
             agent.execute("INSERT INTO diary VALUES (%s)", [stored])
     finally:
         run_sql("DROP TABLE diary")
+
+
+PIECES = [
+    "refund",
+    "REFUND",
+    "card",
+    "t 90420",
+    " ",
+    " ",
+    ", ",
+    ".",
+    ";",
+    "(",
+    ")",
+    '"',
+    "\n",
+    "\t",
+    "-",
+    "_",
+    "/",
+    "\\",
+]
+PIECES += [
+    "<",
+    ">",
+    "&amp;",
+    "@",
+    ":",
+    "=",
+    "é",
+    "\u2014",
+    "東",
+    '"refund": ',
+    '"message"',
+    "x" * 250,
+    "1e5",
+    "%",
+    "'",
+    "+",
+]
+
+
+@given(
+    st.sampled_from(["refund", "refund card", '"refund card"', "card or T-90420", "90420", "refund -card", "message"]),
+    st.sampled_from(
+        ['{{"content":{}}}', '{{"refund card": {}}}', "[{}, 1]", "no JSON: {}", '{{"refund":{{"card":{}}}}}']
+    ),
+    st.lists(st.sampled_from(PIECES), max_size=12).map("".join),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_plainly_said_needs_no_closer_look(typed: str, form: str, text: str) -> None:
+    """The expressions that spare a search the words of an item find nothing that its words are not."""
+    wording, stored = Wording.parse(typed), form.format(json.dumps(text))
+    plain = list(filter(None, wording.plain_patterns()))
+    expressions = [expression for alternative in plain for expression in alternative]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT memadmin_item_words(%s) @@ websearch_to_tsquery('simple', %s),"
+            " ARRAY(SELECT %s ~* pattern FROM unnest(%s::text[]) AS pattern)",
+            [stored, str(wording), stored, expressions],
+        )
+        says_so, answers = cursor.fetchone()
+    is_found = dict(zip(expressions, answers, strict=True))
+    assert says_so or not any(all(map(is_found.get, alternative)) for alternative in plain)
+
+
+def test_what_is_left_out_is_always_looked_for_closely() -> None:
+    assert Wording.parse("refund -card or tea").plain_patterns() == [[], ['[ "(]tea[ ,.;!?]']]
