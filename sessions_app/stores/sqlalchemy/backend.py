@@ -176,9 +176,7 @@ class SQLAlchemyBackend(PagedBackend):
             whole=WHOLE_ITEM_BYTES,
         )
         return {
-            session_id: preview_from(
-                [head for head in heads if head is not None], item_count if is_there else None
-            )
+            session_id: preview_from([head for head in heads if head is not None], item_count if is_there else None)
             for session_id, is_there, item_count, *heads in rows
         }
 
