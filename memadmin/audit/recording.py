@@ -7,7 +7,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
@@ -136,30 +136,39 @@ def while_drawing(event_type: EventType, *, by: By = None, **columns: Unpack[Col
     Any other statement of the block waits for it, too; the block may not begin a transaction.
     """
     connection = connections[DEFAULT_DB_ALIAS]
+    if connection.in_atomic_block:
+        before_showing(event_type, by=by, **columns)
+        yield
+        return
     with ExitStack() as under_way:
 
-        def settle() -> None:
+        @contextmanager
+        def or_unavailable() -> Iterator[None]:
             try:
                 with connection.wrap_database_errors:
-                    under_way.close()
+                    yield
             except Error as problem:
+                # What was begun must not stand in the way of whoever asks next, such as an error page.
+                with suppress(Error), connection.wrap_database_errors:
+                    under_way.close()
+                connection.close()
                 raise Unavailable from problem
+
+        def settle() -> None:
+            with or_unavailable():
+                under_way.close()
 
         def settle_first(execute: Callable[..., Any], *statement: Any) -> Any:
             settle()
             return execute(*statement)
 
-        if connection.in_atomic_block:
-            before_showing(event_type, by=by, **columns)
-        else:
-            try:
-                connection.ensure_connection()
-                with connection.wrap_database_errors:
-                    pipeline = under_way.enter_context(connection.connection.pipeline())
-                    record_alone(event_type, by=by, **columns)
-                    pipeline.sync()
-            except Error as problem:
-                raise Unavailable from problem
+        with or_unavailable():
+            connection.ensure_connection()
+            under_way.enter_context(connection.connection.pipeline())
+            # Written out: what a pipeline commits by itself waits until somebody waits for it.
+            connection.connection.execute("BEGIN")
+            record_alone(event_type, by=by, **columns)
+            connection.connection.execute("COMMIT")
         with connection.execute_wrapper(settle_first):
             yield
         settle()

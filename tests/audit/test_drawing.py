@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -40,6 +41,21 @@ def test_it_is_there_when_the_block_ends() -> None:
     with drawing():
         pass
     assert AuditEvent.objects.get(type="session.listed").counters == {"sessions": 1}
+
+
+def test_it_is_committed_while_the_block_draws() -> None:
+    with connection.copy().cursor() as elsewhere:
+        with drawing():
+            deadline = monotonic() + 60
+            while not is_there(elsewhere):
+                assert monotonic() < deadline, "it waits for the end of the block"
+                sleep(0.01)
+        elsewhere.connection.close()
+
+
+def is_there(cursor: Any) -> bool:
+    cursor.execute("SELECT EXISTS (SELECT FROM audit_event WHERE type = 'session.listed')")
+    return bool(cursor.fetchone()[0])
 
 
 def test_nobody_comes_past_the_block_when_it_cannot_be_written() -> None:
