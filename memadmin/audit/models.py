@@ -172,7 +172,6 @@ class AuditEvent(models.Model):
         ]
         triggers: ClassVar = [
             triggers.Calling("stamp", "memadmin_stamp_event()", before="INSERT"),
-            triggers.Calling("enqueue", "memadmin_enqueue_event()", after="INSERT"),
             triggers.guard(),
         ]
 
@@ -208,7 +207,10 @@ class AuditDetail(models.Model):
 
 
 class AuditPending(models.Model):
-    """Events that await the sequencer: written by a trigger with the event, removed with the writing of the leaf."""
+    """Events that await the sequencer: written by the trigger that stamps them, removed with the writing of the leaf.
+
+    A number may stand here without an event, where an insert gave way to another; the sequencer removes it, too.
+    """
 
     number = models.BigIntegerField(primary_key=True)
 

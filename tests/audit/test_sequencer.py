@@ -146,6 +146,45 @@ def test_what_is_rolled_back_gets_no_place() -> None:
     assert_sequenced()
 
 
+class TakesOutEventsAlone(Sequencer):
+    """The broken variant that leaves what it has no event for."""
+
+    def _take_from_queue(self, numbers: list[int]) -> None:
+        super()._take_from_queue([event.number for event in stored.written(numbers)])
+
+
+def insert_what_gives_way(count: int) -> None:
+    """That many events by an id that one has: each is numbered and queued, and is not there."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO audit_event (id, type) SELECT id, 'test.tried' FROM audit_event, generate_series(1, %s)"
+            " ON CONFLICT DO NOTHING",
+            [count],
+        )
+
+
+def test_an_insert_that_gives_way_leaves_nothing_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequencer, "MOST_EVENTS", 3)
+    record_events(1)
+    insert_what_gives_way(5)
+    record_events(1)
+    assert (AuditEvent.objects.count(), AuditPending.objects.count()) == (2, 7)
+    batches = []
+    while (batch := Sequencer().step()) and batch.is_full:
+        batches.append((batch.size, len(batch.events)))
+    # In the second there was no event, and more waited behind it.
+    assert batches == [(1, 1), (1, 0)]
+    assert_sequenced()
+
+
+def test_taking_out_events_alone_leaves_it_there_for_ever() -> None:
+    record_events(1)
+    insert_what_gives_way(2)
+    TakesOutEventsAlone().step()
+    assert stored.size() == 1
+    assert AuditPending.objects.count() == 2
+
+
 def test_only_one_candidate_works_at_a_time() -> None:
     record_events(1)
     with another_connection() as leader:

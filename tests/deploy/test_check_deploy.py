@@ -157,16 +157,13 @@ def test_guards_that_do_not_stand_are_found(table: str, damage: str) -> None:
     assert "nobody is kept from rewriting it" in found
 
 
-@pytest.mark.parametrize(
-    ("name", "what"), [("stamp", "what the client says"), ("enqueue", "events get no place in the log")]
-)
-def test_triggers_of_the_log_that_are_off_are_found(name: str, what: str) -> None:
+def test_the_trigger_of_the_log_that_is_off_is_found() -> None:
     trigger = value_of(
-        f"SELECT tgname FROM pg_trigger WHERE tgrelid = 'audit_event'::regclass AND tgname LIKE 'pgtrigger_{name}%'"
+        "SELECT tgname FROM pg_trigger WHERE tgrelid = 'audit_event'::regclass AND tgname LIKE 'pgtrigger_stamp%'"
     )
     run_sql(f"ALTER TABLE audit_event DISABLE TRIGGER {trigger}")
     [found] = hints(standing.triggers)
-    assert what in found
+    assert "what the client says, and it gets no place in the log" in found
 
 
 def test_triggers_that_do_not_record_are_found() -> None:

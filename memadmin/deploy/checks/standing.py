@@ -43,8 +43,7 @@ WHERE t.tgrelid = to_regclass(%s) AND t.tgname = %s
 
 WITHOUT = {
     "guard": "nobody is kept from rewriting it",
-    "stamp": "time and role of an event are what the client says",
-    "enqueue": "events get no place in the log",
+    "stamp": "time and role of an event are what the client says, and it gets no place in the log",
 }
 
 
