@@ -142,7 +142,8 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     if long_words and LONG_RUN.search(long_words):
         for form in NAMED_LONG:
             yield from map(_place, form.finditer(text))
-    for start, end in _around_names(lower) if is_prose else ():
+    # Where nothing is assigned, words that name a secret are words.
+    for start, end in _around_names(lower) if is_prose and ASSIGNS.search(text) else ():
         if not ASSIGNS.search(text, start, end):
             continue
         for form, group in NAMED.items():
