@@ -8,6 +8,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from memadmin.accounts.backends import standing_of
@@ -21,6 +22,7 @@ from sessions_app.models import (
     SubjectAlias,
     WatchedPath,
 )
+from sessions_app.opening import session_on_record
 
 
 class NeedsGrant(Exception):
@@ -60,7 +62,10 @@ def openable_by(user: User) -> set[UUID]:
 
 def record_for(user: User, record_id: UUID) -> SessionRecord:
     """The registry row of a session whose words this operator may not see yet: who, when, where. Raises Http404."""
-    return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)
+    record = session_on_record(record_id)
+    if record is None:
+        raise Http404
+    return record
 
 
 def subject_for(user: User, subject_id: UUID) -> Subject:

@@ -10,6 +10,8 @@ Fields = Mapping[str, object]
 
 LINE_CHARACTERS = 200
 
+AS_JSON = json.JSONEncoder(ensure_ascii=False)
+
 
 def text_in(fields: Fields, key: str) -> str:
     value = fields.get(key)
@@ -42,9 +44,11 @@ def joined(values: list[object], limit: int = LINE_CHARACTERS) -> str:
 
 def compact_json(value: object, limit: int) -> str:
     """The beginning of a value as JSON, a little over `limit` characters when it has more."""
+    if not isinstance(value, dict | list):
+        return AS_JSON.encode(value)
     pieces: list[str] = []
     length = 0
-    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+    for piece in AS_JSON.iterencode(value):
         pieces.append(piece)
         length += len(piece)
         if length > limit:
