@@ -11,7 +11,8 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.hostile import write_out_invisible
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
-from sessions_app.models import Subject, TextSearch
+from sessions_app.filters import SubjectField
+from sessions_app.models import TextSearch
 from sessions_app.search.wording import Unsearchable, Wording
 
 SHARED = "shared"
@@ -36,12 +37,7 @@ class MemoryFilter(FilterForm):
     kind = choice_field("kind", Memory.Kind.choices)
     source = choice_field("source", Memory.Source.choices)
     whose = choice_field("subject", [(SHARED, "shared by all")])
-    subject = forms.ModelChoiceField(
-        Subject.objects.all(),
-        required=False,
-        widget=forms.HiddenInput,
-        error_messages={"invalid_choice": "There is no subject at this address."},
-    )
+    subject = SubjectField(required=False)
     search = forms.ModelChoiceField(
         TextSearch.objects.standing(),
         required=False,

@@ -35,6 +35,22 @@ SELECT DISTINCT ON (subject_id) subject_id, key FROM sessions_app_subjectalias W
 ORDER BY subject_id, is_primary DESC, kind, key, id
 """
 
+IN_FULL = """
+SELECT subject.*,
+       coalesce((SELECT key FROM sessions_app_subjectalias WHERE subject_id = subject.id
+                 ORDER BY is_primary DESC, kind, key, id LIMIT 1), '') AS known_as,
+       ARRAY(
+           WITH RECURSIVE together(id, depth, created_at) AS (
+               SELECT subject.id, 0, subject.created_at
+               UNION ALL
+               SELECT merged.id, depth + 1, merged.created_at
+               FROM together JOIN sessions_app_subject AS merged ON merged.merged_into_id = together.id
+           )
+           SELECT id FROM together ORDER BY depth, created_at, id
+       ) AS together
+FROM sessions_app_subject AS subject WHERE subject.id = %s
+"""
+
 MERGED = "SELECT id FROM sessions_app_subject WHERE merged_into_id = ANY(%s) ORDER BY created_at, id"
 
 
@@ -113,6 +129,10 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
     def standing(self) -> SubjectQuerySet:
         """Subjects that were not merged into another."""
         return self.filter(merged_into__isnull=True)
+
+    def in_full(self, subject_id: UUID) -> Subject | None:
+        """A subject that knows its label, and who was merged into it, without being asked again. One query."""
+        return next(iter(self.raw(IN_FULL, [subject_id])), None)
 
     def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
         """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists."""

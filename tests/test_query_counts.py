@@ -31,7 +31,7 @@ LONG = "a-long-one"
 QUERIES = {
     "overview": 24,
     "sessions": 9,
-    "sessions of a subject": 12,
+    "sessions of a subject": 10,
     "sessions of a ticket": 9,
     "sessions without a subject": 9,
     "sessions that say so": 15,

@@ -240,7 +240,7 @@ class TestFilters:
             ({"days": "-1"}, "“-1” is not a number of days"),
             ({"state": "<b>"}, "“&lt;b&gt;” is not a state"),
             ({"since": "yesterday"}, "“Since” is not a date"),
-            ({"subject": "7"}, "“7” is not a valid UUID."),
+            ({"subject": "7"}, "There is no subject at this address."),
             ({"subject": str(uuid4())}, "There is no subject at this address."),
             ({"search": str(uuid4())}, "This search is over"),
             ({"ticket": "a\0b"}, "Null characters are not allowed."),
