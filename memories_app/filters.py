@@ -11,7 +11,7 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.hostile import write_out_invisible
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
-from sessions_app.filters import SubjectField
+from sessions_app.filters import SearchField, SubjectField
 from sessions_app.models import TextSearch
 from sessions_app.search.wording import Unsearchable, Wording
 
@@ -38,12 +38,7 @@ class MemoryFilter(FilterForm):
     source = choice_field("source", Memory.Source.choices)
     whose = choice_field("subject", [(SHARED, "shared by all")])
     subject = SubjectField(required=False)
-    search = forms.ModelChoiceField(
-        TextSearch.objects.standing(),
-        required=False,
-        widget=forms.HiddenInput,
-        error_messages={"invalid_choice": "This search is over; searches are not kept for long. Search again."},
-    )
+    search = SearchField(required=False)
 
     def __init__(self, query: QueryDict, *, is_masked: bool) -> None:
         super().__init__(query)

@@ -37,6 +37,22 @@ class SubjectField(forms.UUIDField):
         return subject
 
 
+class SearchField(forms.UUIDField):
+    """What a list is searched for, by the id in the address, as long as that is kept. One query."""
+
+    default_error_messages: ClassVar = {"invalid": "This search is over; searches are not kept for long. Search again."}
+    widget = forms.HiddenInput
+
+    def to_python(self, value: Any) -> TextSearch | None:  # type: ignore[override]  # as above
+        search_id = super().to_python(value)
+        if search_id is None:
+            return None
+        search = TextSearch.objects.standing_one(search_id)
+        if search is None:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return search
+
+
 class SessionFilter(FilterForm):
     """Which sessions the list shows."""
 
@@ -74,12 +90,7 @@ class SessionFilter(FilterForm):
         error_messages={"invalid": "“Until” is not a date; write it as 2026-11-30."},
     )
     subject = SubjectField(required=False)
-    search = forms.ModelChoiceField(
-        TextSearch.objects.standing(),
-        required=False,
-        widget=forms.HiddenInput,
-        error_messages={"invalid_choice": "This search is over; searches are not kept for long. Search again."},
-    )
+    search = SearchField(required=False)
     without_subject = forms.BooleanField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, query: QueryDict) -> None:

@@ -49,7 +49,7 @@ def remember_search(user: User, text: str) -> TextSearch:
 
 def search_for(search_id: UUID) -> TextSearch:
     """Raises SearchGone. Anybody may use it who has its id: links to a search are sent to colleagues."""
-    search = TextSearch.objects.standing().filter(pk=search_id).first()
+    search = TextSearch.objects.standing_one(search_id)
     if search is None:
         raise SearchGone
     return search
