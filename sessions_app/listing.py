@@ -150,6 +150,7 @@ def with_previews(
     readable = [record for record in records if record.pk not in locked]
     masker = Masker()
     previews = previews_of(by_id.values(), readable, masker)
+    kinds = {store_id: kind_of(store) for store_id, store in by_id.items()}
     about = {store_id: about_store(store) for store_id, store in by_id.items()}
     # reverse() for every row would take a tenth of the time of the page.
     above = reverse("sessions:list")
@@ -160,7 +161,7 @@ def with_previews(
             address=f"{above}{record.pk}/",
             names=names_of(record, labels),
             is_locked=record.pk in locked,
-            kind=kind_of(record.store),
+            kind=kinds[record.store_id],
             about_store=about[record.store_id],
         )
         for record in records
