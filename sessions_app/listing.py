@@ -13,12 +13,13 @@ from django.utils.timesince import timeuntil
 
 from memadmin.accounts.grants.verbs import granted_records
 from memadmin.counting import capped
+from memadmin.web.templatetags.memadmin import tagx
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
-from sessions_app.stores.kinds import Kind, kind_of, limits_of
+from sessions_app.stores.kinds import kind_of, limits_of
 from sessions_app.stores.patience import ask_all
 
 
@@ -34,7 +35,8 @@ class ListedSession:
     """Subject, ticket and agent, as far as they are known."""
     match: MatchingSession | None = None
     """Where in it the words were said that the list was searched for."""
-    kind: Kind | None = None
+    store_tag: str = ""
+    """What names its store, in HTML."""
     about_store: str = ""
     """What its store is and what cannot be done there, as sentences."""
     is_locked: bool = False
@@ -43,14 +45,6 @@ class ListedSession:
     @property
     def id(self) -> str:
         return str(self.record.pk)
-
-    @property
-    def store(self) -> str:
-        return self.record.store.name
-
-    @property
-    def store_icon(self) -> str:
-        return self.kind.icon if self.kind else "database"
 
     @property
     def labels(self) -> list[str]:
@@ -150,7 +144,7 @@ def with_previews(
     readable = [record for record in records if record.pk not in locked]
     masker = Masker()
     previews = previews_of(by_id.values(), readable, masker)
-    kinds = {store_id: kind_of(store) for store_id, store in by_id.items()}
+    tags = {store_id: tagx(kind_of(store).icon, store.name) for store_id, store in by_id.items()}
     about = {store_id: about_store(store) for store_id, store in by_id.items()}
     # reverse() for every row would take a tenth of the time of the page.
     above = reverse("sessions:list")
@@ -161,7 +155,7 @@ def with_previews(
             address=f"{above}{record.pk}/",
             names=names_of(record, labels),
             is_locked=record.pk in locked,
-            kind=kinds[record.store_id],
+            store_tag=tags[record.store_id],
             about_store=about[record.store_id],
         )
         for record in records

@@ -17,6 +17,7 @@ from jinja2 import UndefinedError
 from memadmin.accounts.content_access.rules import Stated
 from memadmin.accounts.purposes import Purpose
 from memadmin.web.paging import KeysetPage
+from memadmin.web.templatetags.memadmin import tagx
 from sessions_app.filters import SessionFilter
 from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, SessionStore
@@ -35,7 +36,15 @@ def parts_with(text: str) -> dict[str, dict[str, Any]]:
         pk=UUID(int=7), store=store, session_id=text, ticket=text, labels=[text], last_activity_at=now()
     )
     match = MatchingSession(record, text, Snippet(((text, False), (text, True))))
-    row = ListedSession(record, Preview(1, text), "/sessions/7/", names=text, match=match, about_store=text)
+    row = ListedSession(
+        record,
+        Preview(1, text),
+        "/sessions/7/",
+        names=text,
+        match=match,
+        store_tag=tagx("database", text),
+        about_store=text,
+    )
     timeline = build_timeline(session(list(items_of(text))), starts_session=True, ends_session=True)
     return {
         "sessions/table.html": {"sessions": [row], "caption": text, "selectable": True},
