@@ -30,7 +30,7 @@ from memadmin.audit.recording import record
 
 MOST_EVENTS = 1000
 POLL_SECONDS = 0.1
-"""Half of it costs writers 4 % of their throughput where the processors are full."""
+"""A turn takes about 3 ms of processor time, here and in the database, whatever it finds."""
 TICK_SECONDS = 1.0
 """How often it is looked whether a checkpoint is due while nothing happens."""
 PAUSE_SECONDS = 1.0
