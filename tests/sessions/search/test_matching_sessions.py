@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from cryptography.fernet import Fernet
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils.timezone import now
 from psycopg import sql
 
 from memadmin.web.paging import BadCursor
@@ -235,6 +237,40 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
         assert second.item_id == match.item_id
         assert not find_in_session(other, "s", Wording.parse("café"), after=second.found.position).found
         SqlWordIndex(other).create()
+
+
+def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "RARE", math.inf)
+    run_sql(
+        """
+        CREATE TABLE other_sessions (session_id text PRIMARY KEY,
+            created_at timestamp NOT NULL DEFAULT now(), updated_at timestamp NOT NULL DEFAULT now());
+        CREATE TABLE other_items (id bigserial PRIMARY KEY,
+            session_id text NOT NULL REFERENCES other_sessions ON DELETE CASCADE,
+            message_data text NOT NULL, created_at timestamp NOT NULL DEFAULT now());
+        CREATE INDEX ON other_items (session_id, created_at);
+        """
+    )
+    other = attached_store("other", sessions_table="other_sessions", messages_table="other_items")
+    for store in (attach_main_store(), other):
+        SqlWordIndex(store).create()
+    for number in range(3):
+        add_items(f"main {number}", "needle")
+        run_sql(
+            f"""
+            INSERT INTO other_sessions (session_id) VALUES ('other {number}');
+            INSERT INTO other_items (session_id, message_data) VALUES ('other {number}', '{{"content": "needle"}}')
+            """
+        )
+    for age, session_id in enumerate(["other 2", "main 0", "main 2", "other 0", "other 1", "main 1"]):
+        SessionRecord.objects.filter(session_id=session_id).update(last_activity_at=now() - timedelta(hours=age))
+
+    page = look_for("needle", size=4)
+
+    assert [match.record.session_id for match in page.found] == ["other 2", "main 0", "main 2", "other 0"]
+    assert page.found[0].record.store == other
+    assert not page.effort
+    assert page.older
 
 
 def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore) -> None:
