@@ -64,7 +64,7 @@ DROP = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 # names for each session; joined, all names would be looked up first.
 NEWEST_THAT_SAY_SO = sql.SQL("""
 (WITH named AS MATERIALIZED (
-    SELECT session_id, max(id)::text AS item_id FROM {messages} WHERE {index_says_so} GROUP BY session_id
+    SELECT session_id, id AS item_id FROM {messages} WHERE {index_says_so}
 ), walked AS MATERIALIZED (
     SELECT id, session_id
     FROM (
@@ -78,16 +78,16 @@ NEWEST_THAT_SAY_SO = sql.SQL("""
     SELECT id, session_id FROM walked WHERE (SELECT count(*) FROM walked) = %(limit)s
     UNION ALL
     (
-        SELECT id, session_id FROM named JOIN ({wanted}) AS wanted USING (session_id)
-        WHERE (SELECT count(*) FROM walked) < %(limit)s
+        SELECT id, session_id FROM ({wanted}) AS wanted
+        WHERE (SELECT count(*) FROM walked) < %(limit)s AND session_id IN (SELECT session_id FROM named)
         ORDER BY last_activity_at DESC, id DESC
         LIMIT %(limit)s
     )
+), said AS (
+    SELECT page.id, max(item_id)::text AS item_id FROM page JOIN named USING (session_id) GROUP BY page.id
 )
-SELECT named.item_id, {columns}
-FROM page
-JOIN named USING (session_id)
-JOIN sessions_app_sessionrecord AS record USING (id)
+SELECT said.item_id, {columns}
+FROM said JOIN sessions_app_sessionrecord AS record USING (id)
 ORDER BY record.last_activity_at DESC, record.id DESC)
 """)
 STEPS = 5

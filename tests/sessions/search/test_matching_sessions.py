@@ -443,7 +443,7 @@ def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
         assert SqlWordIndex(store).newest_that_say_so(
             Wording.parse('"of a card" -tea'), SessionRecord.objects.on_record(), limit=3, seconds=3
         )
-    [asked] = [question_in(query["sql"]) for query in queries if "GROUP BY session_id" in query["sql"]]
+    [asked] = [question_in(query["sql"]) for query in queries if "WITH named" in query["sql"]]
 
     run_sql("SET enable_seqscan = off; SET enable_indexscan = off")
     try:
