@@ -77,7 +77,7 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return self.exclude(locked & ~Q(pk__in=granted)) if granted else self.exclude(locked)
 
     def about(self, subject: Subject) -> SessionRecordQuerySet:
-        """Sessions of a subject and of every subject that was merged into it. One query for the group, then one."""
+        """Sessions of a subject and of all that were merged into it. A query for those, unless it came in full."""
         return self.filter(subject_id__in=list(subject.group_ids()))
 
     def without_subject(self) -> SessionRecordQuerySet:

@@ -56,7 +56,7 @@ def utc(instant: datetime) -> str:
 
 
 class Written(NamedTuple):
-    """An event in PostgreSQL's own words, to be read as `Written.COLUMNS`."""
+    """An event in PostgreSQL's own words, to be read by `COLUMNS`."""
 
     number: int
     id: str

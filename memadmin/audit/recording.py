@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
+from psycopg.pq import TransactionStatus
 
 from memadmin.audit import actors, refs
 from memadmin.audit.actors import Actor
@@ -140,7 +141,13 @@ def while_drawing(event_type: EventType, *, by: By = None, **columns: Unpack[Col
         before_showing(event_type, by=by, **columns)
         yield
         return
+    refused = list[Unavailable]()
     with ExitStack() as under_way:
+
+        def close_unless_done() -> None:
+            # What was begun and did not end must not stand in the way of whoever asks next, such as an error page.
+            if connection.connection and connection.connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.close()
 
         @contextmanager
         def or_unavailable() -> Iterator[None]:
@@ -148,13 +155,15 @@ def while_drawing(event_type: EventType, *, by: By = None, **columns: Unpack[Col
                 with connection.wrap_database_errors:
                     yield
             except Error as problem:
-                # What was begun must not stand in the way of whoever asks next, such as an error page.
                 with suppress(Error), connection.wrap_database_errors:
                     under_way.close()
-                connection.close()
-                raise Unavailable from problem
+                refused.append(Unavailable())
+                raise refused[0] from problem
 
         def settle() -> None:
+            if refused:
+                # A template may have swallowed it.
+                raise refused[0]
             with or_unavailable():
                 under_way.close()
 
@@ -164,6 +173,7 @@ def while_drawing(event_type: EventType, *, by: By = None, **columns: Unpack[Col
 
         with or_unavailable():
             connection.ensure_connection()
+            under_way.callback(close_unless_done)
             under_way.enter_context(connection.connection.pipeline())
             # Written out: what a pipeline commits by itself waits until somebody waits for it.
             connection.connection.execute("BEGIN")

@@ -3,7 +3,7 @@
 Events are numbered when they are inserted and become visible when their transaction commits, in another order. So
 there is no number up to which everything is known: a trigger notes each event in `audit_pending`, and whatever is
 visible there is taken, however low its number. The note is removed in the transaction that writes the leaf. A note
-without an event, of an insert that gave way to another, is removed too: both became visible at once, or it never will.
+without an event, of an insert that gave way to another, is removed too: an event is seen with its note or never.
 
 Any number of processes may run this. Whoever gets the lock works, for one batch; it is given back by the end of the
 transaction, however that comes, so a killed sequencer leaves nothing behind.

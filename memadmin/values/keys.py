@@ -136,7 +136,7 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
         if any(piece in text for piece in pieces):
             for form in forms:
                 yield from map(_place, form.finditer(text))
-    lower = text.lower()
+    lower = _lowered(text)
     if not any(piece in lower for piece in TELLING):
         return
     if long_words and LONG_RUN.search(long_words):
@@ -149,6 +149,14 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
         for form, group in NAMED.items():
             for match in form.finditer(text, start, end):
                 yield from _secret(text, match, group)
+
+
+def _lowered(text: str) -> str:
+    """In small letters, each where it was: some capitals have small forms of two characters."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join([small if len(small := letter.lower()) == 1 else letter for letter in text])
 
 
 def is_secret_member(name: str, value: str) -> bool:

@@ -23,14 +23,14 @@ PHONE_CHARACTERS = 60
 SIGNS = "\\-.\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad "
 MOST_SIGNS = 3
 SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5,}}")
-CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,3}}\d){{{CARD_DIGITS[0] - 1},}}")
+CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,{MOST_SIGNS}}}\d){{{CARD_DIGITS[0] - 1},}}")
 ACCOUNT_PROPOSED = re.compile(rf"[A-Za-z]{{2}}\d\d(?:[{SIGNS}]?[A-Za-z0-9]){{11,30}}")
 # What that begins with, from behind: Python skips to digits, and would try each letter.
 COUNTRY_AND_CHECK = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)")
 COUNTRY_LETTERS = 2
-PHONE_PROPOSED = re.compile(rf"[+\uff0b](?=[{SIGNS}()/]{{0,3}}\d(?:[{SIGNS}()/]{{0,3}}\d){{5}})")
-DIALLED_ABROAD = re.compile(rf"00(?=[{SIGNS}()/]{{0,3}}[1-9](?:[{SIGNS}()/]{{0,3}}\d){{6}})")
-LOCAL_PHONE_PROPOSED = re.compile(rf"(?<!\w)\(?\d(?:[{SIGNS}()/]{{0,3}}\d){{5,}}")
+PHONE_PROPOSED = re.compile(rf"[+\uff0b](?=[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5}})")
+DIALLED_ABROAD = re.compile(rf"00(?=[{SIGNS}()/]{{0,{MOST_SIGNS}}}[1-9](?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{6}})")
+LOCAL_PHONE_PROPOSED = re.compile(rf"(?<!\w)\(?\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5,}}")
 
 ABROAD = "DE"
 """A region where 00 is dialled before a country code, as in most of them."""

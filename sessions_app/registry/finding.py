@@ -83,7 +83,7 @@ class FoundTables:
 
 
 def unconnected_tables() -> list[FoundTables]:
-    """Two queries to the catalog, and two for each store in this database; nothing while it is away."""
+    """Two queries to the catalog, and one for each store in this database; nothing while it is away."""
     try:
         stores = [store for store in known_stores() if has_fence(store)]
         pairs = {store.name: find_tables(store.sessions_table, store.messages_table) for store in stores}

@@ -151,7 +151,8 @@ def matching_sessions(
     reading = Reading(size, slices, {store.pk: store for store in are_rare})
     known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
     if known is None:
-        last, within = _read_newest_first(reading, sessions, resume)
+        # Of these alone: another may have been connected meanwhile.
+        last, within = _read_newest_first(reading, sessions.filter(store__in=reading.stores), resume)
     else:
         last, within = _pick_known(reading, known), None
     if slices.note:
@@ -178,9 +179,15 @@ def _asked_first(
 
 
 def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> bool:
-    """Asked of the statistics it tells, too, whether it answers at all. Raises StoreUnavailable."""
+    """Whether an index is the short way. Asking the statistics tells, too, whether the store answers at all.
+
+    Raises StoreUnavailable.
+    """
     if by_index and backend_for(store).word_index:
-        return is_rare(store, slices.wording, seconds=slices.seconds_for_one())
+        try:
+            return is_rare(store, slices.wording, seconds=slices.seconds_for_one())
+        except StoreTooSlow:
+            return False  # It is there, and may be read.
     backend_for(store).search.raise_if_away()
     return False
 

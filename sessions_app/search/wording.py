@@ -111,8 +111,8 @@ class Wording:
         ]
 
     def plain_patterns(self) -> list[list[str]]:
-        """For each alternative the regular expressions of which a stored text says so if it matches all; none where
-        nothing tells that so simply.
+        """For each alternative regular expressions: a stored text that matches all of them says so. No expressions for
+        an alternative that takes a closer look.
 
         What they find stands between the signs of ordinary text, so whatever is taken out before an item's words are
         read, names of members for one, does not touch it.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -103,6 +104,28 @@ def test_what_the_block_raises_is_what_is_raised() -> None:
     with drawing():
         pass
     assert AuditEvent.objects.filter(type="session.listed").count() == 2, "and the connection goes on"
+
+
+def test_the_database_answers_after_a_block_that_raises_while_the_log_refuses() -> None:
+    with log_that_refuses(), pytest.raises(ZeroDivisionError), drawing():
+        raise ZeroDivisionError
+    assert not AuditEvent.objects.filter(type="session.listed").exists()
+
+
+def test_nothing_is_left_open_by_an_event_that_cannot_be_put_together() -> None:
+    too_many = audit.while_drawing(SESSIONS_LISTED, shown=[uuid4() for _ in range(1001)])
+    with pytest.raises(ValueError, match="names 1001 things"), too_many:
+        pass
+    with drawing():
+        pass
+    with connection.copy().cursor() as elsewhere:
+        assert is_there(elsewhere), "and what comes next is committed"
+        elsewhere.connection.close()
+
+
+def test_a_refusal_that_the_block_swallows_is_raised_at_its_end() -> None:
+    with log_that_refuses(), pytest.raises(audit.Unavailable), drawing(), suppress(audit.Unavailable):
+        AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize("place", ["timeline", "list", "overview", "list of found"])

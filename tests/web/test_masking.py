@@ -109,6 +109,12 @@ def test_key_that_is_longer_than_any_part_of_a_text_is_masked_whole() -> None:
     assert mask_text(f"a {long_pem} b")[0] == "a -----[key BEGI••••] b"
 
 
+def test_letters_with_a_longer_small_form_hide_nothing_behind_them() -> None:
+    for before in ("İ" * 130, "İ" * 300, "İ " * 150):
+        shown, count = mask_text(f"{before} password = 'hunter2secret'")
+        assert (shown, count) == (f"{before} password = '[key ••••]'", 1)
+
+
 @given(st.text())
 def test_masking_twice_is_masking_once_and_the_rest_stays(text: str) -> None:
     shown, _ = mask_text(text)

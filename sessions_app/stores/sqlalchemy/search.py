@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 # The regular expressions cost a twentieth of the words, which are looked at where neither of them knows.
 SAYS_SO = sql.SQL("({stored_forms}) AND ({plain_forms} OR {words} @@ {query})")
-PLAIN_FORMS = sql.SQL("(({spoken}) AND strpos(left(message_data::text, 100), '\"__enc__\"') = 0)")
+# Of a long item only the beginning is looked through, which its words know to end.
+PLAIN_FORMS = sql.SQL(
+    "(({spoken}) AND octet_length(message_data::text) <= %(read)s"
+    " AND strpos(left(message_data::text, 100), '\"__enc__\"') = 0)"
+)
 # left() counts characters, which costs more than looking through them; the size is known at once.
 STORED_FORM = sql.SQL(
     "CASE WHEN pg_column_size(message_data) > %(read)s THEN left(message_data::text, %(read)s)"

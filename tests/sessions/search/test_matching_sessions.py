@@ -148,6 +148,26 @@ def test_what_was_said_long_ago_is_found_beneath_all_that_is_newer(store: Sessio
     assert found("needle") == ["old 2", "old 1", "old 0"]
 
 
+def test_of_a_long_item_the_beginning_is_searched_however_small_it_is_stored(
+    reading_store: SessionStore,
+) -> None:
+    add_items("long", "all fine here. " * 20_000 + "zebra crossing")
+    add_items("short", "zebra crossing")
+    assert found("zebra") == ["short"]
+    assert found("fine") == ["long"]
+
+
+def test_a_store_whose_statistics_take_long_is_read(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def takes_long(*asked: Any, **named: Any) -> None:
+        raise StoreTooSlow("It did not answer in time.")
+
+    add_items("s", "needle")
+    monkeypatch.setattr(SqlWordIndex, "frequency", takes_long)
+    page = look_for("needle")
+    assert [match.record.session_id for match in page.found] == ["s"]
+    assert not page.notes
+
+
 def test_a_cursor_belongs_to_its_search(store: SessionStore) -> None:
     for number in range(2):
         add_items(f"s{number}", "needle")
