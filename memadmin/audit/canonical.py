@@ -55,7 +55,7 @@ def utc(instant: datetime) -> str:
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-class Written(NamedTuple):
+class EventText(NamedTuple):
     """An event in PostgreSQL's own words, to be read by `COLUMNS`."""
 
     number: int
@@ -82,7 +82,7 @@ event.actor_kind, event.actor_ref::text, event.role_ref::text, event.object_kind
 event.subject_ref::text, event.shown::text, event.outcome, event.reason_code, event.counters::text, event.cause::text,
 encode(event.commitment, 'hex')
 """
-"""Of `audit_event AS event`, as `Written` has them."""
+"""Of `audit_event AS event`, as `EventText` has them."""
 
 WORDS = re.compile(r"[a-z0-9_. ]*")
 IDS = re.compile(r"\{[0-9a-f-]{36}(?:,[0-9a-f-]{36})*\}")
@@ -92,7 +92,7 @@ LARGEST = 2**53 - 1
 """Numbers are doubles in canonical JSON."""
 
 
-def leaf_of_written(event: Written) -> bytes | None:
+def leaf_of_written(event: EventText) -> bytes | None:
     """The same hash as `leaf_of` at a tenth of the cost; None for an event with what none may hold, which only
     `leaf_of` can tell.
     """
@@ -100,7 +100,7 @@ def leaf_of_written(event: Written) -> bytes | None:
     return None if written is None else leaf_hash(written)
 
 
-def bytes_of_written(event: Written) -> bytes | None:
+def bytes_of_written(event: EventText) -> bytes | None:
     """What `leaf_bytes` gives, where nothing has to be escaped or rounded; None elsewhere."""
     words = f"{event.type} {event.actor_kind} {event.object_kind or ''} {event.outcome} {event.reason}"
     if event.number > LARGEST or not WORDS.fullmatch(words):

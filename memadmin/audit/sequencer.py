@@ -23,7 +23,7 @@ from django.db import Error, connection, transaction
 from memadmin.audit import checkpoints, epochs, stored
 from memadmin.audit.actors import Actor, acting
 from memadmin.audit.audited import KEY_ROTATED
-from memadmin.audit.canonical import Written
+from memadmin.audit.canonical import EventText
 from memadmin.audit.models import AuditAnchor
 from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
@@ -47,7 +47,7 @@ class Batch:
 
     size: int
     """Of the tree, after it."""
-    events: Sequence[Written] = ()
+    events: Sequence[EventText] = ()
     checkpoint: Checkpoint | None = None
     is_full: bool = False
     """More may wait."""

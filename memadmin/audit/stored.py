@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from memadmin.audit import canonical
-from memadmin.audit.canonical import Written
+from memadmin.audit.canonical import EventText
 from memadmin.audit.models import AuditEvent, AuditLeaf
 from memadmin.audit.tree import Frontier, Node, Span
 
@@ -102,16 +102,16 @@ def edge(known: Edge | None = None) -> Edge:
     return Edge(Frontier.of(size, read), hash_)
 
 
-def written(numbers: Sequence[int]) -> list[Written]:
+def written(numbers: Sequence[int]) -> list[EventText]:
     """The events of these numbers, in that order; a number without an event is left out. One query."""
     if not numbers:
         return []
     with connection.cursor() as cursor:
         cursor.execute(WRITTEN, [list(numbers)])
-        return [Written._make(row) for row in cursor.fetchall()]
+        return [EventText._make(row) for row in cursor.fetchall()]
 
 
-def leaf_of(event: Written) -> bytes:
+def leaf_of(event: EventText) -> bytes:
     """The hash that stands for this event in the tree. No query, but for an event that no check has let in."""
     leaf = canonical.leaf_of_written(event)
     return canonical.leaf_of(AuditEvent.objects.get(number=event.number)) if leaf is None else leaf

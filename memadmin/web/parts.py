@@ -46,8 +46,8 @@ def written(value: Any) -> str:
     return markupsafe.escape(value)
 
 
-class Written(CodeGenerator):
-    """Writes each value with `written`, which takes a third of what the escaping takes that Jinja2 writes for it.
+class PartCompiler(CodeGenerator):
+    """Has each value written by `written`, which takes a third of what the escaping takes that Jinja2 writes for it.
 
     Most values are plain text, of which Jinja2 makes a safe one each, only to join them.
     """
@@ -72,7 +72,7 @@ def environment(**options: Any) -> Environment:
     parts = Environment(**options)
     # Python's own: Jinja2's would look for a member of that name as well, and a page has a thousand points.
     parts.getattr = getattr  # type: ignore[assignment,method-assign]
-    parts.code_generator_class, parts.written = Written, written  # type: ignore[attr-defined]
+    parts.code_generator_class, parts.written = PartCompiler, written  # type: ignore[attr-defined]
     # Unlike those of Django's templates, what parts show as text is text.
     parts.context_class = PlainContext
     parts.filters.update(register.filters, visible=write_out_invisible, quoted=quoted)

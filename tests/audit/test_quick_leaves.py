@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from memadmin.audit import canonical, stored
-from memadmin.audit.canonical import Written, bytes_of_written, leaf_bytes, leaf_of
+from memadmin.audit.canonical import EventText, bytes_of_written, leaf_bytes, leaf_of
 from memadmin.audit.models import ActorKind, AuditEvent, Outcome
 from tests.audit.test_canonical import BARE, FULL
 
@@ -80,7 +80,7 @@ def insert(columns: Mapping[str, Any]) -> None:
         )
 
 
-def both(columns: Mapping[str, Any]) -> tuple[Written, AuditEvent]:
+def both(columns: Mapping[str, Any]) -> tuple[EventText, AuditEvent]:
     """A row as the sequencer reads it, and as everybody else does."""
     with transaction.atomic():
         insert(columns)
