@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
 from django.http import QueryDict
@@ -21,36 +22,41 @@ STORES = "SELECT * FROM sessions_app_sessionstore ORDER BY name, id"
 STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
 
 
-class SubjectField(forms.UUIDField):
-    """Whom a list is about, by the id in the address. The subject comes in full, for one query."""
+class RowField(forms.UUIDField):
+    """A row by the id in the address. One query, which the kinds of it write down in `row_of`."""
+
+    widget = forms.HiddenInput
+
+    def row_of(self, row_id: UUID) -> Any:
+        """None where there is none."""
+        raise NotImplementedError
+
+    def to_python(self, value: Any) -> Any:
+        row_id = super().to_python(value)
+        if row_id is None:
+            return None
+        row = self.row_of(row_id)
+        if row is None:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return row
+
+
+class SubjectField(RowField):
+    """Whom a list is about; the subject comes in full."""
 
     default_error_messages: ClassVar = {"invalid": "There is no subject at this address."}
-    widget = forms.HiddenInput
 
-    def to_python(self, value: Any) -> Subject | None:  # type: ignore[override]  # what it says stands for somebody
-        subject_id = super().to_python(value)
-        if subject_id is None:
-            return None
-        subject = Subject.objects.in_full(subject_id)
-        if subject is None:
-            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
-        return subject
+    def row_of(self, row_id: UUID) -> Subject | None:
+        return Subject.objects.in_full(row_id)
 
 
-class SearchField(forms.UUIDField):
-    """What a list is searched for, by the id in the address, as long as that is kept. One query."""
+class SearchField(RowField):
+    """What a list is searched for, as long as that is kept."""
 
     default_error_messages: ClassVar = {"invalid": "This search is over; searches are not kept for long. Search again."}
-    widget = forms.HiddenInput
 
-    def to_python(self, value: Any) -> TextSearch | None:  # type: ignore[override]  # as above
-        search_id = super().to_python(value)
-        if search_id is None:
-            return None
-        search = TextSearch.objects.standing_one(search_id)
-        if search is None:
-            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
-        return search
+    def row_of(self, row_id: UUID) -> TextSearch | None:
+        return TextSearch.objects.standing_one(row_id)
 
 
 class SessionFilter(FilterForm):
