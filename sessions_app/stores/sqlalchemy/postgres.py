@@ -34,7 +34,7 @@ LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_T
 """For the rest of the transaction."""
 
 LIMIT_TAKING = sql.SQL("SET LOCAL statement_timeout = {}")
-"""The same, for each statement that follows."""
+"""How long each statement after it may take."""
 
 # As text it has the microseconds and sorts like the instant; infinity has no digits of its own.
 INSTANT = sql.SQL("coalesce(to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.US'), created_at::text)")
