@@ -7,8 +7,10 @@ else that would send a reader somewhere else.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from threading import Event as Flag
 
@@ -30,6 +32,7 @@ from tests.audit.events import (
     record_events,
     write_events,
 )
+from tests.meanwhile import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("log")]
 
@@ -52,6 +55,13 @@ def log(empty_log: None, settings: Settings, tmp_path: Path) -> Iterator[Path]:
         "ALTER TABLE audit_leaf DROP CONSTRAINT IF EXISTS audit_leaf_index",
         "ALTER TABLE audit_leaf ADD CONSTRAINT audit_leaf_index CHECK (index >= 0) NOT VALID",
     )
+
+
+def wait_until_longer_than(size: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while AuditLeaf.objects.count() <= size:
+        assert time.monotonic() < deadline, f"nothing was written after the first {size}"
+        time.sleep(0.01)
 
 
 def without_waiting(seconds: float) -> None:
@@ -245,6 +255,7 @@ class TestAHealthyLog:
     def test_gives_none_while_it_is_written(self, log: Path) -> None:
         """Writers, some of them slow and some of them giving up, a sequencer, and the verifier again and again."""
         stop = Flag()
+        reports: list[Report] = []
 
         def write(seed: int) -> None:
             with another_connection() as beside:
@@ -260,13 +271,15 @@ class TestAHealthyLog:
             sequencing = threads.submit(Sequencer().run, stop)
             writing = [threads.submit(write, seed) for seed in range(4)]
             try:
-                reports = [verify() for _ in range(5)] + [verify_export(log) for _ in range(2)]
+                for check in (*[verify] * 5, *[lambda: verify_export(log)] * 2):
+                    wait_until_longer_than(reports[-1].size if reports else SIZE)
+                    reports.append(check())
             finally:
                 stop.set()
             for each in (sequencing, *writing):
                 each.result()
         assert [report.findings for report in reports] == [[]] * 7
-        assert reports[0].size < reports[4].size < AuditLeaf.objects.count()
+        assert all(sooner.size < later.size for sooner, later in pairwise(reports))
 
     def test_keeps_each_verdict(self) -> None:
         verify()
