@@ -8,12 +8,19 @@ import pytest
 from django.core.cache import cache
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
+from hypothesis import HealthCheck
+from hypothesis import settings as effort
 from pytest_django import DjangoDbBlocker
 
 from sessions_app.stores import patience
 from tests.agents import drop_agent_tables
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person, signed_in
+
+# The same examples in each run, and no hurry: a slow machine or a rare example fails nobody who changed nothing.
+# `pytest --hypothesis-profile=default` looks for others.
+effort.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+effort.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
