@@ -30,3 +30,6 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Pages that only tests have.
 TEMPLATES[0]["DIRS"] += [CHECKOUT_DIR / "tests" / "templates"]
+
+# A code that an app showed at the end of its half minute is typed in the next one.
+MFA_TOTP_TOLERANCE = 1
