@@ -119,7 +119,7 @@ class TestNames:
         (text,) = [text for text in texts(page) if "test.session_viewed" in text]
         assert f"{str(session.pk)[:8]}" in text
         assert f"subject {str(subject.pk)[:8]}" in text
-        for secret in ("48213", session.get_absolute_url(), subject.get_absolute_url()):
+        for secret in ("customer_48213", "cust_48213", session.get_absolute_url(), subject.get_absolute_url()):
             assert secret not in page.text
 
     def test_who_may_open_it_is_led_to_it(self, compliance: Client) -> None:

@@ -169,7 +169,7 @@ class TestWork:
         assert begun.value.suggested_filename.endswith(".csv")
         text = begun.value.path().read_text()
         assert str(log[0].id) in text
-        assert "48213" not in text
+        assert "cust_48213" not in text
 
     def test_a_proof_is_taken_away(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
         sign_in("auditor")

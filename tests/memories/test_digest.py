@@ -25,6 +25,7 @@ from memadmin import environment
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Digest, Memory
 from memories_app.services import digesting, lapsing
+from tests.mails import words_of_mail
 from tests.meanwhile import somebody_else
 from tests.memories.queue import a_reviewer, waiting
 from tests.memories.test_lapsing import aged
@@ -129,7 +130,7 @@ class TestMail:
     def test_it_names_nobody_and_quotes_nothing(self, ada: User) -> None:
         a_day()
         digesting.send_digest()
-        text = mail.outbox[0].message().as_string()
+        text = words_of_mail(mail.outbox[0])
         for memory in Memory.objects.select_related("subject"):
             assert memory.statement not in text
             assert memory.subject is None or memory.subject.label not in text

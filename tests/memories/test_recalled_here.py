@@ -221,7 +221,7 @@ class TestPage:
         ]
         page = reviewer.get(told(recall(record, *memories, at=NOON)))
         assert '<memories subject="cust_1">\n- Drinks tea.\n- Pays with ' in page.context["text"]
-        assert "4111" not in page.text
+        assert "4111 1111" not in page.text
 
     def test_from_one_to_the_next(self, record: SessionRecord, reviewer: Client) -> None:
         one, two, three = (recall(record, approved("Tea."), at=NOON + number * SECOND) for number in range(3))
