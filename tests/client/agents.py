@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from memadmin.client.connection import Console
 from memadmin.client.memories import MemoryClient
 from sessions_app.stores.sqlalchemy.engine import asyncpg_arguments
+from tests.meanwhile import PATIENCE_SECONDS
 
 T = TypeVar("T")
 
@@ -41,13 +42,14 @@ def in_agent(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def console_at(dsn: str, **options: Any) -> Console:
-    console = Console(dsn, **options)
+    """That of a test about anything but time: an agent's patience is short, and this machine may be busy."""
+    console = Console(dsn, **{"seconds": PATIENCE_SECONDS, **options})
     _to_close.append(console.aclose)
     return console
 
 
 def client_at(dsn: str, *, embedder: Any = "wordllama", **options: Any) -> MemoryClient:
-    return MemoryClient(console_at(dsn, **{"seconds": 30, **options}), embedder=embedder)
+    return MemoryClient(console_at(dsn, **options), embedder=embedder)
 
 
 def in_postgres(session_id: str, *, role: str = "") -> SQLAlchemySession:

@@ -244,11 +244,15 @@ def test_fifty_runs_at_once_are_all_told(client: MemoryClient) -> None:
 
 def test_never_more_connections_than_that(client: MemoryClient) -> None:
     at_once = most = 0
+    all_open = asyncio.Event()
 
     async def work(_: Any) -> None:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
+        if at_once == connecting.MOST_OPEN:
+            all_open.set()
+        await all_open.wait()
         await asyncio.sleep(0.01)
         at_once -= 1
 
