@@ -19,6 +19,9 @@ from memadmin.client.tools import memory_tools
 
 NOWHERE = "host=/nowhere"
 
+PATIENCE_SECONDS = 30.0
+"""What the bots learn is what the demo shows, also on a machine that is busy with its start."""
+
 memories = MemoryClient(NOWHERE, subject_in="id")
 """Goes on without the console's database outside of `reached`."""
 
@@ -33,7 +36,8 @@ def reached(role: str) -> Iterator[None]:
     given = connection.get_connection_params()
     names = ("host", "port", "user", "password", "dbname", "sslmode")
     reach = {name: given[name] for name in names if given.get(name)}
-    before, memories.console = memories.console, Console(make_conninfo(**reach | ({"user": role} if role else {})))
+    dsn = make_conninfo(**reach | ({"user": role} if role else {}))
+    before, memories.console = memories.console, Console(dsn, seconds=PATIENCE_SECONDS)
     try:
         yield
     finally:
