@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -396,14 +397,15 @@ class TestFolder:
             items = backend.first_page("talk", 5).items
             assert items[1].raw == '{"content": "half of a'
 
-            def finish() -> None:
-                writing.write(' line", "role": "user"}\n')
-                writing.flush()
+            def finish(seconds: float) -> None:
+                if not waited:
+                    writing.write(' line", "role": "user"}\n')
+                    writing.flush()
+                waited.append(seconds)
 
-            finishing = threading.Timer(0.3, finish)
-            finishing.start()
+            waited: list[float] = []
+            monkeypatch.setattr(json_folder, "sleep", finish)
             backend.replace_item("talk", "0", "{}", expected=items[0].raw)
-            finishing.join()
         assert agent.read("talk") == [{}, user("half of a line")]
 
     def test_a_line_that_was_broken_off_stays_as_it_is(
@@ -420,7 +422,8 @@ class TestFolder:
     def test_it_gives_way_to_an_agent_that_never_stops(
         self, agent: LinesAgent, backend: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(json_folder, "PATIENCE_SECONDS", 0.1)
+        # A second goes by between two looks at the clock, however long a try takes.
+        monkeypatch.setattr(json_folder, "monotonic", count().__next__)
         agent.add("talk", user(SECRET))
         (item,) = backend.first_page("talk", 5).items
         write_beside = json_folder.Folder._write_beside
@@ -446,7 +449,7 @@ class TestFolder:
         self, agent: LinesAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(json_folder.Version, "of", classmethod(lambda cls, status: cls(0, 0, 0)))
-        monkeypatch.setattr(json_folder, "SETTLING_SECONDS", 0)
+        monkeypatch.setattr(json_folder, "SETTLING_LOOKS", 0)
         assert self.written_meanwhile(agent, monkeypatch) == [{}]
 
     def written_meanwhile(self, agent: ArrayAgent, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
@@ -476,7 +479,7 @@ class TestFolder:
     def test_without_watching_the_old_file_its_words_would_be_lost(
         self, agent: LinesAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(json_folder, "SETTLING_SECONDS", 0)
+        monkeypatch.setattr(json_folder, "SETTLING_LOOKS", 0)
         assert self.written_late(agent, monkeypatch) == [{}]
 
     def written_late(self, agent: ArrayAgent, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
@@ -501,6 +504,26 @@ class TestFolder:
         backend_for(agent.store).replace_item("talk", "0", "{}", expected=item.raw)
         assert agent.leftovers(SECRET) == []
         return agent.read("talk")
+
+    def test_a_machine_that_stood_still_meanwhile_ends_no_watch(
+        self, agent: LinesAgent, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The agent did not get on either; here a second goes by between two looks at the clock."""
+        agent.add("talk", user(SECRET))
+        (item,) = backend.first_page("talk", 5).items
+        pauses: list[float] = []
+        with self.file(agent).open("a") as opened:
+
+            def pause(seconds: float) -> None:
+                pauses.append(seconds)
+                if len(pauses) == 3:
+                    opened.write(json.dumps(said(1)) + "\n")
+                    opened.flush()
+
+            monkeypatch.setattr(json_folder, "sleep", pause)
+            monkeypatch.setattr(json_folder, "monotonic", count().__next__)
+            backend.replace_item("talk", "0", "{}", expected=item.raw)
+        assert agent.read("talk") == [{}, said(1)]
 
     def test_redacting_a_session_that_an_agent_is_adding_to_loses_no_line(
         self, agent: LinesAgent, backend: Backend

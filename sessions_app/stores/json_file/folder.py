@@ -23,8 +23,9 @@ from sessions_app.stores.json_file.entries import Entries
 PATIENCE_SECONDS = 5.0
 """How long a change waits for agents that write."""
 
-SETTLING_SECONDS = 0.1
-"""How long after a change the old file is watched, for what an agent writes that had opened it before."""
+SETTLING_LOOKS, SETTLING_SECONDS = 10, 0.01
+"""How often after a change the old file is looked at, with so long a pause before each look, for what an agent writes
+that had opened it before. Not until an instant: a machine that stands still meanwhile stops the agent as well."""
 
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
 """A file is read whole, and changed whole."""
@@ -152,12 +153,12 @@ class Folder:
 
     def _take_over(self, folder: int, name: str, old: int, before: bytes, after: bytes, change: Change) -> None:
         """What was written to the old file, which has no name any more, goes to the new one."""
-        give_up_at = monotonic() + SETTLING_SECONDS
-        while monotonic() < give_up_at:
+        for _ in range(SETTLING_LOOKS):
+            sleep(SETTLING_SECONDS)
             late = self._content(old)
             if late == before:
-                sleep(SETTLING_SECONDS / 10)
-            elif late.startswith(before) and not Entries(before).is_array:
+                continue
+            if late.startswith(before) and not Entries(before).is_array:
                 with open(os.open(name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, dir_fd=folder), "ab") as new:
                     new.write(late[len(before) :])
                 before = late
