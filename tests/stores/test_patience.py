@@ -34,9 +34,9 @@ RESTS = "Pages ask it again in"
 
 @pytest.fixture
 def agent(db: None, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> RedisAgent:
-    """Of a store that may let others wait for a moment only, and hangs when it does."""
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
+    """Of a store that hangs whenever it lets others wait, and rests for longer than a test takes."""
     monkeypatch.setattr(patience, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(patience, "REST_SECONDS", 600.0)
     return RedisAgent(redis_server, monkeypatch)
 
 
@@ -81,7 +81,7 @@ class TestPages:
     def test_rows_of_a_store_that_hangs_are_down_and_it_is_asked_once_for_all_pages(
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
     ) -> None:
-        with agent.server.frozen():
+        with agent.frozen():
             for path in (*pages_with_rows(), *pages_with_rows()):
                 page = operator.get(path)
                 assert page.status_code == 200
@@ -96,7 +96,7 @@ class TestPages:
     def test_the_pages_of_stores_say_what_it_said_and_when_it_is_asked_again(
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
     ) -> None:
-        with agent.server.frozen():
+        with agent.frozen():
             for path in (reverse("sessions:stores"), reverse("sessions:stores")):
                 down, well = sorted(operator.get(path).context["checked_stores"], key=lambda each: each.store.name)
                 assert (down.health.state, well.health.state) == ("down", "ok")
@@ -113,7 +113,7 @@ class TestPages:
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
     ) -> None:
         stores, store = reverse("sessions:stores"), reverse("sessions:store", args=[agent.store.name])
-        with agent.server.frozen():
+        with agent.frozen():
             for path in (stores, store):
                 operator.get(path)
                 is_asked(questions)
@@ -131,7 +131,7 @@ class TestPages:
         record = SessionRecord.objects.get(session_id="of the cache")
         live = operator.get(record.get_absolute_url()).context["live_url"]
         questions.clear()
-        with agent.server.frozen():
+        with agent.frozen():
             first = operator.get(record.get_absolute_url())
             assert HUNG in first.text
             assert RESTS not in first.text
@@ -144,7 +144,7 @@ class TestPages:
     def test_a_search_says_which_store_it_left_out(
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]
     ) -> None:
-        with agent.server.frozen():
+        with agent.frozen():
             for _ in range(2):
                 page = searched(operator, "where is my")
                 assert [match.record.session_id for match in page.context["matches"].found] == ["of the file"]
@@ -161,7 +161,7 @@ class TestPages:
     ) -> None:
         """What the others here are worth; and a store is asked again when its seconds are over."""
         monkeypatch.setattr(patience, "REST_SECONDS", 0.0)
-        with agent.server.frozen():
+        with agent.frozen():
             for _ in range(3):
                 operator.get(reverse("sessions:list"))
         assert len(questions) == 3
@@ -182,6 +182,7 @@ class TestSeveral:
                 options = {"url_env": f"{name}_URL".upper()}
                 store = attached_store(name, kind="redis", options=options)
                 make_session(f"of {name}", store=store, subject=Subject.objects.get())
+            monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
             for server in running:
                 servers.enter_context(server.frozen())
             yield [agent.store.name, "second", "third"]
@@ -227,7 +228,7 @@ class TestSeveral:
     ) -> None:
         """What the others here are worth."""
         monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 0.5)
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 2.0)
         operator.get(reverse("sessions:list"))
         assert meeting.n_waiting == 1
         meeting.abort()
@@ -235,7 +236,7 @@ class TestSeveral:
     def test_a_page_does_not_wait_for_who_takes_longer_than_all_may(
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 1.0)
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 4.0)
         let_go = threading.Event()
         previews = RedisBackend.previews
 
@@ -256,14 +257,14 @@ class TestSeveral:
     def test_who_was_not_come_to_is_said_not_to_have_been_asked_and_does_not_rest(
         self, agent: RedisAgent, beside: SqliteAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 0.2)
+        monkeypatch.setattr(patience, "PAGE_SECONDS", 2.0)
         monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
         let_go = threading.Event()
         try:
             answers = patience.ask_all({agent.store: lambda: let_go.wait(60), beside.store: lambda: True})
         finally:
             let_go.set()
-        assert "did not answer within 0.2 seconds" in str(answers[agent.store])
+        assert "did not answer within 2 seconds" in str(answers[agent.store])
         assert "was not asked: others took too long" in str(answers[beside.store])
         assert patience.ask_all({beside.store: lambda: 7}) == {beside.store: 7}
 
@@ -271,7 +272,7 @@ class TestSeveral:
 class TestWhoAsksAllTheSame:
     @pytest.fixture
     def resting(self, agent: RedisAgent, beside: SqliteAgent, operator: Client, questions: list[str]) -> SessionStore:
-        with agent.server.frozen():
+        with agent.frozen():
             operator.get(reverse("sessions:list"))
         assert "green kettle" not in operator.get(reverse("sessions:list")).text
         questions.clear()
@@ -321,7 +322,7 @@ def test_a_store_that_hangs_while_its_key_is_tried_breaks_no_page(
 
 
 def test_the_address_of_the_store_is_in_no_sentence(agent: RedisAgent, beside: SqliteAgent, operator: Client) -> None:
-    with agent.server.frozen():
+    with agent.frozen():
         for _ in range(2):
             text = operator.get(reverse("sessions:stores")).text
             assert VARIABLE in text

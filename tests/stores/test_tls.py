@@ -89,14 +89,11 @@ class TestMariaDb:
 
 
 class TestRedis:
-    @pytest.fixture(autouse=True)
-    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The server takes the beginning of TLS for a command, and waits for the rest of it."""
-        monkeypatch.setattr(redis_asking, "ANSWER_SECONDS", 0.5)
-
     def test_a_server_without_it_is_not_spoken_to(
-        self, redis_server: RedisServer, connect: Connect, administrator: Client
+        self, redis_server: RedisServer, connect: Connect, administrator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """It takes the beginning of TLS for a command, and waits for the rest of it."""
+        monkeypatch.setattr(redis_asking, "ANSWER_SECONDS", 0.5)
         store = connect("redis", f"rediss://localhost:{redis_server.port}/0")
         is_told(store, "cannot be reached: TLS failed; it may not speak TLS on this port", administrator)
 
