@@ -445,11 +445,14 @@ class TestKilled:
         for number in range(24):
             for _ in range(3):
                 add_sealed(f"s{number}", *["x" * 3_000] * 40, key=OLD_KEY)
-        for kills in range(1, 3):
-            program = start_rotation()
-            wait_for_events(kills * 12)
-            os.kill(program.pid, signal.SIGKILL)
-            program.wait()
+        with second_connection() as agent:
+            # The last one is held, so that no program is done before it is killed.
+            agent.execute("SELECT FROM agent_sessions WHERE session_id = 's9' FOR UPDATE")
+            for kills in range(1, 3):
+                program = start_rotation()
+                wait_for_events(kills * 12)
+                os.kill(program.pid, signal.SIGKILL)
+                program.wait()
         left = rotate(store, dry_run=True).standings
         assert left[Standing.OLD] + left[Standing.NEW] == 24 * 120
         assert left[Standing.OLD], "it was killed before it was done"

@@ -93,6 +93,8 @@ def met_by_a_writer_that_inserts_first(scene: Scene) -> Ending:
     Then it wants the session, which the eraser has; the eraser wants whoever passed the fence to be done.
     """
     labelling, writer = scene.somebody(), scene.somebody()
+    # PostgreSQL looks once, so long after the wait began: by then the eraser has to wait for the writer.
+    writer.execute("SET deadlock_timeout = '5s'")
     labelling.execute(HOLD_FOR_A_LABEL)
     erasure = scene.begin_erasure()
     wait_until_blocked(erasure, by=labelling)
