@@ -213,7 +213,7 @@ def anchored(settings: Settings, tmp_path: Path) -> None:
 def test_events_without_a_place_for_more_than_ten_seconds(anchored: None, later: Callable[[timedelta], None]) -> None:
     record_events(1)
     assert codes(operation.log) == []
-    later(timedelta(seconds=9))
+    later(timedelta(seconds=4))
     assert codes(operation.log) == []
     later(timedelta(seconds=11))
     assert codes(operation.log) == ["log-unsequenced"]
