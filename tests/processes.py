@@ -20,4 +20,19 @@ def kill(pid: int) -> None:
 
 def still_running(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those that have not ended; a zombie has."""
-    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    return [each for each in processes if not has_ended(each)]
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def called(process: psutil.Process) -> list[str]:
+    """By which command and arguments; nothing of one that has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
