@@ -24,6 +24,7 @@ from tests.agents import (
     second_connection,
     value_of,
 )
+from tests.meanwhile import somebody_else, wait_until_blocked
 
 
 @pytest.fixture
@@ -90,14 +91,16 @@ def test_an_interrupted_build_is_noticed_and_done_again(store: SessionStore) -> 
         # The build waits for this agent, and its operator gives up.
         agent.execute("INSERT INTO agent_sessions (session_id) VALUES ('busy')")
         agent.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('busy', '{}')")
-        with (
-            second_connection(autocommit=True, options="-c statement_timeout=300") as impatient,
-            pytest.raises(psycopg.errors.QueryCanceled),
-        ):
-            impatient.execute(
+        with second_connection(autocommit=True) as impatient, somebody_else() as start:
+            build = (
                 "CREATE INDEX CONCURRENTLY agent_messages_item_words"
                 " ON agent_messages USING gin (memadmin_item_words(message_data::text))"
             )
+            building = start(lambda: impatient.execute(build))
+            wait_until_blocked(building, by=agent)
+            impatient.cancel()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                building.result()
         agent.commit()
     assert as_json("main")["state"] == "invalid"
     assert "Half a search index" in search_index("main")
