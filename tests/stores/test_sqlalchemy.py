@@ -278,7 +278,9 @@ class TestPreviews:
         with CaptureQueriesContext(connection) as queries:
             previews = backend.previews([f"session {number}" for number in range(50)])
         assert len(queries) == 1
-        assert [preview.first_user_text for preview in previews.values()] == [f"item {n}" for n in range(50)]
+        assert {name: preview.first_user_text for name, preview in previews.items()} == {
+            f"session {number}": f"item {number}" for number in range(50)
+        }
         assert {preview.item_count for preview in previews.values()} == {2}
 
     def test_a_session_that_is_not_there_says_so_and_an_empty_one_has_no_items(
