@@ -55,13 +55,18 @@ DROP = """\
 
 # updated_at is the writer's CURRENT_TIMESTAMP, so within the writer's own connection the cast knows its zone.
 FOLLOW = """
+DECLARE
+  wanted text := NEW.session_id;
+  written timestamptz := coalesce(NEW.updated_at::timestamptz, now());
 BEGIN
-  INSERT INTO {records} AS r (store_id, session_id, last_activity_at)
-  VALUES ({store_id}, NEW.session_id, coalesce(NEW.updated_at::timestamptz, now()))
-  ON CONFLICT (store_id, session_id) DO UPDATE
-  SET last_activity_at = EXCLUDED.last_activity_at, activity_count = r.activity_count + 1
-  -- The write that made the session is on record already: time stands still within a transaction.
-  WHERE r.last_activity_at <> EXCLUDED.last_activity_at;
+  -- An upsert would do both in one, and cost every write a failed insertion. The write that made the session is on
+  -- record already: time stands still within a transaction.
+  UPDATE {records} SET last_activity_at = written, activity_count = activity_count + 1
+  WHERE store_id = {store_id} AND session_id = wanted AND last_activity_at <> written;
+  IF NOT FOUND THEN
+    INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
+    ON CONFLICT (store_id, session_id) DO NOTHING;
+  END IF;
   RETURN NULL;
 END
 """
@@ -80,17 +85,14 @@ END
 """
 
 
-# One event for each statement. In the body and not in a WHEN: PostgreSQL words conditions anew, and then nobody could
-# tell whether the one that stands is ours.
+# One event for each statement that is not an agent's. Whose it is, the trigger asks in its WHEN: a function that only
+# finds out that it is not needed would cost agents more.
 NOTE = """
 DECLARE
   total bigint;
   records uuid[];
   subjects uuid[];
 BEGIN
-  IF {by_agent} THEN
-    RETURN NULL;
-  END IF;
   SELECT count(*) INTO total FROM {rows};
   IF total > 0 THEN
     SELECT array_agg(r.id), array_agg(DISTINCT r.subject_id) FILTER (WHERE r.subject_id IS NOT NULL)
@@ -107,9 +109,7 @@ END
 
 NOTE_TRUNCATION = """
 BEGIN
-  IF NOT {by_agent} THEN
-    PERFORM {our_schema}.memadmin_record_rows('{event_type}', '{kind}', '{{}}', '{{}}', 0, NULL);
-  END IF;
+  PERFORM {our_schema}.memadmin_record_rows('{event_type}', '{kind}', '{{}}', '{{}}', 0, NULL);
   RETURN NULL;
 END
 """
@@ -126,6 +126,8 @@ class Trigger:
     body: str
     our_schema: str
     each: str = "FOR EACH ROW"
+    when: str = ""
+    """In the very words in which pg_get_triggerdef() gives it back, so that the two can be compared."""
 
     @property
     def function(self) -> sql.Identifier:
@@ -143,18 +145,19 @@ class Trigger:
 
     def create_trigger(self) -> sql.Composed:
         return sql.SQL(
-            "CREATE OR REPLACE TRIGGER {name} {fires} ON {table}\n{each} EXECUTE FUNCTION {function}()"
+            "CREATE OR REPLACE TRIGGER {name} {fires} ON {table}\n{each}{when} EXECUTE FUNCTION {function}()"
         ).format(
             name=sql.Identifier(self.name),
             fires=sql.SQL(self.fires),
             each=sql.SQL(self.each),
+            when=sql.SQL(self.when),
             table=self.table.identifier,
             function=self.function,
         )
 
     def is_placed_as(self, definition: str) -> bool:
         """Whether what pg_get_triggerdef() says is what `create_trigger` makes."""
-        return f" {self.fires} ON " in definition and f" {self.each} EXECUTE FUNCTION " in definition
+        return f" {self.fires} ON " in definition and f" {self.each}{self.when} EXECUTE FUNCTION " in definition
 
 
 BEFORE_WRITE = "BEFORE INSERT OR UPDATE OF session_id"
@@ -219,18 +222,16 @@ def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
 
     As long as nobody said under which database roles the agents write, only our own writes are known not to be theirs.
     """
+    by_others = "COALESCE(current_setting('memadmin.actor'::text, true), ''::text) <> ''::text"
     if store.agent_roles:
-        roles = ", ".join(sql.Literal(role).as_string(None) for role in store.agent_roles)
-        by_agent = f"session_user = ANY (ARRAY[{roles}]::name[])"
-    else:
-        by_agent = "(coalesce(current_setting('memadmin.actor', true), '') = '')"
+        roles = ", ".join("'{}'::name".format(role.replace("'", "''")) for role in store.agent_roles)
+        by_others = f"SESSION_USER <> ALL (ARRAY[{roles}])"
     for noun, plural, table in (
         ("stored_item", "items", tables.messages),
         ("stored_session", "sessions", tables.sessions),
     ):
         for operation, (name, each, event) in NOTED.items():
             body = (NOTE_TRUNCATION if operation == "TRUNCATE" else NOTE).format(
-                by_agent=by_agent,
                 rows="changed_rows",
                 records=tables.records.as_string(None),
                 store_id=store.pk,
@@ -246,6 +247,7 @@ def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
                 body,
                 tables.our_schema,
                 each,
+                f" WHEN (({by_others}))",
             )
 
 

@@ -110,6 +110,36 @@ class TestWhatAttachRepairs:
         attach_store(store)
         assert registry.check(store).problems == ()
 
+    @pytest.mark.parametrize(
+        "when",
+        [
+            "",
+            "WHEN (false)",
+            "WHEN (session_user <> 'agents')",
+            "WHEN (coalesce(current_setting('memadmin.actor'), '') <> '')",
+            "WHEN (coalesce(current_setting('memadmin.actor', true), '') = '')",
+        ],
+    )
+    def test_another_condition_for_what_is_recorded(self, store: SessionStore, when: str) -> None:
+        name = f"memadmin_note_delete_of_items_{store.pk}"
+        run_sql(
+            f"CREATE OR REPLACE TRIGGER {name} AFTER DELETE ON agent_messages"
+            f" REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT {when} EXECUTE FUNCTION {name}()"
+        )
+        assert [problem.code for problem in registry.check(store).problems] == ["unrecorded"]
+        attach_store(store)
+        assert registry.check(store).problems == ()
+
+    @pytest.mark.parametrize(
+        "roles", [["agents"], ["support's agents", 'the "other" agents', "DOMAIN\\agents", "100%"]]
+    )
+    def test_another_role_of_the_agents(self, store: SessionStore, roles: list[str]) -> None:
+        """What PostgreSQL gives back of the condition is what was asked for, however the roles are called."""
+        store.agent_roles = roles
+        assert [problem.code for problem in registry.check(store).problems] == ["unrecorded"]
+        attach_store(store)
+        assert registry.check(store).problems == ()
+
     def test_a_mode_that_differs(self, store: SessionStore) -> None:
         store.fence_mode = SessionStore.FenceMode.DROP
         health = registry.check(store)
