@@ -222,7 +222,7 @@ def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
 
     As long as nobody said under which database roles the agents write, only our own writes are known not to be theirs.
     """
-    by_others = "COALESCE(current_setting('memadmin.actor'::text, true), ''::text) <> ''::text"
+    by_others = "current_setting('memadmin.actor'::text, true) <> ''::text"
     if store.agent_roles:
         roles = ", ".join("'{}'::name".format(role.replace("'", "''")) for role in store.agent_roles)
         by_others = f"SESSION_USER <> ALL (ARRAY[{roles}])"

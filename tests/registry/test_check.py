@@ -116,8 +116,8 @@ class TestWhatAttachRepairs:
             "",
             "WHEN (false)",
             "WHEN (session_user <> 'agents')",
-            "WHEN (coalesce(current_setting('memadmin.actor'), '') <> '')",
-            "WHEN (coalesce(current_setting('memadmin.actor', true), '') = '')",
+            "WHEN (current_setting('memadmin.actor', true) = '')",
+            "WHEN (current_setting('memadmin.another', true) <> '')",
         ],
     )
     def test_another_condition_for_what_is_recorded(self, store: SessionStore, when: str) -> None:
