@@ -59,11 +59,11 @@ DECLARE
   wanted text := NEW.session_id;
   written timestamptz := coalesce(NEW.updated_at::timestamptz, now());
 BEGIN
-  -- An upsert would do both in one, and cost every write a failed insertion. The write that made the session is on
-  -- record already: time stands still within a transaction.
+  -- The write that made the session is on record already: time stands still within a transaction.
   UPDATE {records} SET last_activity_at = written, activity_count = activity_count + 1
   WHERE store_id = {store_id} AND session_id = wanted AND last_activity_at <> written;
-  IF NOT FOUND THEN
+  -- An upsert would say all this in one, and cost every write an insertion that fails.
+  IF NOT FOUND AND NOT EXISTS (SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted) THEN
     INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
     ON CONFLICT (store_id, session_id) DO NOTHING;
   END IF;
