@@ -68,6 +68,7 @@ def test_from_the_sealed_card_to_the_words_and_back(
     expect(timeline).not_to_contain_text("Changed since")
     expect(timeline).not_to_contain_text("4111 1111")
     page.get_by_role("button", name="Give it back").click()
+    expect(page.get_by_text("The grant is over.")).to_be_visible()
     page.goto(sealed.get_absolute_url())
     expect(timeline).not_to_contain_text("periwinkle")
 

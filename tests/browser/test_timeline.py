@@ -120,6 +120,7 @@ def test_search_by_keyboard_goes_from_hit_to_hit(address: str, page: Page) -> No
     expect(page.locator(".tl-item.found mark")).to_have_text("order")
     expect(page.locator(".tl-item.found")).to_contain_text("Where is my order?")
     page.get_by_role("link", name="Next match").click()
+    expect(page.locator(".tl-item.found")).not_to_contain_text("Where is my order?")
     page.get_by_role("link", name="Next match").click()
     expect(page.locator(".tl-item.found")).to_contain_text("When does the order arrive?")
     page.go_back()
