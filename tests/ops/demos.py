@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -83,9 +82,3 @@ def sign_in(demo: Demo, name: str) -> OpenerDirector:
     arrived = browser.open(f"{demo.address}/accounts/login/", urlencode(form).encode())
     assert arrived.url == f"{demo.address}/healthz"
     return browser
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

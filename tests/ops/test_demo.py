@@ -18,8 +18,9 @@ from django.core.management import CommandError, call_command
 from memadmin.demo import preparing, running
 from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
-from tests.ops.demos import PASSWORD, Demo, free_port, sign_in
+from tests.ops.demos import PASSWORD, Demo, sign_in
 from tests.people import person
+from tests.ports import free_port
 from tests.processes import called, kill, still_running
 
 pytestmark = pytest.mark.slow

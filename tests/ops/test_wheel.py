@@ -15,7 +15,8 @@ import pytest
 from django.conf import settings
 from packaging.requirements import Requirement
 
-from tests.ops.demos import Demo, free_port, sign_in
+from tests.ops.demos import Demo, sign_in
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from sqlalchemy import URL, NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from memadmin.embedded import cluster
-from tests.stores.servers import free_port
+from tests.ports import free_port
 
 AGENT, PASSWORD = "agent", "quite/a@secret:word"
 

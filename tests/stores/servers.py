@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from typing import Any, NoReturn
 import pytest
 import redis
 
+from tests.ports import free_port
+
 REDIS = shutil.which("redis-server") or shutil.which("redis-check-rdb")
 """One program, which is a server when it is called redis-server."""
 
@@ -27,12 +28,6 @@ def without(server: str, package: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
 
 
 class RedisServer:
