@@ -24,6 +24,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """What waits for a decision, longest first, so that nothing starves at the end of the queue."""
         return self.filter(status__in=self.model.AWAITING).order_by("awaiting_since", "pk")
 
+    def not_put_off(self) -> MemoryQuerySet:
+        """Without what somebody snoozed until later than now."""
+        return self.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
+
     def about(self, subject: Subject) -> MemoryQuerySet:
         """Of this subject and of all that were merged into it. As many queries as merges are deep."""
         return self.filter(subject__in=list(subject.group_ids()))

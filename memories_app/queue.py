@@ -88,7 +88,7 @@ class QueueFilter(FilterForm):
             waiting = Memory.objects.filter(pk__in=samples_to_see().order_by().values("memory"))
             waiting = waiting.order_by("awaiting_since", "pk")
         if active.get("show") != "snoozed":
-            waiting = waiting.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
+            waiting = waiting.not_put_off()
         for name, value in active.items():
             waiting = narrowed(waiting, name, value, self.user)
         return waiting
@@ -255,7 +255,7 @@ class Standing:
 def standing() -> Standing:
     """A query of at most a thousand rows of an index, since the oldest are those that are late; and one more where some
     are so old that they may expire soon."""
-    at, oldest_first = now(), not_put_off()[: COUNT_CAP + 1]
+    at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]
     counted = oldest_first.aggregate(
         waiting=Count("pk"),
         late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),
@@ -267,11 +267,8 @@ def standing() -> Standing:
     return Standing(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
 
 
-def not_put_off() -> MemoryQuerySet:
-    return Memory.objects.awaiting_review().filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
-
-
-# Every page of a reviewer asks it. Django takes longer to write it down than PostgreSQL to answer it.
+# What awaits review and is not put off, which every page of a reviewer asks. Django takes longer to write it down than
+# PostgreSQL to answer it.
 COUNT_NOT_PUT_OFF = """
 SELECT count(*) FROM (
     SELECT FROM memories_app_memory

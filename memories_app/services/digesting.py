@@ -69,7 +69,7 @@ class Figures:
 def figures() -> Figures:
     """Counted to the last one: it is once a day. Four queries."""
     at = now()
-    waiting = Memory.objects.awaiting_review().filter(Q(snoozed_until=None) | Q(snoozed_until__lte=at))
+    waiting = Memory.objects.awaiting_review().not_put_off()
     counted = waiting.order_by().aggregate(
         waiting=Count("pk"),
         late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),

@@ -38,8 +38,7 @@ def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
     waiting = Memory.objects.awaiting_review()
     if not settings.PROPOSAL_LIFETIME:
         return waiting.none()
-    return waiting.filter(
-        Q(snoozed_until=None) | Q(snoozed_until__lte=Now()),
+    return waiting.not_put_off().filter(
         ~Exists(first_approvals()),
         status=Memory.Status.PROPOSED,
         awaiting_since__lte=now() - settings.PROPOSAL_LIFETIME + within,

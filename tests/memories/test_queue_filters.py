@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.test import Client
 from django.urls import reverse
 
@@ -44,6 +44,17 @@ def sampled(*statements: str) -> list[Memory]:
     embed_memories()
     assert rules.apply_rules() == len(memories)
     return memories
+
+
+def test_the_number_in_the_navigation_is_of_what_the_queue_shows(desk: Client, ada: User) -> None:
+    left, put_off, over, decided, again = (waiting() for _ in range(5))
+    for each in (put_off, over):
+        reviewing.snooze_memory(each, by=ada, length=timedelta(hours=1))
+    Memory.objects.filter(pk=over.pk).update(snoozed_until=F("snoozed_until") - timedelta(hours=2))
+    reviewing.reject_memory(decided, by=ada, content_hash=decided.content_hash, reason="wrong")
+    Memory.objects.filter(pk=again.pk).update(status=Memory.Status.NEEDS_REVALIDATION)
+    assert set(shown(desk, "")) == {left, over, again}
+    assert queue.count_waiting() == queue.standing().waiting == 3
 
 
 def test_marks_are_filters_and_badges(desk: Client) -> None:
