@@ -247,6 +247,8 @@ class LocksContract:
     def test_a_change_waits_for_the_agent_and_then_finds_what_it_wrote(
         self, agent: RemoteAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        # For as long as it takes the database to say once that somebody holds the session.
+        monkeypatch.setattr(remote_database, "PATIENCE_SECONDS", 60)
         agent.add("talk", said(0))
         with agent_in_the_middle(agent, "talk") as writer:
             monkeypatch.setattr(remote_database, "sleep", lambda seconds: writer.commit())
