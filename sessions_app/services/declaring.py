@@ -18,6 +18,8 @@ from sessions_app.models import SessionStore
 from sessions_app.registry import MAIN_KIND, MAIN_STORE, AttachRefused
 from sessions_app.stores.kinds import kind_of, kinds
 
+ROLE_NAME_BYTES = 63
+
 
 class StoreStillNeeded(Exception):
     """Deleting the store would lose what must be kept; the message says what."""
@@ -178,6 +180,10 @@ def _refuse_nonsense(store: SessionStore) -> None:
     for table in (store.sessions_table, store.messages_table):
         if not all(table.split(".")) or table.count(".") > 1:
             raise AttachRefused(f"{table!r} is not a table name; give table, or schema.table.")
+    for role in store.agent_roles:
+        # Longer ones are cut by PostgreSQL, and then are another role's.
+        if len(role.encode(errors="surrogatepass")) > ROLE_NAME_BYTES:
+            raise AttachRefused(f"{role!r} is no role of PostgreSQL: a name has {ROLE_NAME_BYTES} bytes at most.")
     try:
         zoneinfo.ZoneInfo(store.writer_timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):

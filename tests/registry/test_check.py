@@ -140,6 +140,12 @@ class TestWhatAttachRepairs:
         attach_store(store)
         assert registry.check(store).problems == ()
 
+    def test_a_role_whose_name_would_be_cut(self, store: SessionStore) -> None:
+        with pytest.raises(registry.AttachRefused, match="63 bytes at most"):
+            declare_store(registry.MAIN_STORE, agent_roles=["é" * 32])
+        store.refresh_from_db()
+        assert store.agent_roles == []
+
     def test_a_mode_that_differs(self, store: SessionStore) -> None:
         store.fence_mode = SessionStore.FenceMode.DROP
         health = registry.check(store)

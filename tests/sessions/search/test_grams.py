@@ -31,3 +31,22 @@ def grams_by(query: str, value: str) -> list[str]:
 def test_they_are_those_of_the_first_release(value: str) -> None:
     """The indexes of running installations hold those, and are not built anew."""
     assert grams_by("SELECT memadmin_grams(%(value)s::text)", value) == grams_by(AS_INDEXED_AT_FIRST, value)
+
+
+PLANTED = """
+CREATE SCHEMA stranger;
+CREATE FUNCTION stranger.planted(text[], text) RETURNS text[] LANGUAGE sql RETURN ARRAY['planted'];
+CREATE OPERATOR stranger.|| (LEFTARG = text[], RIGHTARG = text, FUNCTION = stranger.planted);
+CREATE FUNCTION stranger.lower(text) RETURNS text LANGUAGE sql RETURN 'planted';
+"""
+
+
+def test_no_function_of_a_stranger_has_a_part_in_them() -> None:
+    """They are made for whoever searches and whoever writes, in the search_path of that person."""
+    with connection.cursor() as cursor:
+        cursor.execute(PLANTED)
+        cursor.execute("SET LOCAL search_path = stranger, pg_catalog, public")
+        cursor.execute("SELECT ARRAY['a'] || 'b'::text, lower('A'::text)")
+        assert cursor.fetchone() == (["planted"], "planted")
+        cursor.execute("SELECT memadmin_grams('TCK-1'), memadmin_grams('TCK-1' COLLATE \"C\")")
+        assert cursor.fetchone() == (["tck", "ck-", "k-1"], ["tck", "ck-", "k-1"])
