@@ -19,9 +19,16 @@ from memadmin.client.nearest import Near
 LIMIT = 40
 """Of how many each ranking, by meaning and by words, names the best."""
 
-SET_RUN = """
+READ_ON = """(
+    SELECT set_config('hnsw.iterative_scan', 'strict_order', true) FROM pg_extension
+    WHERE extname = 'vector' AND string_to_array(substring(extversion from '^[0-9]+[.][0-9]+'), '.')::int[] >= '{0,8}'
+)"""
+"""Lets the index of vectors read on where the nearest are none that this run may be told: by itself it names 40 and
+leaves it at that. pgvector can since 0.8."""
+
+SET_RUN = f"""
 SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.agent', %(agent)s, true),
-       set_config('plan_cache_mode', 'force_generic_plan', true)
+       set_config('plan_cache_mode', 'force_generic_plan', true), {READ_ON}
 """
 """Whose run it is, until the end of the transaction: what the row policies go by. And that FIND, prepared once on a
 connection, is not planned each time, which takes longer than to carry it out."""

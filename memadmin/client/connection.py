@@ -15,6 +15,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from memadmin.client.candidates import READ_ON
 from memadmin.client.subjects import NOBODY, Subject
 
 logger = logging.getLogger(__name__)
@@ -44,12 +45,12 @@ MOST_OPEN = 8
 MOST_IDLE = 4
 
 # One statement, because each is a round trip. The row policies go by these settings, until the transaction ends.
-BEGIN_RUN = """
+BEGIN_RUN = f"""
 WITH whose AS MATERIALIZED (
     SELECT CASE WHEN %(key)s <> '' THEN memadmin_subject_for(%(kind)s, %(key)s) END AS subject
 )
 SELECT subject, set_config('memadmin.subject', coalesce(subject::text, ''), true),
-       set_config('memadmin.agent', %(agent)s, true)
+       set_config('memadmin.agent', %(agent)s, true), {READ_ON}
 FROM whose
 """
 

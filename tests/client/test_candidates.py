@@ -74,3 +74,17 @@ def test_vectors_of_another_embedder_are_not_compared(told: tuple[Roles, Subject
     with connection.cursor() as cursor:
         cursor.execute("UPDATE memories_app_memory SET embedder = 'another'")
     assert MONEY in found("refunds", subject)
+
+
+def test_what_is_meant_for_others_leaves_no_run_without_what_is_meant_for_it(agents_role: Roles) -> None:  # noqa: F811
+    """The index of vectors names the nearest of all agents' memories: here twice as many as it gives at once."""
+    for number in range(80):
+        approved(f"Offer a refund to the card that paid, desk {number}.", agents=["billing"], is_embedded=True)
+    approved("Give travellers their money back by voucher.", agents=["kiosk"], is_embedded=True)
+    with connection.cursor() as cursor:
+        # The planner takes the index where there are many more.
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off")
+    with connected_as(agents_role["agents"]):
+        assert found("Refund to the card that paid?", None, agent="kiosk") == [
+            "Give travellers their money back by voucher."
+        ]

@@ -147,6 +147,17 @@ def test_a_statement_is_one_line_of_text_without_tags(statement: str) -> None:
     assert recalling.as_line("3 > 2, \N{FAMILY}\N{ZERO WIDTH JOINER}") == "3 > 2, \N{FAMILY}\N{ZERO WIDTH JOINER}"
 
 
+def test_what_is_meant_for_others_does_not_crowd_out_what_is_meant_for_it(dsn: str) -> None:
+    for number in range(80):
+        approved(f"Offer a refund to the card that paid, desk {number}.", agents=["billing"], is_embedded=True)
+    approved("Give travellers their money back by voucher.", agents=["kiosk"], is_embedded=True)
+    # By the index, as the planner finds among many more.
+    by_index = "options='-c enable_seqscan=off -c enable_sort=off -c enable_bitmapscan=off'"
+    recalled = in_agent(lambda: client_at(f"{dsn} {by_index}").recall("Refund to the card that paid?", agent="kiosk"))
+    assert "Give travellers their money back by voucher." in recalled.text
+    assert "desk" not in recalled.text
+
+
 def test_what_is_retired_while_it_is_recalled_is_not_told(
     client: MemoryClient, ada: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
