@@ -91,7 +91,7 @@ class SessionRecord(models.Model):
             models.Index(
                 *newest(), condition=Q(subject__isnull=True, erased_at__isnull=True), name="record_unattached_newest"
             ),
-            models.Index("subject", *newest(), name="record_subject_newest"),
+            models.Index("subject", *newest(), condition=Q(subject__isnull=False), name="record_attached_newest"),
             models.Index("ticket", *newest(), condition=~Q(ticket=""), name="record_ticket_newest"),
             models.Index("agent", *newest(), condition=~Q(agent=""), name="record_agent_newest"),
             models.Index(*newest(), condition=Q(finding_count__gt=0), name="record_findings_newest"),

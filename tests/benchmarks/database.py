@@ -42,11 +42,10 @@ class BenchServer:
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         return psycopg.connect(**self.address(), dbname=database, autocommit=True)
 
-    def engine(self, database: str, *, pool_size: int = 1) -> AsyncEngine:
+    def engine(self, database: str, *, user: str = cluster.SUPERUSER, pool_size: int = 1) -> AsyncEngine:
         """For the agents' SDK."""
-        return create_async_engine(
-            "postgresql+asyncpg://", pool_size=pool_size, connect_args={**self.address(), "database": database}
-        )
+        reach = {**self.address(), "user": user, "database": database}
+        return create_async_engine("postgresql+asyncpg://", pool_size=pool_size, connect_args=reach)
 
     def environment(self, database: str) -> dict[str, str]:
         """For a process that runs the console on one of the databases."""

@@ -25,6 +25,8 @@ ROUNDS = 30
 CALLS_A_SESSION = 10
 """How often an agent writes to a session before the next one begins."""
 
+AGENTS = "bench_agents"
+
 ITEMS = cast(
     list[TResponseInputItem],
     [
@@ -84,12 +86,14 @@ class WriteFigures:
 def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFigures]:
     """The SDK's `add_items` on copies of the same data, with 1 and with 8 clients.
 
-    "bare" has nothing of ours, "attached" has registry and fence, "searchable" has the full-text index besides.
+    "bare" has nothing of ours, "attached" has registry and fence and what records the writes of others, "searchable"
+    has the full-text index besides. The agents write as a role of their own, which is named to the console.
     """
     databases = {kind: f"{size.database}_{kind}" for kind in ("bare", "attached", "searchable")}
     try:
-        for kind in ("searchable", "attached"):
-            server.create_copy(databases[kind], size.database)
+        server.create_copy(databases["searchable"], size.database)
+        name_agents(server, databases["searchable"])
+        server.create_copy(databases["attached"], databases["searchable"])
         run(server, databases["attached"], "manage.py", "search_index", "main", "--drop")
         server.create_copy(databases["bare"], databases["attached"])
         run(server, databases["bare"], "manage.py", "attach_store", "main", "--remove")
@@ -99,9 +103,19 @@ def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFig
             server.drop(database)
 
 
+def name_agents(server: BenchServer, database: str) -> None:
+    """Makes the agents' role unless it is there, and attaches the store as docs/security.md says."""
+    with server.connect(database) as connection:
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [AGENTS]).fetchall():
+            connection.execute(f"CREATE ROLE {AGENTS} LOGIN")
+        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON agent_sessions, agent_messages TO {AGENTS}")
+        connection.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {AGENTS}")
+    run(server, database, "manage.py", "attach_store", "main", "--agent-role", AGENTS)
+
+
 async def write_in_turns(server: BenchServer, databases: Mapping[str, str], clients: int, calls: int) -> WriteFigures:
     say(f"Measuring: add_items, clients: {clients}.")
-    engines = {kind: server.engine(database, pool_size=clients) for kind, database in databases.items()}
+    engines = {kind: server.engine(database, user=AGENTS, pool_size=clients) for kind, database in databases.items()}
     figures = WriteFigures(clients, {kind: Timing() for kind in engines}, {kind: [] for kind in engines})
     rounds = min(ROUNDS, -(-calls // clients))
     for engine in engines.values():
