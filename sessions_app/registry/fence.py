@@ -53,7 +53,8 @@ DROP = """\
     END IF;
     RETURN NULL;"""
 
-# updated_at is the writer's CURRENT_TIMESTAMP, so within the writer's own connection the cast knows its zone.
+# updated_at is the writer's CURRENT_TIMESTAMP, so within the writer's own connection the cast knows its zone. The id
+# comes as a variable, without the collation of the agents' column, with which the registry's index would not be used.
 FOLLOW = """
 DECLARE
   wanted text := NEW.session_id;
