@@ -2,7 +2,9 @@
 
 Agents go on writing meanwhile. A trigger needs a lock that waits for the writes under way and holds up later ones, so
 each such step gives up after LOCK_TIMEOUT and is tried again; it is shorter than PostgreSQL's deadlock_timeout, so no
-agent's write is ever the one to be cancelled. Any step may be the last one before a crash: the next run goes on there.
+agent's write is ever the one to be cancelled. An autovacuum would not give way in that time either, so the step first
+keeps upkeep off the table, which no agent waits for. Any step may be the last one before a crash: the next run goes on
+there.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from sessions_app.stores.base import Problem
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 
 LOCK_TIMEOUT = "500ms"
+UPKEEP_TIMEOUT = "10s"
+"""An autovacuum is cancelled by who has waited for it for deadlock_timeout, a second unless somebody changed it."""
 BACKFILL_ROWS = 2_000
 """Sessions registered in one transaction; some 20 ms."""
 
@@ -107,7 +111,7 @@ def _value(store: SessionStore, name: str) -> Any:
 def plan_removal(store: SessionStore) -> list[Step]:
     """What is there of ours, in the order in which it goes. The agents' tables may be gone already."""
     with in_plain_words(store):
-        steps = [_drop_function(standing.function) for standing in standing_triggers(store).values()]
+        steps = [_drop_function(standing) for standing in standing_triggers(store).values()]
         (messages,) = find_tables(store.messages_table)
         if messages and has_own_index(store, messages):
             steps.append(_drop_index(store, messages))
@@ -136,7 +140,7 @@ def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
         if statements := [statement for statements in missing for statement in statements]:
             yield Step(f"Records what others than agents write to {table}", tuple(statements))
     for unwanted in standing.values():
-        yield _drop_function(unwanted.function)
+        yield _drop_function(unwanted)
 
 
 def _missing_of(trigger: Trigger, standing: StandingTrigger | None) -> list[sql.Composable]:
@@ -145,7 +149,7 @@ def _missing_of(trigger: Trigger, standing: StandingTrigger | None) -> list[sql.
     if faults.function:
         statements += [trigger.create_function(), trigger.close_function()]
     if faults.trigger:
-        statements += [_lock_timeout(), trigger.create_trigger()]
+        statements += [*_keep_upkeep_off(trigger.table.identifier), _lock_timeout(), trigger.create_trigger()]
     return statements
 
 
@@ -208,10 +212,21 @@ def _lock_timeout() -> sql.Composed:
     return sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
 
 
-def _drop_function(function: sql.Identifier) -> Step:
+def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
+    """Until the transaction ends. The lock stops VACUUM, ANALYZE and new indexes, and nobody who reads or writes."""
+    return [
+        sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(UPKEEP_TIMEOUT)),
+        sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(table),
+    ]
+
+
+def _drop_function(standing: StandingTrigger) -> Step:
     """The trigger goes with its function: dropping a trigger by itself takes the owner of the table."""
-    drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(function)
-    return Step(f"Takes {function.as_string(None)} away, and the trigger that calls it", (_lock_timeout(), drop))
+    hold = _keep_upkeep_off(sql.Identifier(*standing.lockable)) if standing.lockable else []
+    drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(standing.function)
+    return Step(
+        f"Takes {standing.function.as_string(None)} away, and the trigger that calls it", (*hold, _lock_timeout(), drop)
+    )
 
 
 def _drop_index(store: SessionStore, messages: Table) -> Step:

@@ -27,6 +27,8 @@ class StandingTrigger:
     calls: int | None
     enabled: str | None
     definition: str | None
+    lockable: list[str] | None
+    """Schema and name of the trigger's table, where our role may lock it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Faults:
 TRIGGERS = """
 SELECT p.proname, p.pronamespace::regnamespace::text, p.oid, p.prosrc,
        p.prosecdef AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp'],
-       t.tgrelid, t.tgfoid, t.tgenabled, pg_get_triggerdef(t.oid)
+       t.tgrelid, t.tgfoid, t.tgenabled, pg_get_triggerdef(t.oid),
+       (SELECT ARRAY[n.nspname, c.relname] FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid = t.tgrelid AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE'))
 FROM pg_proc AS p
 LEFT JOIN pg_trigger AS t ON t.tgname = p.proname AND t.tgparentid = 0  -- partitions have copies
 WHERE p.proname = ANY(%(names)s) AND p.pronargs = 0

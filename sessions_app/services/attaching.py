@@ -60,8 +60,8 @@ def _run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], Non
                     ) from problem
                 if attempt == ATTEMPTS:
                     raise AttachRefused(
-                        f"{step.purpose}: agents kept the tables of {store} busy {ATTEMPTS} times in a row."
-                        " Nothing was broken; run the command again."
+                        f"{step.purpose}: agents, or upkeep such as VACUUM, kept the tables of {store} busy {ATTEMPTS}"
+                        " times in a row. Nothing was broken; run the command again."
                     ) from problem
                 time.sleep(PAUSE_SECONDS)
 

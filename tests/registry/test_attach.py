@@ -168,7 +168,7 @@ class TestAttaching:
         make_agent_tables()
         with second_connection() as writer:
             writer.execute("INSERT INTO agent_sessions (session_id) VALUES ('slow')")
-            with pytest.raises(CommandError, match="agents kept the tables of main busy 2 times in a row"):
+            with pytest.raises(CommandError, match="kept the tables of main busy 2 times in a row"):
                 attach_command("main")
             writer.commit()
         assert "with 1 session on record" in attach_command("main")
