@@ -23,7 +23,9 @@ EVENTS = {
 # How agents write to tables of ours: as themselves, or through functions that run with the rights of the log's owner.
 # Asked where the statement runs, as only there it is known with whose rights.
 AS_THEMSELVES = "current_user = session_user"
-THROUGH_US = "current_user <> session_user AND has_table_privilege(current_user, 'audit_event'::regclass, 'UPDATE')"
+THROUGH_US = "memadmin_through_us()"
+# By rights, and not by its being a trigger: one on a table of their own may be anybody's.
+BY_OUR_TRIGGERS = "memadmin_by_our_trigger()"
 
 
 class RowTrigger(Calling):
@@ -94,9 +96,9 @@ def govern(
 
     `columns` are the fields whose changes count; their values before and after go beside the event, where they can be
     erased. Of a `hidden` one only that it changed. `subject` is the field with the subject's id. With
-    `except_by_triggers`, what another trigger writes is not recorded: it follows from what is recorded elsewhere. With
-    `forgotten_when_deleted` a deletion is recorded without what the row held. With `except_inserts` new rows are not
-    recorded: for tables to which every run of an agent adds.
+    `except_by_triggers`, what another trigger of ours writes is not recorded: it follows from what is recorded
+    elsewhere. With `forgotten_when_deleted` a deletion is recorded without what the row held. With `except_inserts`
+    new rows are not recorded: for tables to which every run of an agent adds.
 
     What a role of agents does is an agent's where the client does it: adding rows (`agents_add`), or the operations
     that functions of ours do for them (`agents_through_us`). Whatever else that role does stands as its own.
@@ -105,7 +107,7 @@ def govern(
 
     def trigger(operation: str, *conditions: str, may_be_agents: bool = False) -> RowTrigger:
         if except_by_triggers and operation != "TRUNCATE":
-            conditions = ("pg_trigger_depth() = 0", *conditions)
+            conditions = (f"NOT {BY_OUR_TRIGGERS}", *conditions)
         return RowTrigger(
             operation,
             noun,

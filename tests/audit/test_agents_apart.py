@@ -20,6 +20,7 @@ from tests.people import person
 pytestmark = pytest.mark.django_db
 
 told_apart = importlib.import_module("memadmin.audit.migrations.0013_tell_agents_apart")
+whose_trigger = importlib.import_module("memadmin.audit.migrations.0018_whose_trigger_wrote")
 
 SIGNAL = "INSERT INTO memories_app_signal (subject_id, kind, agent) VALUES ('{}', 'correction', '{}')"
 ADD_SESSION = "INSERT INTO sessions_app_sessionrecord (store_id, session_id)"
@@ -336,3 +337,102 @@ def test_no_agent_calls_what_writes_events(names: Roles) -> None:
     with connected_as(names["agents"]):
         answers = [refusal(f"SELECT {call}") for call in calls]
     assert all("permission denied for function" in answer for answer in answers), answers
+
+
+class TestATriggerOfAStranger:
+    """On a table of their own, where they may make any: what it writes does not follow from what ours recorded."""
+
+    WRITE = "UPDATE sessions_app_sessionrecord SET ticket = 'x'"
+
+    @pytest.fixture
+    def room(self, names: Roles, stranger: str) -> str:
+        """A schema of the stranger's, who may change the registry."""
+        store = value_of("SELECT min(id) FROM sessions_app_sessionstore")
+        run_sql(f"{ADD_SESSION} VALUES ({store}, 'y')")
+        run_sql(f'GRANT UPDATE ON sessions_app_sessionrecord TO "{stranger}"')
+        run_sql(f'CREATE SCHEMA room AUTHORIZATION "{stranger}"')
+        return stranger
+
+    def write_by_a_trigger(self, statement: str) -> None:
+        run_sql(
+            "CREATE TABLE room.own (); CREATE FUNCTION room.write() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN {statement}; RETURN NULL; END $$;"
+            "CREATE TRIGGER own AFTER INSERT ON room.own EXECUTE FUNCTION room.write();"
+            "INSERT INTO room.own DEFAULT VALUES"
+        )
+
+    def test_is_on_record(self, room: str) -> None:
+        before = count()
+        with connected_as(room):
+            self.write_by_a_trigger(self.WRITE)
+        (event,) = AuditEvent.objects.order_by("number")[before:]
+        assert (event.type, who(event)) == ("session.row_updated", ("database", room))
+        assert event in AuditEvent.objects.outside()
+
+    def test_broken_variant_that_only_asks_whether_it_is_a_trigger(self, room: str) -> None:
+        run_sql(
+            "CREATE OR REPLACE FUNCTION memadmin_by_our_trigger() RETURNS boolean LANGUAGE sql AS"
+            " 'SELECT pg_trigger_depth() > 0'"
+        )
+        before = count()
+        with connected_as(room):
+            self.write_by_a_trigger(self.WRITE)
+        assert count() == before
+
+    def test_registers_no_session_where_nobody_would_see_it(self, names: Roles) -> None:
+        run_sql(f'CREATE SCHEMA room AUTHORIZATION "{names["agents"]}"')
+        with connected_as(names["agents"]):
+            answer = refusal(
+                "CREATE TABLE room.own (); CREATE FUNCTION room.write() RETURNS trigger LANGUAGE plpgsql AS"
+                f" $$ BEGIN {REGISTER.replace('SELECT', 'PERFORM')}; RETURN NULL; END $$;"
+                "CREATE TRIGGER own AFTER INSERT ON room.own EXECUTE FUNCTION room.write();"
+                "INSERT INTO room.own DEFAULT VALUES"
+            )
+        assert "A session is not registered by a trigger." in answer
+
+
+class TestWhatTheTriggersAsk:
+    """They ask with the rights of whoever writes, who has a search_path of their own."""
+
+    QUESTIONS = "SELECT memadmin_by_our_trigger() OR memadmin_through_us()"
+    YES = "RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+
+    def plant(self, role: str) -> None:
+        """What would be found before PostgreSQL's own functions and operators."""
+        run_sql(
+            f'CREATE SCHEMA planted AUTHORIZATION "{role}"; SET LOCAL search_path = planted, public;'
+            f"CREATE FUNCTION has_table_privilege(name, regclass, text) {self.YES};"
+            f"CREATE FUNCTION has_table_privilege(name, text, text) {self.YES};"
+            f"CREATE FUNCTION has_table_privilege(name, oid, text) {self.YES};"
+            "CREATE FUNCTION pg_trigger_depth() RETURNS integer LANGUAGE sql AS 'SELECT 1';"
+            f"CREATE FUNCTION yes(name, name) {self.YES}; CREATE FUNCTION yes(integer, integer) {self.YES};"
+            "CREATE OPERATOR <> (LEFTARG = name, RIGHTARG = name, FUNCTION = yes);"
+            "CREATE OPERATOR > (LEFTARG = integer, RIGHTARG = integer, FUNCTION = yes);"
+            f'GRANT USAGE ON SCHEMA planted TO "{role}"; SET LOCAL search_path = public'
+        )
+
+    def answer(self, role: str) -> bool:
+        with connected_as(role):
+            run_sql("SET LOCAL search_path = planted, pg_catalog, public")
+            answer = bool(value_of(self.QUESTIONS))
+            run_sql("SET LOCAL search_path = public")
+        return answer
+
+    def test_is_not_answered_by_what_a_stranger_planted(self, stranger: str) -> None:
+        self.plant(stranger)
+        assert self.answer(stranger) is False
+
+    def test_broken_variant_that_looks_things_up_in_the_search_path(self, stranger: str) -> None:
+        self.plant(stranger)
+        loose = whose_trigger.ASK.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+        for operator in (">", "<>"):
+            loose = loose.replace(f"OPERATOR(pg_catalog.{operator})", operator)
+        run_sql(loose.replace("pg_catalog.", ""))
+        assert self.answer(stranger) is True
+
+    def test_is_answered_by_whose_rights_they_are(self, names: Roles) -> None:
+        assert value_of(self.QUESTIONS) is False
+        run_sql("CREATE FUNCTION ask() RETURNS boolean LANGUAGE sql SECURITY DEFINER AS 'SELECT memadmin_through_us()'")
+        with connected_as(names["agents"]):
+            assert value_of(self.QUESTIONS) is False
+            assert value_of("SELECT ask()") is True
