@@ -127,8 +127,8 @@ def _lend(roles: Roles) -> Step:
 
 
 def _close_doors(roles: Roles) -> Step:
-    """A temporary table may carry a trigger, and what triggers write to the registry counts as the agents' doing; and
-    a function in our schema with better fitting arguments would be called instead of ours.
+    """Who needs no temporary tables gets none: they may carry triggers and functions, and are on no record. And a
+    function in our schema with better fitting arguments would be called instead of ours.
     """
     database, schema = fetch("SELECT current_database(), current_schema()")[0]
     agents = [role for store in registry.known_stores() for role in store.agent_roles]

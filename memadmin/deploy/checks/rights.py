@@ -152,7 +152,7 @@ ORDER BY 1
 
 
 def ways_round() -> Iterator[Finding]:
-    """What leads past triggers without a right on any table of ours."""
+    """What leads past triggers, or out of sight, without a right on any table of ours."""
     schema, database, role, has_temporary = fetch(
         "SELECT current_schema(), current_database(), session_user,"
         " has_database_privilege(session_user, current_database(), 'TEMPORARY')"
@@ -171,8 +171,8 @@ def ways_round() -> Iterator[Finding]:
         yield Finding(
             "error",
             "grants",
-            f"memadmin connects as {role}, which may make temporary tables in {database}; a trigger on one can hide"
-            f" what it changes. {APPLY}",
+            f"memadmin connects as {role}, which may make temporary tables in {database} and needs none: what an"
+            f" intruder does there is on no record. {APPLY}",
         )
     if connection.pg_version >= 150_000:  # type: ignore[attr-defined]  # before, it takes a superuser
         for (skipper,) in fetch(SKIPPERS):
