@@ -16,7 +16,7 @@ from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import load_average
 from tests.benchmarks.writes import measure_writes
 
-CALLS_A_REQUEST = 15
+CALLS_A_REQUEST = 30
 """Writes are short: it takes more of them."""
 
 

@@ -19,7 +19,7 @@ from tests.benchmarks.conversations import Size
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Timing
 
-ROUNDS = 30
+ROUNDS = 60
 """Writes wait for the disk, which others use too: many short rounds tell a difference of some percent from that."""
 
 CALLS_A_SESSION = 10
