@@ -12,17 +12,18 @@ from django.utils.timezone import now
 
 STANDING = """
 ARRAY(
-    SELECT kind.app_label || '.' || permission.codename
-    FROM auth_permission AS permission JOIN django_content_type AS kind ON kind.id = permission.content_type_id
-    WHERE permission.id IN (
+    SELECT (SELECT app_label FROM django_content_type WHERE id = content_type_id) || '.' || codename
+    FROM auth_permission WHERE id = ANY (ARRAY(
         SELECT permission_id FROM auth_user_user_permissions WHERE user_id = %(user)s
         UNION ALL
-        SELECT of_role.permission_id FROM auth_group_permissions AS of_role JOIN auth_user_groups USING (group_id)
-        WHERE user_id = %(user)s
-    )
+        SELECT permission_id FROM auth_group_permissions WHERE group_id = ANY (ARRAY(
+            SELECT group_id FROM auth_user_groups WHERE user_id = %(user)s
+        ))
+    ))
 ) AS rights, ARRAY(
-    SELECT role.name::text FROM auth_group AS role JOIN auth_user_groups AS held ON held.group_id = role.id
-    WHERE held.user_id = %(user)s ORDER BY role.name
+    SELECT name::text FROM auth_group WHERE id = ANY (ARRAY(
+        SELECT group_id FROM auth_user_groups WHERE user_id = %(user)s
+    )) ORDER BY name
 ) AS roles, EXISTS (
     SELECT FROM accounts_contentgrant
     WHERE requested_by_id = %(user)s AND opened_at <= %(now)s AND expires_at > %(now)s AND ended_at IS NULL

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from memadmin.accounts import roles
+from memadmin.accounts.backends import OperatorBackend, standing_of
 from tests.accounts.matrix import ADMINISTRATOR, AUDITOR, ROLES, SUPPORT
 from tests.people import person, signed_in
 
@@ -35,6 +37,18 @@ def test_staff_flag_alone_opens_nothing() -> None:
 @pytest.mark.parametrize("role", [AUDITOR, ADMINISTRATOR])
 def test_role_without_content_has_no_permission_to_read_it(role: str) -> None:
     assert not person(role).has_perm("sessions_app.read_content")
+
+
+@pytest.mark.django_db
+def test_who_asks_may_what_django_says() -> None:
+    helper = person(SUPPORT, AUDITOR)
+    for codename in ("raw_edit", "read_content"):  # one that no role gives, and one that comes twice
+        helper.user_permissions.add(Permission.objects.get(codename=codename))
+    for someone in (helper, person()):
+        asking = OperatorBackend().get_user(someone.pk)
+        assert asking is not None
+        assert asking.get_all_permissions() == ModelBackend().get_all_permissions(User.objects.get(pk=someone.pk))
+    assert standing_of(helper).roles == (AUDITOR, SUPPORT)
 
 
 @pytest.mark.django_db
