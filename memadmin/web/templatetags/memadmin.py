@@ -106,11 +106,11 @@ def full_time(instant: datetime) -> SafeString:
 
 
 def time_element(instant: datetime, shown: str) -> SafeString:
-    # Neither by format_html() nor by strftime(): this is words and digits of ours alone, and a long page has a hundred
-    # of them.
-    exact = instant.replace(tzinfo=None).isoformat(timespec="seconds")
+    # Neither by format_html() nor by strftime() or mark_safe(): this is words and digits of ours alone, and a long page
+    # has a hundred of them.
+    exact = instant.isoformat(timespec="seconds")[:19]
     title = f"{instant.day} {MONTHS[instant.month]} {instant.year}, {exact[11:]} UTC"
-    return mark_safe(f'<time datetime="{exact}Z" title="{title}">{shown}</time>')
+    return SafeString(f'<time datetime="{exact}Z" title="{title}">{shown}</time>')
 
 
 def distance(instant: datetime, now: datetime) -> str:
@@ -124,7 +124,8 @@ def distance(instant: datetime, now: datetime) -> str:
         return f"{length} ago" if instant < now else f"in {length}"
     if abs(days) <= RELATIVE_DAYS:
         return {1: "yesterday", -1: "tomorrow"}.get(days) or (f"{days} days ago" if days > 0 else f"in {-days} days")
-    return f"{instant.day} {instant:%b}" if instant.year == now.year else f"{instant.day} {instant:%b %Y}"
+    day = f"{instant.day} {MONTHS[instant.month]}"
+    return day if instant.year == now.year else f"{day} {instant.year}"
 
 
 @register.filter
