@@ -17,8 +17,6 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
-# Django takes longer to compile this than PostgreSQL to answer it.
-STORES = "SELECT * FROM sessions_app_sessionstore ORDER BY name, id"
 STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
 
 
@@ -101,12 +99,11 @@ class SessionFilter(FilterForm):
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
-        stores = {store.name: store for store in SessionStore.objects.raw(STORES)}
-        self.stores = stores.values()
+        self.stores, agents, self.without_subject_count = SessionStore.objects.on_offer(COUNT_CAP)
+        stores = {store.name: store for store in self.stores}
         field = self.own("store")
         assert isinstance(field, forms.TypedChoiceField)
         field.choices, field.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
-        agents, self.without_subject_count = SessionRecord.objects.on_offer(COUNT_CAP)
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:
             agents.insert(0, chosen)

@@ -17,15 +17,22 @@ if TYPE_CHECKING:
     from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
+# What is of all stores together stands beside the first: there may be a thousand of them.
 ON_OFFER = """
 WITH RECURSIVE names(agent) AS (
-    (SELECT agent FROM {table} WHERE agent <> '' ORDER BY agent LIMIT 1)
+    (SELECT agent FROM sessions_app_sessionrecord WHERE agent <> '' ORDER BY agent LIMIT 1)
     UNION ALL
-    SELECT (SELECT agent FROM {table} WHERE agent <> '' AND agent > names.agent ORDER BY agent LIMIT 1)
+    SELECT (SELECT agent FROM sessions_app_sessionrecord WHERE agent <> '' AND agent > names.agent
+            ORDER BY agent LIMIT 1)
     FROM names WHERE agent IS NOT NULL
 )
-SELECT ARRAY(SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s),
-       (SELECT count(*) FROM (SELECT FROM {table} WHERE subject_id IS NULL AND erased_at IS NULL LIMIT %s) AS few)
+SELECT store.*,
+       CASE WHEN row_number() OVER (ORDER BY store.name, store.id) = 1
+            THEN ARRAY(SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s) END AS agents_on_offer,
+       (SELECT count(*) FROM (
+           SELECT FROM sessions_app_sessionrecord WHERE subject_id IS NULL AND erased_at IS NULL LIMIT %s
+       ) AS few) AS without_subject_count
+FROM sessions_app_sessionstore AS store ORDER BY store.name, store.id
 """
 
 # The ids of fifty subjects as one text: Django prepares each by itself, and psycopg an array of them.
@@ -102,15 +109,6 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
             cursor.execute(ANY_ENCRYPTED.format(table=self.model._meta.db_table))
             return bool(cursor.fetchone()[0])
 
-    def on_offer(self, cap: int, limit: int = 50) -> tuple[list[str], int]:
-        """What the filters of the list offer: the agents' names, in alphabetical order, and how many sessions have no
-        subject, at most cap + 1. One query, a step along an index for each name, however many sessions there are.
-        """
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(ON_OFFER.format(table=self.model._meta.db_table), [limit, cap + 1])
-            names, count = cursor.fetchone()
-        return names, count
-
     def count_up_to(self, cap: int) -> int:
         """How many there are, at most cap + 1."""
         return counts_up_to(cap, self)[0]
@@ -122,6 +120,19 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def awaiting_inspection(self) -> SessionRecordQuerySet:
         """Sessions written since they were last inspected, the longest waiting first."""
         return self.on_record().exclude(inspected_count=F("activity_count")).order_by("last_activity_at", "id")
+
+
+class SessionStoreQuerySet(models.QuerySet["SessionStore"]):
+    def on_offer(self, cap: int, limit: int = 50) -> tuple[list[SessionStore], list[str], int]:
+        """What the filters of the list offer: the stores and the agents' names, in alphabetical order, and how many
+        sessions have no subject, at most cap + 1. One query, a step along an index for each name, however many sessions
+        there are.
+        """
+        stores = list(self.raw(ON_OFFER, [limit, cap + 1]))
+        if not stores:
+            # Then there is no session.
+            return [], [], 0
+        return stores, stores[0].agents_on_offer, stores[0].without_subject_count
 
 
 class SubjectQuerySet(models.QuerySet["Subject"]):

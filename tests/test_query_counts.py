@@ -30,12 +30,12 @@ LONG = "a-long-one"
 
 QUERIES = {
     "overview": 24,
-    "sessions": 9,
-    "sessions of a subject": 10,
-    "sessions of a ticket": 9,
-    "sessions without a subject": 9,
-    "sessions that say so": 15,
-    "newer sessions": 5,
+    "sessions": 8,
+    "sessions of a subject": 9,
+    "sessions of a ticket": 8,
+    "sessions without a subject": 8,
+    "sessions that say so": 14,
+    "newer sessions": 4,
     "timeline": 8,
     "timeline at an item": 9,
     "search in a session": 10,
