@@ -123,6 +123,12 @@ class SessionFilter(FilterForm):
         return None if self.errors else self.active.get("search")
 
     @property
+    def subjects(self) -> list[Subject]:
+        """Whom the list is about, in full, when that filter is on."""
+        subject = self.active.get("subject")
+        return [subject] if subject else []
+
+    @property
     def query_without_search(self) -> str:
         return self.query_string(without="search")
 

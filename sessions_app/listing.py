@@ -127,18 +127,25 @@ class ListedSession:
 
 
 def with_previews(
-    records: Iterable[SessionRecord], *, reader: User, stores: Iterable[SessionStore] = ()
+    records: Iterable[SessionRecord],
+    *,
+    reader: User,
+    stores: Iterable[SessionStore] = (),
+    subjects: Iterable[Subject] = (),
 ) -> list[ListedSession]:
-    """The sessions in the order given. One query for subjects, one question to each store among them.
+    """The sessions in the order given. One question to each store among them.
 
-    One query more for stores that the caller does not have already, and two where any session is locked.
+    One query each for subjects and for stores that the caller does not have already, and two where any session is
+    locked.
     """
     records = list(records)
     by_id = {store.pk: store for store in stores}
     by_id |= SessionStore.objects.in_bulk({record.store_id for record in records} - by_id.keys())
     for record in records:
         record.store = by_id[record.store_id]
-    labels = Subject.objects.labels({record.subject_id for record in records if record.subject_id})
+    labels = {subject.pk: subject.label for subject in subjects}
+    named = {record.subject_id for record in records if record.subject_id}
+    labels |= Subject.objects.labels(named - labels.keys())
     locked = {record.pk for record in records if record.is_locked}
     locked -= granted_records(reader) if locked else set()
     readable = [record for record in records if record.pk not in locked]
@@ -199,8 +206,8 @@ def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> str:
 
 
 def with_snippets(
-    matches: Sequence[MatchingSession], *, reader: User, stores: Iterable[SessionStore]
+    matches: Sequence[MatchingSession], *, reader: User, stores: Iterable[SessionStore], subjects: Iterable[Subject]
 ) -> list[ListedSession]:
     """The same for what a search found."""
-    listed = with_previews((match.record for match in matches), reader=reader, stores=stores)
+    listed = with_previews((match.record for match in matches), reader=reader, stores=stores, subjects=subjects)
     return [replace(session, match=match) for session, match in zip(listed, matches, strict=True)]

@@ -148,7 +148,11 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         return next(iter(self.raw(IN_FULL, [subject_id])), None)
 
     def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
-        """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists."""
+        """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists; none for
+        nobody.
+        """
+        if not subject_ids:
+            return {}
         with connections[self.db].cursor() as cursor:
             cursor.execute(LABELS, [f"{{{','.join(map(str, subject_ids))}}}"])
             return dict(cursor.fetchall())

@@ -47,7 +47,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     except BadCursor as problem:
         context = {"filters": filters, "bad_cursor": problem}
         return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=400)
-    sessions = with_previews(page.rows, reader=request.user, stores=filters.stores)
+    sessions = with_previews(page.rows, reader=request.user, stores=filters.stores, subjects=filters.subjects)
     context = {
         "filters": filters,
         "page": page,
@@ -82,7 +82,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     else:
         found = [match.record for match in matches.found]
         showing.snippets(request, found, opened)
-        sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores)
+        sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores, subjects=filters.subjects)
         context |= {"matches": matches, "sessions": sessions}
     with showing.found(request, found):
         return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)

@@ -85,7 +85,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         context |= {"bad_cursor": problem}
         showing.subject(shown)
         return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
-    sessions = with_previews(page.rows, reader=request.user)
+    sessions = with_previews(page.rows, reader=request.user, subjects=[shown])
     is_whole = not (page.newer or page.older)
     context |= {"page": page, "sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
     showing.subject(shown, context["sessions"])

@@ -230,7 +230,10 @@ class TestFilters:
     def test_a_subject_shows_also_what_was_merged_into_it(self, operator: Client) -> None:
         into = make_subject("cust_2")
         merge_subjects(known_subject("user", "cust_1"), into, by=person("support", "reviewer"))
-        assert shown(operator.get(address(subject=into.pk))) == ["refund"]
+        make_session("newer", subject=into)
+        page = operator.get(address(subject=into.pk))
+        assert shown(page) == ["newer", "refund"]
+        assert re.findall(r"(cust_\d) · ", page.text) == ["cust_2", "cust_1"]
 
     @pytest.mark.parametrize(
         ("query", "sentence"),
