@@ -8,11 +8,11 @@ from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.urls import reverse
 from django.utils.timesince import timeuntil
 
 from memadmin.accounts.grants.verbs import granted_records
 from memadmin.counting import capped
+from memadmin.web.navigation import address_of
 from memadmin.web.templatetags.memadmin import tagx
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
@@ -154,7 +154,7 @@ def with_previews(
     tags = {store_id: tagx(kind_of(store).icon, store.name) for store_id, store in by_id.items()}
     about = {store_id: about_store(store) for store_id, store in by_id.items()}
     # reverse() for every row would take a tenth of the time of the page.
-    above = reverse("sessions:list")
+    above = address_of("sessions:list")
     return [
         ListedSession(
             record,

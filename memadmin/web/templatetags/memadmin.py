@@ -21,12 +21,13 @@ from memadmin.counting import capped
 from memadmin.web import hostile
 from memadmin.web.addresses import at_item
 from memadmin.web.markdown import render as render_markdown
-from memadmin.web.navigation import Section, sections_for
+from memadmin.web.navigation import Section, address_of, sections_for
 
 register = template.Library()
 register.filter("bytes", filesizeformat)
 register.filter(capped)
 register.filter(at_item)
+register.simple_tag(address_of)
 
 RELATIVE_DAYS = 9
 MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
