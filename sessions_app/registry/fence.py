@@ -21,12 +21,28 @@ ERASED = "P0E01"
 WRITE_DROPPED = "write.dropped"
 """The outbox event: an agent wrote to an erased session, and the write was discarded."""
 
+CHANGED = "P0E05"
+"""The SQLSTATE of a write to a table of which a column has another type than stores may have."""
+
+# The owner of the table may give a column another type at any time, and that type a cast of their own, which would run
+# here, with our rights. So nothing is done with a column before it is known to be of a type of PostgreSQL's own.
+NOT_A_TEXT = "pg_typeof({column}) NOT IN ('text'::regtype, 'varchar'::regtype)"
+NOT_AN_INSTANT = "pg_typeof({column}) NOT IN ('timestamp'::regtype, 'timestamptz'::regtype)"
+REFUSE_CHANGED = """\
+    RAISE EXCEPTION USING ERRCODE = '{changed}',
+      MESSAGE = 'A column of this table no longer has a type with which its sessions can be registered.',
+      HINT = 'Give session_id and updated_at their types again, or run attach_store with --remove.';"""
+
 # In reject mode the foreign key keeps messages out of a session that is not there; the fence need not stand there too.
 REGISTER = """
 DECLARE
-  wanted text := NEW.session_id;
+  wanted text;
   ended timestamptz;
 BEGIN
+  IF {not_a_text} OR {not_an_instant} THEN
+{refuse_changed}
+  END IF;
+  wanted := NEW.session_id;
   INSERT INTO {records} (store_id, session_id, last_activity_at)
   VALUES ({store_id}, wanted, coalesce(NEW.updated_at::timestamptz, now()))
   ON CONFLICT (store_id, session_id) DO NOTHING;
@@ -57,9 +73,14 @@ DROP = """\
 # comes as a variable, without the collation of the agents' column, with which the registry's index would not be used.
 FOLLOW = """
 DECLARE
-  wanted text := NEW.session_id;
-  written timestamptz := coalesce(NEW.updated_at::timestamptz, now());
+  wanted text;
+  written timestamptz;
 BEGIN
+  IF {not_a_text} OR {not_an_instant} THEN
+{refuse_changed}
+  END IF;
+  wanted := NEW.session_id;
+  written := coalesce(NEW.updated_at::timestamptz, now());
   -- The write that made the session is on record already: time stands still within a transaction.
   UPDATE {records} SET last_activity_at = written, activity_count = activity_count + 1
   WHERE store_id = {store_id} AND session_id = wanted AND last_activity_at <> written;
@@ -74,8 +95,12 @@ END
 
 KEEP_OUT = """
 DECLARE
-  wanted text := NEW.session_id;
+  wanted text;
 BEGIN
+  IF {not_a_text} THEN
+{refuse_changed}
+  END IF;
+  wanted := NEW.session_id;
   IF EXISTS (
     SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted AND erased_at IS NOT NULL
   ) THEN
@@ -95,6 +120,9 @@ DECLARE
   subjects uuid[];
 BEGIN
   SELECT count(*) INTO total FROM {rows};
+  IF EXISTS (SELECT FROM {rows} WHERE {not_a_text}) THEN
+{refuse_changed}
+  END IF;
   IF total > 0 THEN
     SELECT array_agg(r.id), array_agg(DISTINCT r.subject_id) FILTER (WHERE r.subject_id IS NOT NULL)
     INTO records, subjects
@@ -192,6 +220,9 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
         "store_id": store.pk,
         "erased": ERASED,
         "write_dropped": WRITE_DROPPED,
+        "not_a_text": NOT_A_TEXT.format(column="NEW.session_id"),
+        "not_an_instant": NOT_AN_INSTANT.format(column="NEW.updated_at"),
+        "refuse_changed": REFUSE_CHANGED.format(changed=CHANGED),
     }
     refuse = (DROP if drops else REJECT).format(**names)
 
@@ -239,6 +270,8 @@ def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
                 our_schema=sql.Identifier(tables.our_schema).as_string(None),
                 event_type=f"{noun}.{event}",
                 kind=SessionRecord._meta.label_lower,
+                not_a_text=NOT_A_TEXT.format(column="session_id"),
+                refuse_changed=REFUSE_CHANGED.format(changed=CHANGED),
             )
             yield Trigger(
                 f"memadmin_{name}_of_{plural}_{store.pk}",

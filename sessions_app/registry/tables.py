@@ -16,6 +16,7 @@ from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table
 @dataclass(frozen=True, slots=True)
 class Column:
     type: str
+    """With its schema where it is none of PostgreSQL's own, which may have any name."""
     may_be_empty: bool
     is_deterministic: bool
     """False for a collation that takes different texts for the same."""
@@ -80,9 +81,12 @@ SELECT wanted.name, c.oid, n.nspname, c.relname, c.relkind,
              WHERE NOT has_table_privilege(c.oid, needed)),
        pg_has_role(c.relowner, 'USAGE'),
        (SELECT json_object_agg(a.attname,
-                               json_build_array(t.typname, NOT a.attnotnull, coalesce(l.collisdeterministic, true)))
+                               json_build_array(
+                                   CASE s.nspname WHEN 'pg_catalog' THEN t.typname
+                                                  ELSE format('%%I.%%I', s.nspname, t.typname) END,
+                                   NOT a.attnotnull, coalesce(l.collisdeterministic, true)))
         FROM pg_attribute AS a
-        JOIN pg_type AS t ON t.oid = a.atttypid
+        JOIN pg_type AS t ON t.oid = a.atttypid JOIN pg_namespace AS s ON s.oid = t.typnamespace
         LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
 FROM unnest(%s::text[]) AS wanted(name)
