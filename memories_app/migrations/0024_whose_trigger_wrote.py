@@ -4,6 +4,9 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations
 
+# Whoever may call it may have it write versions, by a trigger on a table of their own that has such columns.
+NOT_FOR_EVERYBODY = "REVOKE ALL ON FUNCTION memadmin_keep_version() FROM PUBLIC"
+
 
 class Migration(migrations.Migration):
     """A version that a stranger's trigger writes does not follow from a memory."""
@@ -14,6 +17,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RunSQL(NOT_FOR_EVERYBODY, migrations.RunSQL.noop),
         pgtrigger.migrations.RemoveTrigger(
             model_name="memoryversion",
             name="note_insert",

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(functions.FIX_PATH, migrations.RunSQL.noop),
         migrations.RunSQL(BY_ITSELF, REGISTER),
+        migrations.RunSQL(migrations.RunSQL.noop, functions.FIX_PATH),
         pgtrigger.migrations.RemoveTrigger(
             model_name="sessionrecord",
             name="note_delete",

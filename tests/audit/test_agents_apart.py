@@ -369,6 +369,14 @@ class TestATriggerOfAStranger:
         assert (event.type, who(event)) == ("session.row_updated", ("database", room))
         assert event in AuditEvent.objects.outside()
 
+    def test_is_on_record_of_those_who_may_write_to_every_table(self, room: str) -> None:
+        run_sql(f'GRANT pg_write_all_data TO "{room}"')
+        before = count()
+        with connected_as(room):
+            self.write_by_a_trigger(self.WRITE)
+        (event,) = AuditEvent.objects.order_by("number")[before:]
+        assert (event.type, who(event)) == ("session.row_updated", ("database", room))
+
     def test_broken_variant_that_only_asks_whether_it_is_a_trigger(self, room: str) -> None:
         run_sql(
             "CREATE OR REPLACE FUNCTION memadmin_by_our_trigger() RETURNS boolean LANGUAGE sql AS"
@@ -436,3 +444,22 @@ class TestWhatTheTriggersAsk:
         with connected_as(names["agents"]):
             assert value_of(self.QUESTIONS) is False
             assert value_of("SELECT ask()") is True
+
+    def test_is_answered_alike_where_the_owner_may_not_update_the_log_either(self, names: Roles) -> None:
+        """Somebody took that right from everybody."""
+        run_sql(f'REVOKE UPDATE, DELETE, TRUNCATE ON audit_event FROM "{names["migrator"]}"')
+        before = count()
+        with connected_as(names["agents"]):
+            run_sql(REGISTER)
+        assert {event.actor_kind for event in AuditEvent.objects.order_by("number")[before:]} == {"agent"}
+
+
+def test_nobody_has_versions_written_by_what_writes_ours(db: None) -> None:
+    """Also before `db_roles` closed what is open to everybody."""
+    run_sql("CREATE ROLE nobody_we_know; CREATE SCHEMA room AUTHORIZATION nobody_we_know")
+    with connected_as("nobody_we_know"):
+        answer = refusal(
+            "CREATE TABLE room.own (id uuid, version int, statement text, data jsonb, content_hash text);"
+            "CREATE TRIGGER own AFTER INSERT ON room.own FOR EACH ROW EXECUTE FUNCTION memadmin_keep_version()"
+        )
+    assert answer == "permission denied for function memadmin_keep_version"

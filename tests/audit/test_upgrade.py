@@ -46,3 +46,17 @@ def test_going_back_lets_nobody_in() -> None:
     for name in ("memadmin_enqueue_event", "memadmin_stamp_event"):
         assert value_of(f"SELECT has_function_privilege('public', '{name}()', 'EXECUTE')") is False
         assert value_of(f"SELECT proconfig[1] FROM pg_proc WHERE proname = '{name}'").startswith("search_path=")
+
+
+@pytest.mark.django_db
+def test_going_back_leaves_registering_its_search_path() -> None:
+    """Without it a temporary table would come before ours."""
+    name, former = "0019_whose_trigger_wrote", "0018_index_attached_sessions"
+    path = "SELECT proconfig[1] FROM pg_proc WHERE proname = 'memadmin_register_session'"
+    now = value_of(path)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL search_path = public")
+    migration = importlib.import_module(f"sessions_app.migrations.{name}").Migration(name, "sessions_app")
+    with connection.schema_editor() as editor:
+        migration.unapply(MigrationLoader(connection).project_state(("sessions_app", former)), editor)
+    assert value_of(path) == now == "search_path=public, pg_temp"

@@ -3,9 +3,10 @@ from __future__ import annotations
 from django.db import migrations
 
 # Asked in the WHEN of triggers, so with the rights of whoever writes: nothing here is looked up in their search_path.
-# PostgreSQL reads a WHEN anew for each statement, agents' too, and a call is short. Only the log's owner may update it.
+# PostgreSQL reads a WHEN anew for each statement, agents' too, and a call is short. Granting is the log's owner's alone:
+# the right itself comes with `pg_write_all_data`, and an owner may do without it.
 OUR_RIGHTS = """pg_catalog.has_table_privilege(
-            current_user, '%I.audit_event'::pg_catalog.regclass, 'UPDATE'
+            current_user, '%I.audit_event'::pg_catalog.regclass, 'UPDATE WITH GRANT OPTION'
         )"""
 
 ASK = f"""
