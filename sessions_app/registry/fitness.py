@@ -39,7 +39,7 @@ def unusable(tables: StoreTables) -> Iterator[Problem]:
 
 
 def leaks(tables: StoreTables) -> Iterator[Problem]:
-    """Ways past a fence on these tables. None on tables as the SDK makes them."""
+    """Ways past a fence, or an erasure, on these tables. None on tables as the SDK makes them."""
     key = tables.foreign_key
     if key is None:
         remedy = ADD_FOREIGN_KEY.format(tables.messages.identifier, tables.sessions.identifier).as_string(None)
@@ -60,6 +60,13 @@ def leaks(tables: StoreTables) -> Iterator[Problem]:
                 "collation",
                 f"The collation of session_id in {table} takes different ids for the same session; the registry and the"
                 " fence tell them apart.",
+            )
+        if table.has_hidden_rows:
+            yield Problem(
+                "row-policies",
+                f"Policies of {table} decide which of its rows this console's database role sees: what they hide is in"
+                " no list and no erasure, and what they call runs with the console's rights. Its owner has to DISABLE"
+                " ROW LEVEL SECURITY.",
             )
 
 

@@ -38,6 +38,8 @@ class Table:
     missing_rights: tuple[str, ...]
     is_owned: bool
     """Whether our role may do what only the owner of the table may."""
+    has_hidden_rows: bool
+    """Whether policies decide which rows our role sees."""
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -80,6 +82,7 @@ SELECT wanted.name, c.oid, n.nspname, c.relname, c.relkind,
        ARRAY(SELECT needed FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE', 'TRIGGER']) AS needed
              WHERE NOT has_table_privilege(c.oid, needed)),
        pg_has_role(c.relowner, 'USAGE'),
+       row_security_active(c.oid),
        (SELECT json_object_agg(a.attname,
                                json_build_array(
                                    CASE s.nspname WHEN 'pg_catalog' THEN t.typname
@@ -162,6 +165,7 @@ def table_of(
     kind: str,
     missing_rights: list[str],
     is_owned: bool,
+    has_hidden_rows: bool,
     columns: Mapping[str, list[Any]] | None,
 ) -> Table:
     return Table(
@@ -172,4 +176,5 @@ def table_of(
         columns={column: Column(*facts) for column, facts in (columns or {}).items()},
         missing_rights=tuple(missing_rights),
         is_owned=is_owned,
+        has_hidden_rows=has_hidden_rows,
     )

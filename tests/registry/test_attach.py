@@ -544,6 +544,28 @@ class TestRefusals:
             assert "main is detached" in attach_command("main", "--remove")
             assert objects_of_ours() == set()
 
+    def test_rows_that_policies_hide(self, agent_tables: None) -> None:
+        """Who erases would not see them either."""
+        make_agent_tables()
+        with database_role("console") as console:
+            run_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {console}")
+            run_sql(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {console}")
+            run_sql(f"GRANT ALL ON SCHEMA public TO {console}")
+            run_sql("ALTER TABLE agent_messages ENABLE ROW LEVEL SECURITY")
+            run_sql(f"SET ROLE {console}")
+            with pytest.raises(CommandError, match=r"Policies of public\.agent_messages decide which of its rows"):
+                attach_command("main")
+            run_sql("RESET ROLE; ALTER TABLE agent_messages DISABLE ROW LEVEL SECURITY")
+            run_sql(f"SET ROLE {console}")
+            assert "main is attached" in attach_command("main")
+            run_sql("RESET ROLE; ALTER TABLE agent_messages ENABLE ROW LEVEL SECURITY")
+            run_sql(f"SET ROLE {console}")
+            health = registry.check(SessionStore.objects.get(name="main"))
+            assert ([problem.code for problem in health.problems], health.fence) == (["row-policies"], "on")
+            run_sql("RESET ROLE")
+            assert registry.check(SessionStore.objects.get(name="main")).problems == ()
+            attach_command("main", "--remove")
+
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
