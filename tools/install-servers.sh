@@ -9,6 +9,8 @@ wanted=
 # One program is server and tools, by the name that it is called.
 command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null || wanted="$wanted redis-tools"
 command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || wanted="$wanted mariadb-server-core"
+# What makes its first tables asks a program that Debian packs with the clients.
+command -v my_print_defaults >/dev/null || wanted="$wanted mariadb-client-core"
 [ -n "$wanted" ] || exit 0
 
 install_with_apt() {

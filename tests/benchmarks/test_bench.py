@@ -67,7 +67,7 @@ def test_the_bench_of_sealed_sessions_measures_and_writes_it_down(tmp_path: Path
 @pytest.mark.slow
 def test_the_bench_of_stores_measures_and_writes_it_down(tmp_path: Path) -> None:
     if not (program(SERVER) and REDIS):
-        without("Redis or MariaDB", "redis-tools mariadb-server-core")
+        without("Redis or MariaDB", "redis-tools mariadb-server-core mariadb-client-core")
     options = ["--sessions", "12", "--items", "20", "--requests", "2", "--data-dir", str(tmp_path)]
     run = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.stores", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True
