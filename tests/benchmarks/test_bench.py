@@ -11,7 +11,7 @@ import pytest
 
 from memadmin.settings import CHECKOUT_DIR
 from tests.benchmarks.pages import PAGES
-from tests.stores.mariadb import SERVER, program
+from tests.stores.mariadb import PACKAGES, PROGRAMS, program
 from tests.stores.servers import REDIS, without
 
 
@@ -66,8 +66,8 @@ def test_the_bench_of_sealed_sessions_measures_and_writes_it_down(tmp_path: Path
 
 @pytest.mark.slow
 def test_the_bench_of_stores_measures_and_writes_it_down(tmp_path: Path) -> None:
-    if not (program(SERVER) and REDIS):
-        without("Redis or MariaDB", "redis-tools mariadb-server-core mariadb-client-core")
+    if not (REDIS and all(map(program, PROGRAMS))):
+        without("Redis or MariaDB", f"redis-tools {PACKAGES}")
     options = ["--sessions", "12", "--items", "20", "--requests", "2", "--data-dir", str(tmp_path)]
     run = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.stores", *options], cwd=CHECKOUT_DIR, capture_output=True, text=True

@@ -20,6 +20,7 @@ from tests.stores.servers import without
 INSTALL = "mariadb-install-db"
 SERVER = "mariadbd"
 ASKED_BY_INSTALL = "my_print_defaults"
+PROGRAMS = (INSTALL, SERVER, ASKED_BY_INSTALL)
 PACKAGES = "mariadb-server-core mariadb-client-core"
 START_SECONDS = 60
 
@@ -82,7 +83,7 @@ def program(name: str) -> str | None:
 @contextmanager
 def running_mariadb() -> Iterator[MariaDb]:
     """Some five seconds. A socket's path is short, so the folder is not pytest's."""
-    install, server, _ = (program(name) or without("MariaDB", PACKAGES) for name in (INSTALL, SERVER, ASKED_BY_INSTALL))
+    install, server, _ = (program(name) or without("MariaDB", PACKAGES) for name in PROGRAMS)
     with tempfile.TemporaryDirectory(prefix="mariadb-", ignore_cleanup_errors=True) as folder:
         here = [f"--datadir={folder}/data", *(["--user=root"] if os.geteuid() == 0 else [])]
         ways = {"check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
