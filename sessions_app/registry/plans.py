@@ -9,7 +9,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,30 +127,35 @@ def _refuse(obstacles: Iterable[Problem]) -> None:
 
 
 def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
-    standing = dict(standing_triggers(store))
-    for trigger in triggers_for(store, tables):
-        if statements := _missing_of(trigger, standing.pop(trigger.name, None)):
-            yield Step(trigger.purpose, tuple(statements))
+    standing = standing_triggers(store)
+    fence, notes = triggers_for(store, tables), list(notes_for(store, tables))
+    for trigger in fence:
+        yield from _put_there(trigger.purpose, trigger.table, [trigger], standing)
     for table in (tables.messages, tables.sessions):
-        missing = [
-            _missing_of(trigger, standing.pop(trigger.name, None))
-            for trigger in notes_for(store, tables)
-            if trigger.table == table
-        ]
-        if statements := [statement for statements in missing for statement in statements]:
-            yield Step(f"Records what others than agents write to {table}", tuple(statements))
-    for unwanted in standing.values():
-        yield _drop_function(unwanted)
+        of_table = [trigger for trigger in notes if trigger.table == table]
+        yield from _put_there(f"Records what others than agents write to {table}", table, of_table, standing)
+    wanted = {trigger.name for trigger in (*fence, *notes)}
+    for name, unwanted in standing.items():
+        if name not in wanted:
+            yield _drop_function(unwanted)
 
 
-def _missing_of(trigger: Trigger, standing: StandingTrigger | None) -> list[sql.Composable]:
-    faults = faults_of(trigger, standing)
-    statements: list[sql.Composable] = []
-    if faults.function:
-        statements += [trigger.create_function(), trigger.close_function()]
-    if faults.trigger:
-        statements += [*_keep_upkeep_off(trigger.table.identifier), _lock_timeout(), trigger.create_trigger()]
-    return statements
+def _put_there(
+    purpose: str, table: Table, triggers: Iterable[Trigger], standing: Mapping[str, StandingTrigger]
+) -> Iterator[Step]:
+    """A step with what is missing of a table's triggers, unless all is there. The table is locked last, and once."""
+    functions: list[sql.Composable] = []
+    places: list[sql.Composable] = []
+    for trigger in triggers:
+        faults = faults_of(trigger, standing.get(trigger.name))
+        if faults.function:
+            functions += [trigger.create_function(), trigger.close_function()]
+        if faults.trigger:
+            places += [trigger.create_trigger()]
+    if places:
+        places = [*_limits(table.identifier), *places]
+    if functions or places:
+        yield Step(purpose, (*functions, *places))
 
 
 def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
@@ -208,8 +213,10 @@ END
     return Step("Registers the sessions that are there", (statement,), in_transaction=False)
 
 
-def _lock_timeout() -> sql.Composed:
-    return sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
+def _limits(table: sql.Composable | None) -> list[sql.Composable]:
+    """What stands before a change of a table's triggers: how long it waits for upkeep, and how long for agents."""
+    agents = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
+    return [*(_keep_upkeep_off(table) if table else ()), agents]
 
 
 def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
@@ -222,11 +229,10 @@ def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
 
 def _drop_function(standing: StandingTrigger) -> Step:
     """The trigger goes with its function: dropping a trigger by itself takes the owner of the table."""
-    hold = _keep_upkeep_off(sql.Identifier(*standing.lockable)) if standing.lockable else []
+    name = standing.function.as_string(None)
+    limits = _limits(sql.Identifier(*standing.lockable) if standing.lockable else None)
     drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(standing.function)
-    return Step(
-        f"Takes {standing.function.as_string(None)} away, and the trigger that calls it", (*hold, _lock_timeout(), drop)
-    )
+    return Step(f"Takes {name} away, and the trigger that calls it", (*limits, drop))
 
 
 def _drop_index(store: SessionStore, messages: Table) -> Step:
