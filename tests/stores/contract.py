@@ -48,7 +48,6 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.expiring import expire_before
 from sessions_app.stores.kinds import kind_of, limits_of
 from sessions_app.stores.searching import Order
 from tests.agents import assistant, user
@@ -760,43 +759,6 @@ class StoreContract:
         if agent.mixes_turns:
             talk[8:], expected = sorted(talk[8:], key=str), sorted(expected, key=str)
         assert talk[8:] == expected
-
-    def test_what_has_no_time_expires_not_and_that_is_said(self, agent: Agent, backend: Backend) -> None:
-        lacking = [
-            capability
-            for capability in (Capability.ITEM_TIMES, Capability.ERASE_ITEMS)
-            if capability not in backend.capabilities
-        ]
-        if not lacking:
-            return
-        agent.add("talk", said(0), user("two"))
-        with pytest.raises(NotPossible) as refused:
-            expire_before(agent.store, "talk", datetime.now(UTC) + timedelta(days=1))
-        assert str(refused.value) in limits_of(agent.store), "an operator is not told so"
-        assert agent.plain("talk") == [said(0), user("two")]
-
-    def test_what_is_older_than_an_instant_expires_in_whole_runs(self, agent: Agent, backend: Backend) -> None:
-        if not self.needs(backend, Capability.ITEM_TIMES, Capability.ERASE_ITEMS):
-            return
-        agent.add("talk", user(SECRET), CALL, OUTPUT)
-        agent.add("talk", assistant("Done"))
-        agent.age("talk", timedelta(days=40))
-        agent.add("talk", user("and now"), {**CALL, "call_id": "call_2"})
-        agent.age("talk", timedelta(days=40))
-        agent.add("talk", {**OUTPUT, "call_id": "call_2"}, assistant("Done too"))
-        agent.add("talk", user("last"))
-        now = datetime.now(UTC)
-
-        assert expire_before(agent.store, "talk", now - timedelta(days=100)) == 0
-        assert expire_before(agent.store, "talk", now - timedelta(days=1)) == 4
-        assert agent.plain("talk") == [
-            user("and now"),
-            {**CALL, "call_id": "call_2"},
-            {**OUTPUT, "call_id": "call_2"},
-            assistant("Done too"),
-            user("last"),
-        ]
-        assert agent.leftovers(SECRET) == []
 
     # --- troubles -----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from sessions_app.encryption.rotation import Rotation, with_token
 from sessions_app.items import Position, StoredItem
 from sessions_app.services import redacting_sessions
 from sessions_app.stores import backend_for, rewriting
-from sessions_app.stores.base import Capability
 from sessions_app.stores.rewriting import Changes
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
@@ -32,7 +31,6 @@ Contract = Callable[[str, str], None]
 
 ERASED = "test_what_an_agent_said_before_an_erasure_is_gone_and_what_it_says_after_it_is_whole"
 REDACTED = "test_a_session_is_redacted_while_its_agent_goes_on_in_it_and_nothing_is_lost"
-TIMELESS = "test_what_has_no_time_expires_not_and_that_is_said"
 READ = "test_what_was_sealed_is_read_with_the_key_and_only_with_it"
 STATES = "test_each_seal_is_told_as_what_it_is"
 ANEW = "test_a_store_is_sealed_anew_and_nothing_of_the_old_seals_is_left"
@@ -128,13 +126,6 @@ class TestErasing:
     def test_text_that_stays_in_the_log_of_the_file(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sqlite_file, "empty_log", lambda connection, path: None)
         found(ERASED, "agents.db-wal")
-
-
-class TestExpiring:
-    def test_silence_where_there_are_no_times(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(SqliteBackend, "capabilities", SqliteBackend.capabilities - {Capability.ITEM_TIMES})
-        monkeypatch.setattr("tests.stores.contract.expire_before", lambda store, session_id, instant: 0)
-        found(TIMELESS, "DID NOT RAISE")
 
 
 class TestRewriting:
