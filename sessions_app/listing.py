@@ -19,8 +19,8 @@ from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
+from sessions_app.stores.circuit_breaker import ask_all
 from sessions_app.stores.kinds import kind_of, limits_of
-from sessions_app.stores.patience import ask_all
 
 
 @dataclass(frozen=True, slots=True)

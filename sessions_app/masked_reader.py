@@ -15,7 +15,7 @@ from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
-from sessions_app.stores.patience import asking
+from sessions_app.stores.circuit_breaker import asking
 from sessions_app.stores.sealed import sealed_backend_for
 
 

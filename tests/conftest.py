@@ -12,7 +12,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as effort
 from pytest_django import DjangoDbBlocker
 
-from sessions_app.stores import patience
+from sessions_app.stores import circuit_breaker
 from tests.agents import drop_agent_tables
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person, signed_in
@@ -47,7 +47,7 @@ def nobody_tried_before() -> Iterator[None]:
 def no_store_rests() -> Iterator[None]:
     """The next test has other stores, and other ids or the same ones."""
     yield
-    patience.wake_all()
+    circuit_breaker.wake_all()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sessions_app.registry.standing import faults_of, registry_key_stands, stand
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, Health, Problem, StoreUnavailable
-from sessions_app.stores.patience import ask_all, asking
+from sessions_app.stores.circuit_breaker import ask_all, asking
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
 LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
@@ -80,7 +80,7 @@ SELECT {number} AS number, (SELECT count(*) FROM (SELECT FROM {table} LIMIT {cap
 def health(store: SessionStore, *, anyway: bool = True) -> Health:
     """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises.
 
-    Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.patience`).
+    Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.circuit_breaker`).
     """
     return next(health_of_all([store], anyway=anyway))
 

@@ -17,7 +17,7 @@ from django.utils.timezone import now
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Place, Problem, StoreUnavailable
-from sessions_app.stores.patience import ask_all
+from sessions_app.stores.circuit_breaker import ask_all
 
 ATTACHED_WITHIN = timedelta(minutes=1)
 """So long a store may be on its way to be attached."""

@@ -36,7 +36,7 @@ from sessions_app.search.snippets import Snippet, snippet
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
-from sessions_app.stores.patience import ask_all
+from sessions_app.stores.circuit_breaker import ask_all
 from sessions_app.stores.searching import Look, Order
 
 RARE = 10

@@ -17,7 +17,7 @@ from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.registry import checking
 from sessions_app.services.discovering import discover_sessions
-from sessions_app.stores import backend_for, patience
+from sessions_app.stores import backend_for, circuit_breaker
 from sessions_app.stores.base import Preview, StoreUnavailable
 from sessions_app.stores.redis import server as asking
 from sessions_app.stores.redis.backend import RedisBackend
@@ -35,8 +35,8 @@ RESTS = "Pages ask it again in"
 @pytest.fixture
 def agent(db: None, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> RedisAgent:
     """Of a store that hangs whenever it lets others wait, and rests for longer than a test takes."""
-    monkeypatch.setattr(patience, "LONG_SECONDS", 0.0)
-    monkeypatch.setattr(patience, "REST_SECONDS", 600.0)
+    monkeypatch.setattr(circuit_breaker, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(circuit_breaker, "REST_SECONDS", 600.0)
     return RedisAgent(redis_server, monkeypatch)
 
 
@@ -160,7 +160,7 @@ class TestPages:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """What the others here are worth; and a store is asked again when its seconds are over."""
-        monkeypatch.setattr(patience, "REST_SECONDS", 0.0)
+        monkeypatch.setattr(circuit_breaker, "REST_SECONDS", 0.0)
         with agent.frozen():
             for _ in range(3):
                 operator.get(reverse("sessions:list"))
@@ -198,7 +198,7 @@ class TestSeveral:
             return client_for(address, variable)
 
         monkeypatch.setattr(asking, "client_for", met)
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 60.0)
+        monkeypatch.setattr(circuit_breaker, "PAGE_SECONDS", 60.0)
         return barrier
 
     @pytest.mark.parametrize("number", range(3))
@@ -227,8 +227,8 @@ class TestSeveral:
         self, frozen: list[str], meeting: threading.Barrier, operator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What the others here are worth."""
-        monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 2.0)
+        monkeypatch.setattr(circuit_breaker, "ASKED_AT_ONCE", 1)
+        monkeypatch.setattr(circuit_breaker, "PAGE_SECONDS", 2.0)
         operator.get(reverse("sessions:list"))
         assert meeting.n_waiting == 1
         meeting.abort()
@@ -236,7 +236,7 @@ class TestSeveral:
     def test_a_page_does_not_wait_for_who_takes_longer_than_all_may(
         self, agent: RedisAgent, beside: SqliteAgent, operator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 4.0)
+        monkeypatch.setattr(circuit_breaker, "PAGE_SECONDS", 4.0)
         let_go = threading.Event()
         previews = RedisBackend.previews
 
@@ -257,16 +257,16 @@ class TestSeveral:
     def test_who_was_not_come_to_is_said_not_to_have_been_asked_and_does_not_rest(
         self, agent: RedisAgent, beside: SqliteAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(patience, "PAGE_SECONDS", 2.0)
-        monkeypatch.setattr(patience, "ASKED_AT_ONCE", 1)
+        monkeypatch.setattr(circuit_breaker, "PAGE_SECONDS", 2.0)
+        monkeypatch.setattr(circuit_breaker, "ASKED_AT_ONCE", 1)
         let_go = threading.Event()
         try:
-            answers = patience.ask_all({agent.store: lambda: let_go.wait(60), beside.store: lambda: True})
+            answers = circuit_breaker.ask_all({agent.store: lambda: let_go.wait(60), beside.store: lambda: True})
         finally:
             let_go.set()
         assert "did not answer within 2 seconds" in str(answers[agent.store])
         assert "was not asked: others took too long" in str(answers[beside.store])
-        assert patience.ask_all({beside.store: lambda: 7}) == {beside.store: 7}
+        assert circuit_breaker.ask_all({beside.store: lambda: 7}) == {beside.store: 7}
 
 
 class TestWhoAsksAllTheSame:
@@ -300,7 +300,7 @@ def test_a_store_that_refuses_at_once_is_asked_each_time(
     questions: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "LONG_SECONDS", 60.0)
+    monkeypatch.setattr(circuit_breaker, "LONG_SECONDS", 60.0)
     with agent.at("redis://127.0.0.1:1/0", "refused"):
         for _ in range(2):
             assert "green kettle" not in operator.get(reverse("sessions:list")).text
