@@ -6,7 +6,7 @@ from django.template.defaultfilters import filesizeformat
 
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.searching import IndexState, SearchIndex
+from sessions_app.stores.search_protocol import IndexState, SearchIndex
 
 NONE_OF_THIS_KIND = "This kind of store has no search index; a search reads sessions from the newest on."
 

@@ -37,7 +37,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
-from sessions_app.stores.searching import Look, Order
+from sessions_app.stores.search_protocol import Look, Order
 
 RARE = 10
 """A word is rare up to this many times the square root of all items: an index names n items in time to n, and reading

@@ -15,7 +15,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
-from sessions_app.stores.searching import ItemSearch, Look, Order
+from sessions_app.stores.search_protocol import ItemSearch, Look, Order
 
 FIRST_SLICE_ITEMS = 50
 

@@ -11,7 +11,7 @@ from sessions_app.search.slices import SliceReader
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.searching import Hit, Order
+from sessions_app.stores.search_protocol import Hit, Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.stores.searching import ItemSearch, WordIndex
+from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 PREVIEW_CHARACTERS = 160
 """How much of the first user text a list shows."""
@@ -219,7 +219,7 @@ class Readable(Protocol):
 
     @property
     def search(self) -> ItemSearch:
-        """Looks for words in its items; `SearchByScan(self)` where it has nothing better."""
+        """Looks for words in its items; `ScanSearch(self)` where it has nothing better."""
 
     @property
     def word_index(self) -> WordIndex | None:

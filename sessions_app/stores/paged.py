@@ -28,8 +28,8 @@ from sessions_app.stores.base import (
     SessionPage,
     UnknownItem,
 )
-from sessions_app.stores.search_by_scan import SearchByScan
-from sessions_app.stores.searching import ItemSearch, WordIndex
+from sessions_app.stores.scan_search import ScanSearch
+from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionStore
@@ -116,7 +116,7 @@ class PagedBackend(ABC):
 
     @property
     def search(self) -> ItemSearch:
-        return SearchByScan(self)
+        return ScanSearch(self)
 
     @property
     def word_index(self) -> WordIndex | None:

@@ -12,7 +12,7 @@ from sessions_app.encryption import Sealing, SessionSeals, sealing_of
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import Branch, Preview, Readable
 from sessions_app.stores.kinds import on_branch
-from sessions_app.stores.search_by_scan import SearchByScan
+from sessions_app.stores.scan_search import ScanSearch
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionStore
@@ -73,8 +73,8 @@ class SealedBackend:
         return self.backend.count(session_id, cap)
 
     @property
-    def search(self) -> SearchByScan:
-        return SearchByScan(self)
+    def search(self) -> ScanSearch:
+        return ScanSearch(self)
 
     @property
     def word_index(self) -> None:

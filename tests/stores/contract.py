@@ -49,7 +49,7 @@ from sessions_app.stores.base import (
     UnknownItem,
 )
 from sessions_app.stores.kinds import kind_of, limits_of
-from sessions_app.stores.searching import Order
+from sessions_app.stores.search_protocol import Order
 from tests.agents import assistant, user
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, ItemChanged
 from sessions_app.stores.rewriting import CannotRewrite
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
-from sessions_app.stores.searching import Order
+from sessions_app.stores.search_protocol import Order
 from tests.agents import assistant, user
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, secrets, written_ago
 from tests.stores.contract import CALL, OUTPUT, SECRET, SdkAgent, Writer, said

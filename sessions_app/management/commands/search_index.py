@@ -14,7 +14,7 @@ from sessions_app.models import SessionStore
 from sessions_app.search.indexes import NONE_OF_THIS_KIND, sentence_about
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.searching import IndexNotPossible, IndexState, SearchIndex
+from sessions_app.stores.search_protocol import IndexNotPossible, IndexState, SearchIndex
 
 
 class Command(BaseCommand):

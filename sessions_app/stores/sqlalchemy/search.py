@@ -10,7 +10,7 @@ from psycopg import sql
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
+from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, Look, Order
 from sessions_app.stores.sqlalchemy.postgres import (
     INSTANT,
     fetch,

@@ -15,7 +15,7 @@ from psycopg import sql
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.stores.searching import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
+from sessions_app.stores.search_protocol import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
 from sessions_app.stores.sqlalchemy.search import ENDS, ask, no_table, table_name
 

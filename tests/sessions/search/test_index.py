@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import SessionStore
-from sessions_app.stores.searching import IndexState
+from sessions_app.stores.search_protocol import IndexState
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import (
     add_items,

@@ -28,8 +28,8 @@ from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.search_by_scan import SearchByScan
-from sessions_app.stores.searching import Look
+from sessions_app.stores.scan_search import ScanSearch
+from sessions_app.stores.search_protocol import Look
 from sessions_app.stores.sqlalchemy import search as search_by_sql
 from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
@@ -57,7 +57,7 @@ def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytes
 
 def search_by_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a kind of store that cannot look for words itself."""
-    monkeypatch.setattr(SQLAlchemyBackend, "search", property(SearchByScan))
+    monkeypatch.setattr(SQLAlchemyBackend, "search", property(ScanSearch))
     monkeypatch.setattr(SQLAlchemyBackend, "word_index", None)
 
 

@@ -43,7 +43,7 @@ class Look:
 class ItemSearch(Protocol):
     """Looks for words in the items of a store by reading them. All methods raise StoreUnavailable.
 
-    `stores.search_by_scan` does it for every kind of store; a kind that can look where its items are is quicker.
+    `stores.scan_search` does it for every kind of store; a kind that can look where its items are is quicker.
     """
 
     def raise_if_away(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sessions_app.items import Position, StoredItem
 from sessions_app.stores.base import Readable, StoreTooSlow, UnknownItem
-from sessions_app.stores.searching import READ_CHARACTERS, Hit, Look, Order
+from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, Look, Order
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGE_ITEMS = 100
 
 
-class SearchByScan:
+class ScanSearch:
     """Implements `ItemSearch` with nothing but the pages of a backend.
 
     The time is looked at between items: nobody can stop a store in the middle of one.
