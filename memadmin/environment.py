@@ -1,6 +1,7 @@
 """Values of the settings from environment variables, each refusing nonsense with one sentence.
 
 Every variable may instead be given as `NAME_FILE`, the path of a file that holds it: the way secrets reach a container.
+An empty variable counts as not set. Defaults are in `memadmin.variables`.
 """
 
 from __future__ import annotations
@@ -19,25 +20,27 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import validate_email
 from environ.fileaware_mapping import FileAwareMapping
 
+from memadmin import variables
+
 _environment = FileAwareMapping(cache=False)
 
 POSTGRES = ("postgres://", "postgresql://")
 YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
-def text(name: str, default: str = "") -> str:
-    """The value without spaces around it: a file that holds a secret usually ends in a newline."""
+def text(name: str) -> str:
+    """The value, or else the default, without spaces around it: a file with a secret usually ends in a newline."""
     try:
-        return str(_environment.get(name, default)).strip()
+        return str(_environment.get(name, "")).strip() or variables.default_of(name)
     except OSError as problem:
         raise ImproperlyConfigured(
             f"{name}_FILE names {problem.filename}, which cannot be read: {problem.strerror}."
         ) from None
 
 
-def words(name: str, default: str = "") -> list[str]:
+def words(name: str) -> list[str]:
     """A list, separated by commas."""
-    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+    return [word.strip() for word in text(name).split(",") if word.strip()]
 
 
 def yes_or_no(name: str) -> bool:
@@ -49,44 +52,44 @@ def yes_or_no(name: str) -> bool:
 
 
 def choice(name: str, *choices: str) -> str:
-    """One of the choices; the first without a value."""
-    value = text(name).lower() or choices[0]
+    """One of the choices."""
+    value = text(name).lower()
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be {' or '.join(choices)}; it is {value!r}.")
     return value
 
 
-def positive_integer(name: str, default: int) -> int:
-    value = text(name) or str(default)
+def positive_integer(name: str) -> int:
+    value = text(name)
     if not value.isdecimal() or int(value) < 1:
         raise ImproperlyConfigured(f"{name} must be a whole number above zero; it is {value!r}.")
     return int(value)
 
 
-def whole_number(name: str, default: int) -> int:
-    value = text(name) or str(default)
+def whole_number(name: str) -> int:
+    value = text(name)
     if not value.isdecimal():
         raise ImproperlyConfigured(f"{name} must be a whole number, 0 for never; it is {value!r}.")
     return int(value)
 
 
-def port(name: str, default: int) -> int:
-    value = positive_integer(name, default)
+def port(name: str) -> int:
+    value = positive_integer(name)
     if value > 65535:
         raise ImproperlyConfigured(f"{name} must be a port number, at most 65535; it is {value}.")
     return value
 
 
-def table_name(name: str, default: str) -> str:
+def table_name(name: str) -> str:
     """An agent table, as `table` or `schema.table`; both parts are quoted wherever they are used."""
-    value = text(name) or default
+    value = text(name)
     if not all(value.split(".")) or value.count(".") > 1 or "\0" in value:
         raise ImproperlyConfigured(f"{name} must be a table name, or schema.table; it is {value!r}.")
     return value
 
 
-def time_zone(name: str, default: str) -> str:
-    value = text(name) or default
+def time_zone(name: str) -> str:
+    value = text(name)
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -106,7 +109,7 @@ def phone_regions(name: str) -> list[str]:
 
 def embedder(name: str) -> str:
     """What `memadmin.client.embedding.load` knows by this name; not loaded here, for not every process needs it."""
-    value = text(name) or "wordllama"
+    value = text(name)
     if value not in ("wordllama", "none") and not re.fullmatch(r"openai:[\w.:/-]{1,60}", value):
         raise ImproperlyConfigured(f"{name} must be wordllama, openai:MODEL or none; it is {value!r}.")
     return value
@@ -115,7 +118,7 @@ def embedder(name: str) -> str:
 def vector_index(name: str) -> str:
     """What `memadmin.client.nearest.load` knows by this name. Vectors and a key go there: without HTTPS only
     within this machine."""
-    value = text(name) or "pgvector"
+    value = text(name)
     address = r"qdrant:(https://[\w.:-]+|http://(localhost|127\.0\.0\.1)(:\d+)?)(/[\w-]{1,80})?/?"
     if value not in ("pgvector", "qdrant::memory:") and not re.fullmatch(address, value):
         raise ImproperlyConfigured(f"{name} must be pgvector or qdrant:https://HOST:PORT; it is {value!r}.")
@@ -124,7 +127,7 @@ def vector_index(name: str) -> str:
 
 def distiller(name: str) -> str:
     """What learns from sessions: `rules`, a model that the SDK can talk to as `agent:MODEL`, or `none`."""
-    value = text(name) or "rules"
+    value = text(name)
     if value not in ("rules", "none") and not re.fullmatch(r"agent:[\w.:/-]{1,70}", value):
         raise ImproperlyConfigured(f"{name} must be rules, agent:MODEL or none; it is {value!r}.")
     return value
@@ -323,8 +326,8 @@ def webhook_secret(name: str, other: str) -> bytes:
     return key
 
 
-def hour(name: str, default: int) -> int:
-    value = text(name) or str(default)
+def hour(name: str) -> int:
+    value = text(name)
     if not value.isdecimal() or int(value) > 23:
         raise ImproperlyConfigured(f"{name} must be an hour of the day in UTC, 0 to 23; it is {value!r}.")
     return int(value)

@@ -1,4 +1,4 @@
-"""Settings. What an operator may change comes from the environment; README.md lists it."""
+"""Django settings. Values that an operator may change come from the environment: `memadmin.variables` lists them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
 SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")
 # What was signed or encrypted with an earlier key stays readable.
 SECRET_KEY_FALLBACKS = environment.words("MEMADMIN_OLD_SECRET_KEYS")
-ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS", "localhost, 127.0.0.1, [::1]")
+ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = environment.origins("MEMADMIN_TRUSTED_ORIGINS")
 IS_HTTPS = environment.yes_or_no("MEMADMIN_HTTPS")
 IS_BEHIND_PROXY = environment.yes_or_no("MEMADMIN_BEHIND_PROXY")
 
-CONNECT_TIMEOUT_SECONDS = environment.positive_integer("MEMADMIN_CONNECT_TIMEOUT_SECONDS", 5)
+CONNECT_TIMEOUT_SECONDS = environment.positive_integer("MEMADMIN_CONNECT_TIMEOUT_SECONDS")
 
 
 def with_our_options(database: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or
 # What the web server adds to it (wsgi.py).
 DATABASE_POOL = {
     "min_size": 1,
-    "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE", 8),
+    "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE"),
     "timeout": CONNECT_TIMEOUT_SECONDS,
     # A lost connection is tried again for so long, then anew by the next request. Of itself the pool waits twice as
     # long each time, up to minutes, and nobody is served meanwhile although the database is back.
@@ -86,12 +86,12 @@ ANCHOR_PATH = environment.anchor_path(
 ANCHOR_URL = environment.receiver("MEMADMIN_ANCHOR_URL")
 ANCHOR_TOKEN = environment.text("MEMADMIN_ANCHOR_TOKEN")
 ANCHOR_BUCKET = environment.bucket("MEMADMIN_ANCHOR_BUCKET")
-ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS", 3650)
+ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS")
 
 # The main store: the tables that the agents' SDK keeps in this database.
-AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE", "agent_sessions")
-AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE", "agent_messages")
-AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE", "UTC")
+AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE")
+AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE")
+AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE")
 # Kinds of stores that are not built in, as dotted paths; docs/stores.md tells how to write one.
 STORE_KINDS = environment.words("MEMADMIN_STORE_KINDS")
 
@@ -100,7 +100,7 @@ STORE_KINDS = environment.words("MEMADMIN_STORE_KINDS")
 SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
 
 # Of the `demo` command.
-PORT = environment.port("MEMADMIN_PORT", 8000)
+PORT = environment.port("MEMADMIN_PORT")
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
 
 # Whether a second person opens a grant; without, it opens when it is asked for, and is only reviewed afterwards.
@@ -110,24 +110,24 @@ GRANT_APPROVAL = not environment.yes_or_no("MEMADMIN_GRANTS_WITHOUT_APPROVAL")
 MAIL_SERVER = environment.mail_server("MEMADMIN_MAIL_URL")
 globals().update(MAIL_SERVER)
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM") or "memadmin@localhost"
+DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM")
 CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_with(
     "MEMADMIN_URL", "MEMADMIN_MAIL_URL"
 )
 # Whether what was said is shown only for a purpose that was stated, and for how long one counts.
 PURPOSE_REQUIRED = environment.choice("MEMADMIN_PURPOSE", "required", "optional") == "required"
-PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_HOURS", 4))
+PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_HOURS"))
 # How many sessions one person opens within an hour before compliance staff can see it, and before no further one opens.
-READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE", 100)
-READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT", 300)
+READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE")
+READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT")
 READ_WINDOW = timedelta(hours=1)
 # How soon a proposed memory is to be decided about: what waits longer is late.
-REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS", 48))
+REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS"))
 # After so long a proposal that nobody decided about is over; zero: never.
-PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS", 30))
+PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS"))
 # When in a day, by UTC, reviewers are told how their queue stands: by e-mail, and at an address of the operator's, with
 # the key that signs what goes there. Without addresses, all who review and whose address the company vouches for.
-DIGEST_HOUR = environment.hour("MEMADMIN_DIGEST_HOUR", 7)
+DIGEST_HOUR = environment.hour("MEMADMIN_DIGEST_HOUR")
 DIGEST_TO = environment.mail_addresses("MEMADMIN_DIGEST_TO")
 DIGEST_URL = environment.receiver("MEMADMIN_DIGEST_URL")
 DIGEST_SECRET = environment.webhook_secret("MEMADMIN_DIGEST_SECRET", "MEMADMIN_DIGEST_URL")
@@ -137,8 +137,8 @@ NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 # Phone numbers without a country code are masked as they are dialled in these countries.
 PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 
-SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS", 24))
-SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS", 3)
+SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS"))
+SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS")
 
 # What makes the vectors of memories. Agents name the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
@@ -148,7 +148,7 @@ VECTOR_INDEX_KEY = environment.text("MEMADMIN_VECTOR_INDEX_KEY")
 
 # What learns from sessions that fell quiet. Locked and encrypted ones only where this says so.
 DISTILLER = environment.distiller("MEMADMIN_DISTILLER")
-DISTIL_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_DISTIL_AFTER_MINUTES", 10))
+DISTIL_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_DISTIL_AFTER_MINUTES"))
 DISTIL_LOCKED = environment.yes_or_no("MEMADMIN_DISTIL_LOCKED")
 
 INSTALLED_APPS = [
@@ -250,7 +250,7 @@ MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is verified here: administrators make the accounts
 # The company's own sign-in by OpenID Connect; off without an issuer.
 OIDC_ISSUER = environment.https_address("MEMADMIN_OIDC_ISSUER")
-OIDC_NAME = environment.text("MEMADMIN_OIDC_NAME") or "Company account"
+OIDC_NAME = environment.text("MEMADMIN_OIDC_NAME")
 # Whose people come in without an account here, and get one without a role.
 OIDC_DOMAINS = [domain.lower() for domain in environment.words("MEMADMIN_OIDC_DOMAINS")]
 SOCIALACCOUNT_ADAPTER = "memadmin.accounts.company.CompanyAdapter"
@@ -298,8 +298,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 SESSION_ENGINE = "memadmin.accounts.sessions"
 # How long somebody may do nothing, and how long a session may be open at all.
-IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES", 15))
-SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS", 8))
+IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES"))
+SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS"))
 SESSION_COOKIE_AGE = int(SESSION_LIMIT.total_seconds())
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -342,7 +342,7 @@ PROCRASTINATE_AUTODISCOVER_MODULE_NAME = "jobs"
 PROCRASTINATE_WORKER_DEFAULTS = {
     # Periodic jobs alone are 35,000 a day.
     "delete_jobs": "successful",
-    "concurrency": environment.positive_integer("MEMADMIN_WORKER_CONCURRENCY", 4),
+    "concurrency": environment.positive_integer("MEMADMIN_WORKER_CONCURRENCY"),
     "update_heartbeat_interval": 5.0,
     "stalled_worker_timeout": 20.0,
     # Longer than any chunk of work; what is still running then is retried by another worker.

@@ -285,9 +285,9 @@ class TestSettings:
 
     @pytest.mark.parametrize(("value", "hour"), [("", 7), ("0", 0), ("23", 23), ("24", None), ("seven", None)])
     def test_an_hour(self, value: str, hour: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OUR_HOUR", value)
+        monkeypatch.setenv("MEMADMIN_DIGEST_HOUR", value)
         if hour is not None:
-            assert environment.hour("OUR_HOUR", 7) == hour
+            assert environment.hour("MEMADMIN_DIGEST_HOUR") == hour
             return
         with pytest.raises(ImproperlyConfigured, match="an hour of the day"):
-            environment.hour("OUR_HOUR", 7)
+            environment.hour("MEMADMIN_DIGEST_HOUR")

@@ -116,9 +116,8 @@ def test_a_secret_that_nobody_gave_is_made_once_and_kept_to_oneself(tmp_path: Pa
         (environment.yes_or_no, "0", False),
         (environment.yes_or_no, "", False),
         (environment.words, " a, b ,,c", ["a", "b", "c"]),
-        (lambda name: environment.positive_integer(name, 8), "", 8),
-        (lambda name: environment.positive_integer(name, 8), "12", 12),
-        (lambda name: environment.table_name(name, "t"), "agents.sessions", "agents.sessions"),
+        (environment.positive_integer, "12", 12),
+        (environment.table_name, "agents.sessions", "agents.sessions"),
     ],
 )
 def test_values(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], value: str, answer: object) -> None:
@@ -126,18 +125,23 @@ def test_values(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], 
     assert read("SETTING") == answer
 
 
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMADMIN_POOL_SIZE", "")
+    assert environment.positive_integer("MEMADMIN_POOL_SIZE") == 8
+
+
 @pytest.mark.parametrize(
     ("read", "value"),
     [
         (environment.yes_or_no, "ture"),
         (environment.origins, "memadmin.example.org"),
-        (lambda name: environment.positive_integer(name, 8), "0"),
-        (lambda name: environment.positive_integer(name, 8), "-1"),
-        (lambda name: environment.positive_integer(name, 8), "many"),
-        (lambda name: environment.port(name, 8000), "65536"),
-        (lambda name: environment.table_name(name, "t"), "a.b.c"),
-        (lambda name: environment.table_name(name, "t"), ".sessions"),
-        (lambda name: environment.time_zone(name, "UTC"), "../etc/passwd"),
+        (environment.positive_integer, "0"),
+        (environment.positive_integer, "-1"),
+        (environment.positive_integer, "many"),
+        (environment.port, "65536"),
+        (environment.table_name, "a.b.c"),
+        (environment.table_name, ".sessions"),
+        (environment.time_zone, "../etc/passwd"),
         (environment.mail_server, "mail.example.org"),
         (environment.mail_server, "imap://mail.example.org"),
         (environment.mail_server, "smtp+tls://name:secret@mail.example.org:port"),
