@@ -296,7 +296,6 @@ STORAGES = {
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-SESSION_ENGINE = "memadmin.accounts.sessions"
 # How long somebody may do nothing, and how long a session may be open at all.
 IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES"))
 SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS"))
