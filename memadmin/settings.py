@@ -270,7 +270,7 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 # Shared by all processes and machines: how often somebody tried, and which codes were used.
-CACHES = {"default": {"BACKEND": "memadmin.accounts.cache.TableCache"}}
+CACHES = {"default": {"BACKEND": "memadmin.accounts.db_cache.TableCache"}}
 # In the session and not in a cookie: a sentence may repeat what somebody typed.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGIN_URL = "accounts:login"

@@ -1,4 +1,4 @@
-"""What all processes know together (see memadmin.accounts.cache)."""
+"""What all processes know together (see memadmin.accounts.db_cache)."""
 
 from __future__ import annotations
 

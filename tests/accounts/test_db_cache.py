@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from memadmin.accounts.cache import SWEPT, TableCache
+from memadmin.accounts.db_cache import SWEPT, TableCache
 
 pytestmark = pytest.mark.django_db
 
