@@ -6,7 +6,4 @@ class WebConfig(AppConfig):
     label = "web"
 
     def ready(self) -> None:
-        from memadmin.instants import read_instants_quickly
         from memadmin.web import checks  # noqa: F401  # registers them
-
-        read_instants_quickly()
