@@ -6,7 +6,6 @@ from django import template
 from django.utils.safestring import SafeString
 from django.utils.timezone import now
 
-from memadmin.accounts.backends import standing_of
 from memadmin.accounts.grants import verbs
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.templatetags.memadmin import badge
@@ -32,7 +31,7 @@ def grant_state(grant: ContentGrant) -> SafeString:
 
 @register.inclusion_tag("accounts/_grant_banner.html", takes_context=True)
 def grant_banner(context: template.Context) -> dict[str, object]:
-    """What the signed-in person may read at this moment although it is locked. Queries only where something is."""
+    """The open grants of the signed-in person. One query where they may ask for grants, more where one is open."""
     user = context["request"].user
-    is_asked = user.is_authenticated and user.has_perm(verbs.REQUEST) and standing_of(user).has_grant
+    is_asked = user.is_authenticated and user.has_perm(verbs.REQUEST)
     return {"grants": verbs.open_grants(user) if is_asked else [], "csrf_token": context.get("csrf_token")}
