@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize, expect
 
 SYSTEM_CHROMIUM = shutil.which("chromium")
 """Debian's; without it Playwright brings its own."""
@@ -21,23 +21,54 @@ class View:
     height: int
     theme: Literal["light", "dark"]
 
+    @property
+    def size(self) -> ViewportSize:
+        return {"width": self.width, "height": self.height}
+
+    @property
+    def is_wide(self) -> bool:
+        return self.width > 1000
+
     def __str__(self) -> str:
         return f"{self.theme}-{self.width}"
 
 
 VIEWS = [View(width, height, theme) for theme in ("light", "dark") for width, height in ((1440, 900), (390, 844))]
 
+# In the first frame scripts of the page learn of another size or theme, in the second what they made of it is drawn.
+# A fading colour that is inherited lets others fade after it.
+SETTLE = """async () => {
+    const frame = () => new Promise(requestAnimationFrame);
+    const fading = () => document.getAnimations().filter((each) => each instanceof CSSTransition);
+    await frame();
+    do {
+        for (const each of fading()) each.finish();
+        await frame();
+    } while (fading().length);
+    await document.fonts.ready;
+}"""
+ON_ITS_WAY = ".htmx-request, .htmx-swapping, .htmx-settling"
+"""Parts that a page asks for as soon as it is there."""
+
 
 def each_view(page: Page, path: str) -> Iterator[View]:
-    """Opens `path` in one view after the other."""
+    """Opens `path` once, and shows it in one view after the other; the last one stays."""
+    page.set_viewport_size(VIEWS[0].size)
+    page.emulate_media(color_scheme=VIEWS[0].theme)
+    # From elsewhere: an address that differs in its #fragment alone would not be loaded again.
+    page.goto("about:blank")
+    page.goto(path)
+    expect(page.locator(ON_ITS_WAY)).to_have_count(0)
     for view in VIEWS:
-        page.set_viewport_size({"width": view.width, "height": view.height})
-        page.emulate_media(color_scheme=view.theme)
-        # From elsewhere: an address with a #fragment would not be loaded again, only turn from light to dark.
-        page.goto("about:blank")
-        page.goto(path)
-        page.wait_for_load_state("networkidle")
+        turn_to(page, view)
         yield view
+
+
+def turn_to(page: Page, view: View) -> None:
+    """The page that is open, in this size and theme, when it is drawn and no colour fades any more."""
+    page.set_viewport_size(view.size)
+    page.emulate_media(color_scheme=view.theme)
+    page.evaluate(SETTLE)
 
 
 def photograph(page: Page, view: View, name: str, folder: Path) -> Path:
@@ -47,11 +78,13 @@ def photograph(page: Page, view: View, name: str, folder: Path) -> Path:
     return target
 
 
-def assert_accessible(page: Page) -> None:
-    """axe finds nothing serious or critical."""
+def assert_accessible(page: Page, *, colours: bool = True) -> None:
+    """axe finds nothing serious or critical. Contrasts are most of its work, and are left out without `colours`."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(Axe().axe_script)
     # Without a copy of each style sheet, which the policy would refuse: what needs one is about turning a phone.
-    options = {"resultTypes": ["violations"], "preload": False}
-    violations = Axe().run(page, options=options).response["violations"]
+    options = {"resultTypes": ["violations"], "preload": False, "rules": {"color-contrast": {"enabled": colours}}}
+    violations = page.evaluate("async options => (await axe.run(options)).violations", options)
     serious = [
         f"{violation['id']} ({violation['impact']}): {violation['help']}\n"
         + "\n".join(

@@ -16,7 +16,7 @@ from memadmin.audit.jobs import verify_log
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectAlias, SubjectKind
 from tests.agents import add_items, attach_main_store
 from tests.browser.conftest import Watch, say_why
-from tests.browser.looking import VIEWS, assert_accessible, assert_no_sideways_scroll
+from tests.browser.looking import VIEWS, assert_accessible, assert_no_sideways_scroll, turn_to
 from tests.builders import make_session, make_store, make_subject
 from tests.memories.builders import one_of_each, proposed
 
@@ -104,10 +104,7 @@ def assert_sound(page: Page) -> None:
     """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious."""
     expect(page.locator("#content")).to_be_visible()
     for view in (VIEWS[0], VIEWS[-1]):
-        page.set_viewport_size({"width": view.width, "height": view.height})
-        page.emulate_media(color_scheme=view.theme)
-        # Colours fade from one theme into the other.
-        page.evaluate("async () => void await Promise.allSettled(document.getAnimations().map(each => each.finished))")
+        turn_to(page, view)
         assert_no_sideways_scroll(page)
         assert_accessible(page)
 

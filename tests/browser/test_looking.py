@@ -1,0 +1,85 @@
+"""What `look` finds: faults that a page has in one size alone, in one theme, or in a part that comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, Route
+
+from tests.browser.looking import VIEWS, turn_to
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+SOUND = """<!doctype html>
+<html lang="en">
+  <head><title>Sample</title><meta name="viewport" content="width=device-width"><style>{style}</style></head>
+  <body><main><h1>Sample</h1>{body}</main></body>
+</html>"""
+NAMELESS = "<button></button>"
+FAULTS = {
+    "without-fault": ("", "<p>Tea</p>", None),
+    "nameless-button": ("", NAMELESS, "button-name"),
+    "nameless-on-a-phone": ("@media (min-width: 500px) { button { display: none } }", NAMELESS, "button-name"),
+    "nameless-on-a-desk": ("@media (max-width: 500px) { button { display: none } }", NAMELESS, "button-name"),
+    "pale-by-day": (
+        "@media (prefers-color-scheme: light) { p { color: #ccc; background: #fff } }",
+        "<p>Tea</p>",
+        "contrast",
+    ),
+    "pale-by-night": (
+        "@media (prefers-color-scheme: dark) { p { color: #333; background: #000 } }",
+        "<p>Tea</p>",
+        "contrast",
+    ),
+    "too-wide-for-a-phone": ("p { width: 600px }", "<p>Tea</p>", "scrolls sideways"),
+    "squeezed-word": (
+        ".btn { display: inline-block; overflow: hidden } @media (max-width: 500px) { .btn { width: 2em } }",
+        '<a class="btn" href="/">Switch to another</a>',
+        "squeezes",
+    ),
+    "in-a-part-that-comes-later": (
+        "@media (max-width: 500px), (prefers-color-scheme: dark) { button { display: none } }",
+        '<script src="/static/django_htmx/htmx-2.min.js"></script><p hx-get="/part/" hx-trigger="load">Tea</p>',
+        "button-name",
+    ),
+}
+
+COLOURS = """[...document.querySelectorAll("*")].map((each) => {
+    const { color, backgroundColor, borderColor } = getComputedStyle(each);
+    return [each.tagName, color, backgroundColor, borderColor];
+})"""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found(page: Page, look: Look, name: str) -> None:
+    style, body, complaint = FAULTS[name]
+    html = SOUND.format(style=style, body=body)
+
+    def answer(route: Route) -> None:
+        route.fulfill(content_type="text/html", body=html if route.request.url.endswith("/sample/") else NAMELESS)
+
+    page.route("**/sample/", answer)
+    page.route("**/part/", answer)
+    if complaint:
+        with pytest.raises(AssertionError, match=complaint):
+            look("/sample/")
+    else:
+        look("/sample/")
+
+
+def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:
+    sign_in("support", "administrator")
+    by_day, by_night = VIEWS[0], VIEWS[2]
+    turn_to(page, by_day)
+    page.goto("/")
+    turn_to(page, by_day)
+    before = page.evaluate(COLOURS)
+    turn_to(page, by_night)
+    after = page.evaluate(COLOURS)
+    page.reload()
+    turn_to(page, by_night)
+    assert before != after == page.evaluate(COLOURS)
