@@ -26,7 +26,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--subject", metavar="KEY", help="the id of one subject, whose memories alone are written")
-        parser.add_argument("--subject-kind", choices=SubjectKind.values, default=SubjectKind.USER)
+        parser.add_argument(
+            "--subject-kind", choices=SubjectKind.values, default=SubjectKind.USER, help="kind of that subject"
+        )
         parser.add_argument(
             "--status", choices=Memory.Status.values, action="append", default=[], help="may be repeated"
         )

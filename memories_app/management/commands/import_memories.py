@@ -26,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, nargs="?")
+        parser.add_argument("file", type=Path, nargs="?", help="JSON or JSON Lines, gzipped or not")
         parser.add_argument("--store", help="the store of agno's or phidata's memories, instead of a file")
         parser.add_argument(
             "--format", choices=sorted(FORMATS), default="", help="of the file; else each value tells it"

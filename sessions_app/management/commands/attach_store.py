@@ -39,7 +39,7 @@ class Command(BaseCommand):
         for setting, (field, names) in settings_of_kinds().items():
             flag = f"--{setting.replace('_', '-')}"
             about = f"{field.help_text} ({', '.join(names)})".replace("%", "%%")
-            parser.add_argument(flag, dest=f"option_{setting}", help=about)
+            parser.add_argument(flag, dest=f"option_{setting}", metavar=setting.upper(), help=about)
         parser.add_argument("--sessions-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
         parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")

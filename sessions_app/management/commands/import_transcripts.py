@@ -26,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, help="JSON or JSON Lines, gzipped or not")
         parser.add_argument("--store", required=True, help="the store to write into, for example main")
         parser.add_argument(
             "--subject-field",

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--reason", required=True, choices=EPOCH_BEGUN.reasons)
+        parser.add_argument("--reason", required=True, choices=EPOCH_BEGUN.reasons, help="recorded with it")
         parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
 
     def handle(self, *, reason: str, as_json: bool, **options: Any) -> None:

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("bot", choices=sorted(again.QUESTIONS))
+        parser.add_argument("bot", choices=sorted(again.QUESTIONS), help="the bot to ask")
         parser.add_argument("--says", default="", help="What it is asked, instead of what it is always asked.")
 
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
