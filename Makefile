@@ -3,8 +3,9 @@ PYTHON = .venv/bin/python
 # A file's tests stay together and in order: those with a browser come last, for its event loop runs until the end.
 SIDE_BY_SIDE = -n 2 --dist loadfile --no-loadscope-reorder
 MANAGE = $(PYTHON) manage.py
+BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --clean
 
-.PHONY: demo test check bench lock look clean
+.PHONY: demo test check docs bench lock look clean
 
 demo:
 	@tools/venv.sh requirements.txt
@@ -31,6 +32,13 @@ check:
 	    MEMADMIN_MAIL_URL=smtp+tls://mail.invalid:587 MEMADMIN_URL=https://memadmin.invalid \
 	    $(MANAGE) check --deploy --fail-level WARNING
 	@! grep -n '://' requirements*.txt || { echo 'A lock file names a download host.'; exit 1; }
+	$(BUILD_DOCS)
+
+# The documentation as a site in build/docs/, without a network; a broken link stops it.
+docs:
+	@tools/venv.sh requirements-dev.txt
+	$(BUILD_DOCS)
+	@echo 'Open build/docs/index.html.'
 
 # Figures as JSON and as a table; see docs/performance.md.
 bench:

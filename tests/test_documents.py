@@ -1,21 +1,42 @@
-"""What the documents say is there, is there."""
+"""The documentation against the code: links, paths, commands, settings, events and requirements that it names exist."""
 
 from __future__ import annotations
 
+import argparse
 import ast
+import posixpath
 import re
+import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import get_commands, load_command_class
+
+from memadmin.variables import VARIABLES
 
 ROOT: Path = settings.CHECKOUT_DIR
-SECURITY = (ROOT / "docs" / "security.md").read_text()
+PACKAGES = ("memadmin", "sessions_app", "memories_app")
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+HISTORY = {"CHANGELOG.md", "docs/performance-history.md"}
+"""Documents that name what is gone."""
+DOCUMENTS = sorted(path for path in TRACKED if path.endswith(".md") and "static/vendor" not in path)
+GENERATED = {"docs/settings.md", "docs/commands.md", "docs/glossary.md"}
+"""Pages of the site that `tools/documentation.py` adds, and to which pages of docs/ link."""
+REQUIREMENTS = (ROOT / "docs" / "requirements.md").read_text()
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-README = (ROOT / "README.md").read_text()
-SETTING = re.compile(r"environment\.\w+\(\s*\"([A-Z_]+)\"")
 ROW = re.compile(r"^\| ([AS]-\d+) \|.*$", re.MULTILINE)
+
+
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text()
+
+
+def prose_of(path: str) -> str:
+    """The document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
 
 
 def names_in(path: Path) -> set[str]:
@@ -31,38 +52,130 @@ def constants_in(path: Path) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()}
 
 
-@pytest.mark.parametrize(("path", "name"), sorted(set(TEST.findall(SECURITY))))
+def anchors_of(path: str) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", prose_of(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+# --- what documents name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_links_lead_somewhere(path: str) -> None:
+    for target, anchor in re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)", prose_of(path)):
+        if ":" in target:
+            continue
+        named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target)) if target else path
+        assert named in GENERATED or (ROOT / named).exists(), f"{path} links to {target}"
+        if anchor and named.endswith(".md") and named not in GENERATED:
+            assert anchor in anchors_of(named), f"{path} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path not in HISTORY])
+def test_paths_of_code_exist(path: str) -> None:
+    """Paths in backticks begin at the root of the repository, or in a README at its own folder."""
+    folder = posixpath.dirname(path) if path.endswith("README.md") else ""
+    for named in re.findall(r"`([\w.-]+(?:/[\w.-]*)+|[\w-]+\.(?:py|toml))(?:::\w+)?`", prose_of(path)):
+        first = named.split("/")[0]
+        if first not in {each.split("/")[0] for each in TRACKED} and not folder:
+            continue
+        if first in {".memadmin", "build", "test-results"}:
+            continue
+        assert (ROOT / named).exists() or (ROOT / folder / named).exists(), f"{path} names {named}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_settings_exist(path: str) -> None:
+    for name in re.findall(r"\b(?:MEMADMIN|AGENT)_[A-Z0-9_]+\b", text_of(path)):
+        is_prefix = any(each.startswith(name) for each in VARIABLES) and name.endswith("_")
+        is_key = name.startswith("MEMADMIN_SESSION_KEY_")
+        outside = {"MEMADMIN_TRANSCRIPTS", "MEMADMIN_FAULT_SECONDS"}  # of the tests
+        assert is_prefix or is_key or name.removesuffix("_FILE") in VARIABLES.keys() | outside, f"{path} names {name}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_commands_and_targets_exist(path: str) -> None:
+    text = text_of(path)
+    commands = set(re.findall(r"(?:manage\.py|\bmemadmin) ([a-z]\w*_\w+|worker|demo|distil|consolidate)\b", text))
+    assert commands <= get_commands().keys(), f"{path} names a command that is not there"
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", text)) <= targets, f"{path} names a target that is not there"
+
+
+# --- what the code has to say for the generated pages
+
+
+def own_commands() -> Iterator[tuple[str, str]]:
+    for name, app in get_commands().items():
+        if app.split(".")[0] in PACKAGES:
+            yield name, app
+
+
+@pytest.mark.parametrize(("name", "app"), sorted(own_commands()))
+def test_every_command_and_argument_has_help(name: str, app: str) -> None:
+    command = load_command_class(app, name)
+    assert command.help.strip().endswith("."), f"{name} has no help"
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert not [action.dest for action in parser._actions if not action.help], f"{name} has arguments without help"
+
+
+def test_every_command_has_its_database_role() -> None:
+    roles = text_of("docs/database-roles.md")
+    missing = {name for name, _ in own_commands() if f"`{name}" not in roles}
+    # The worker is a process of its own there; the others are for who tries memadmin or works on it.
+    assert missing <= {"audit_events", "demo", "worker"}
+
+
+def test_a_term_has_one_entry_in_the_glossary() -> None:
+    groups = tomllib.loads(text_of("memadmin/web/glossary.toml"))["group"]
+    names = [term["name"] for group in groups for term in group["term"]]
+    assert len(names) > 50
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(term["text"].strip().endswith(".") for group in groups for term in group["term"])
+
+
+def test_every_page_of_the_documentation_is_in_its_navigation() -> None:
+    listed = set(re.findall(r": ([\w/-]+\.md)$", text_of("mkdocs.yml"), re.MULTILINE))
+    pages = {path.removeprefix("docs/") for path in DOCUMENTS if path.startswith("docs/") and "/adr/" not in path}
+    assert pages <= listed
+
+
+def test_decisions_are_numbered_and_have_the_same_parts() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert [path.name[:4] for path in decisions] == [f"{number:04}" for number in range(1, len(decisions) + 1)]
+    for path in decisions:
+        parts = re.findall(r"^## (.*)$", path.read_text(), re.MULTILINE)
+        assert parts == ["Context", "Decision", "Rejected alternatives", "Consequences"], path.name
+
+
+# --- what documents promise
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(TEST.findall(REQUIREMENTS))))
 def test_a_test_that_shows_a_requirement_exists(path: str, name: str) -> None:
     assert name in names_in(ROOT / path)
 
 
 def test_every_requirement_has_one_row() -> None:
     expected = [f"A-{number}" for number in range(1, 19)] + [f"S-{number}" for number in range(1, 25)]
-    assert ROW.findall(SECURITY) == expected
+    assert ROW.findall(REQUIREMENTS) == expected
 
 
 def test_what_is_met_is_shown_and_what_waits_says_for_what() -> None:
-    for row in ROW.finditer(SECURITY):
-        stands = row[0].split("|")[3].strip()
-        if stands.startswith("met"):
+    for row in ROW.finditer(REQUIREMENTS):
+        state = row[0].split("|")[3].strip()
+        if state.startswith("met"):
             assert TEST.search(row[0]), f"{row[1]} is said to be met, and no test is named"
-        elif "missed" not in stands:
-            assert "wait" in stands, f"{row[1]} says neither that it is met nor what it waits for"
+        elif "missed" not in state:
+            assert "wait" in state, f"{row[1]} says neither that it is met nor what it waits for"
 
 
-def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
-    read = set(SETTING.findall((ROOT / "memadmin" / "settings.py").read_text()))
-    assert {name for name in read if f"`{name}`" not in README} <= {"MEMADMIN_DEBUG"}, "say in README.md what it means"
-
-
-def test_what_the_architecture_calls_pure_is_held_to_it() -> None:
-    rooms = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
-    called_pure = {
-        f"sessions_app.{room[1]}" for room in re.finditer(r"^  (\w+)/ (?:(?!^  \w).)*?; pure$", rooms, re.M | re.S)
-    }
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+def test_what_is_called_pure_is_held_to_it() -> None:
+    rows = re.findall(r"^\| `(\w+)/` \| pure: ", text_of("sessions_app/README.md"), re.MULTILINE)
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
     (held,) = [set(each["source_modules"]) for each in contracts if each["name"].endswith("are pure")]
-    assert called_pure == held
+    assert {f"sessions_app.{row}" for row in rows} == held
 
 
 def test_what_all_stores_share_is_written_once() -> None:
@@ -71,24 +184,3 @@ def test_what_all_stores_share_is_written_once() -> None:
     assert {"COUNTED_EXACTLY", "IN_DOUBT", "LONGEST_ID_BYTES"} <= shared
     for path in (*app.glob("stores/*/*.py"), *app.glob("registry/*.py")):
         assert not constants_in(path) & shared, path
-
-
-def test_a_word_has_one_entry_in_the_glossary() -> None:
-    entries = re.findall(r"^- \*\*([^*]+)\*\*", (ROOT / "docs" / "glossary.md").read_text(), re.M)
-    assert len(entries) > 50
-    assert sorted(entries) == sorted(set(entries))
-
-
-def commands() -> set[str]:
-    return {path.stem for path in ROOT.glob("**/management/commands/[a-z]*.py") if ".venv" not in path.parts}
-
-
-def test_security_says_as_whom_each_command_runs() -> None:
-    untold = {name for name in commands() if f"`{name}" not in SECURITY}
-    # The worker is a part of its own there; the others are for who tries memadmin or works on it.
-    assert untold <= {"audit_events", "demo", "worker"}
-
-
-def test_every_command_is_in_the_readme() -> None:
-    missing = {name for name in commands() if f"`{name}" not in README}
-    assert missing <= {"audit_events"}, "say in README.md what it does"  # which is for who works on this

@@ -1,7 +1,7 @@
 """What every kind of store can be asked, and what it answers.
 
 All methods are synchronous, open no transaction of their own unless they say so, and raise `StoreUnavailable` when the
-store does not answer in time. `docs/stores.md` tells how to add a kind; `stores.paged` has what most of them share.
+store does not answer in time. `docs/own-kind.md` tells how to add a kind; `stores.paged` has what most of them share.
 """
 
 from __future__ import annotations

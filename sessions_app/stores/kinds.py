@@ -1,6 +1,6 @@
 """Which kinds of stores there are: each is one file with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
 
-`docs/stores.md` tells what such a file contains.
+`docs/own-kind.md` tells what such a file contains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A kind of one's own, as docs/stores.md has it: the example there is run, and has to keep the contract."""
+"""A kind of one's own, as docs/own-kind.md has it: the example there is run, and has to keep the contract."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ class LinesAgent(Agent):
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The example of the documentation as a file outside of this project, named by the setting."""
-    text = (settings.CHECKOUT_DIR / "docs" / "stores.md").read_text()
+    text = (settings.CHECKOUT_DIR / "docs" / "own-kind.md").read_text()
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert found, "docs/stores.md has no example any more"
+    assert found, "docs/own-kind.md has no example any more"
     (tmp_path / "kinds_of_a_team.py").write_text(found[1])
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(settings, "STORE_KINDS", ["kinds_of_a_team.KIND"])
