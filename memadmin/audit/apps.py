@@ -3,6 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
+from django.db.models.signals import pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -15,9 +16,11 @@ class AuditConfig(AppConfig):
         # are called.
         autodiscover_modules("audited", "audit_names")
         from memadmin.audit.governing import declare_row_events
+        from memadmin.migrating import refuse_unreleased
 
         declare_row_events()
         connection_created.connect(_name_actors, dispatch_uid="memadmin.audit")
+        pre_migrate.connect(refuse_unreleased, sender=self)
 
 
 def _name_actors(connection: BaseDatabaseWrapper, **kwargs: Any) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import uuid
 
 import pytest
 
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.deploy.roles import Roles
+from memadmin.migrating import sql_text
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.agents import run_sql, value_of
@@ -18,9 +18,6 @@ from tests.memories.conftest import agents_role  # noqa: F401
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
-
-told_apart = importlib.import_module("memadmin.audit.migrations.0013_tell_agents_apart")
-whose_trigger = importlib.import_module("memadmin.audit.migrations.0018_whose_trigger_wrote")
 
 SIGNAL = "INSERT INTO memories_app_signal (subject_id, kind, agent) VALUES ('{}', 'correction', '{}')"
 ADD_SESSION = "INSERT INTO sessions_app_sessionrecord (store_id, session_id)"
@@ -49,6 +46,11 @@ def stranger(names: Roles) -> str:
     )
     run_sql(f'CREATE POLICY stranger ON memories_app_signal TO "{role}" USING (true) WITH CHECK (true)')
     return role
+
+
+def again(name: str) -> str:
+    """A file of the log's functions, to be run where they are already."""
+    return sql_text("audit", name).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
 
 
 def in_run_of(subject: Subject) -> str:
@@ -288,9 +290,13 @@ class TestSomebodyElseThatPassesForAnAgent:
     ) -> None:
         """What tells who came in, and not whose rights were taken since, is what the function goes by."""
         run_sql(f'GRANT "{names["agents"]}" TO "{stranger}"')
-        trusting = told_apart.NOTE_ROWS.replace("current_setting('role') = 'none'", "true").replace(
-            "memadmin_is_agents_role(session_user)",
-            "memadmin_is_agents_role(coalesce(nullif(current_setting('role'), 'none'), session_user)::name)",
+        trusting = (
+            again("note_rows.sql")
+            .replace("current_setting('role') = 'none'", "true")
+            .replace(
+                "memadmin_is_agents_role(session_user)",
+                "memadmin_is_agents_role(coalesce(nullif(current_setting('role'), 'none'), session_user)::name)",
+            )
         )
         run_sql(trusting)
         run_sql("ALTER TABLE memories_app_signal DISABLE TRIGGER USER")
@@ -432,7 +438,7 @@ class TestWhatTheTriggersAsk:
 
     def test_broken_variant_that_looks_things_up_in_the_search_path(self, stranger: str) -> None:
         self.plant(stranger)
-        loose = whose_trigger.ASK.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+        loose = again("our_rights.sql")
         for operator in (">", "<>"):
             loose = loose.replace(f"OPERATOR(pg_catalog.{operator})", operator)
         run_sql(loose.replace("pg_catalog.", ""))

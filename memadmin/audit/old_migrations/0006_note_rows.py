@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import importlib
+
+from django.db import migrations
+
+functions = importlib.import_module("memadmin.audit.old_migrations.0001_functions")
+
+PICK = """
+CREATE FUNCTION memadmin_pick(whole jsonb, wanted text[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+SELECT coalesce(jsonb_object_agg(entry.key, entry.value), '{}')
+FROM jsonb_each(whole) AS entry WHERE entry.key = ANY (wanted)
+$$
+"""
+
+# Those that another row does not hold, or holds differently; the hidden ones without their value.
+DIFFERING = """
+CREATE FUNCTION memadmin_differing(ours jsonb, theirs jsonb, hidden text[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT coalesce(
+    jsonb_object_agg(entry.key, CASE WHEN entry.key = ANY (hidden) THEN '"hidden"' ELSE entry.value END), '{}'
+)
+FROM jsonb_each(ours) AS entry WHERE (theirs -> entry.key) IS DISTINCT FROM entry.value
+$$
+"""
+
+RECORD_ROWS = """
+CREATE FUNCTION memadmin_record_rows(
+    event_type text, kind text, refs uuid[], subjects uuid[], total bigint, details text
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    uuid_form CONSTANT text := '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+    named text := substring(
+        current_setting('memadmin.actor', true), '^(?:person|agent|job|command|system):' || uuid_form || '$'
+    );
+    cause text := substring(current_setting('memadmin.cause', true), '^' || uuid_form || '$');
+    event_id uuid := memadmin_uuid7();
+    salt bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    is_one boolean := total = 1 AND cardinality(refs) = 1;
+    shown uuid[];
+BEGIN
+    SELECT coalesce(array_agg(ref), '{}') INTO shown FROM (
+        SELECT DISTINCT ref FROM unnest(CASE WHEN is_one THEN subjects[2:] ELSE refs || subjects END) AS ref
+        WHERE ref IS NOT NULL LIMIT 1000
+    ) AS few;
+    INSERT INTO audit_event
+        (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, counters, cause, commitment)
+    VALUES (
+        event_id,
+        event_type,
+        coalesce(split_part(named, ':', 1), 'database'),
+        split_part(named, ':', 2)::uuid,
+        CASE WHEN is_one THEN kind END,
+        CASE WHEN is_one THEN refs[1] END,
+        CASE WHEN is_one THEN subjects[1] END,
+        shown,
+        jsonb_build_object('rows', total),
+        cause::uuid,
+        CASE WHEN details IS NOT NULL THEN sha256(salt || convert_to(details, 'UTF8')) END
+    );
+    IF details IS NOT NULL THEN
+        INSERT INTO audit_detail (event_id, salt, details) VALUES (event_id, salt, details);
+    END IF;
+END $$
+"""
+
+NOTE_ROWS = """
+CREATE FUNCTION memadmin_note_rows() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    noun CONSTANT text := TG_ARGV[0];
+    kind CONSTANT text := TG_ARGV[1];
+    key CONSTANT text := TG_ARGV[2];
+    key_is_ref CONSTANT boolean := TG_ARGV[3] = 'uuid';
+    subject CONSTANT text := TG_ARGV[4];
+    watched CONSTANT text[] := string_to_array(TG_ARGV[5], ',');
+    hidden CONSTANT text[] := string_to_array(TG_ARGV[6], ',');
+    total bigint;
+    refs uuid[];
+    subjects uuid[];
+    noted jsonb;
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        PERFORM memadmin_record_rows(noun || '.table_truncated', kind, '{}', '{}', 0, NULL);
+        RETURN NULL;
+    ELSIF TG_OP = 'INSERT' THEN
+        SELECT count(*) INTO total FROM new_rows;
+        WITH few AS (SELECT to_jsonb(added) AS now FROM new_rows AS added LIMIT 1000)
+        SELECT array_agg(CASE WHEN key_is_ref THEN (now ->> key)::uuid ELSE memadmin_ref(kind, now ->> key) END),
+               array_agg(DISTINCT (now ->> subject)::uuid) FILTER (WHERE now ->> subject IS NOT NULL),
+               jsonb_agg(jsonb_build_object(
+                   'key', now -> key, 'after', memadmin_differing(memadmin_pick(now, watched), NULL, hidden)
+               ))
+        INTO refs, subjects, noted FROM few;
+    ELSIF TG_OP = 'DELETE' THEN
+        SELECT count(*) INTO total FROM old_rows;
+        WITH few AS (SELECT to_jsonb(gone) AS was FROM old_rows AS gone LIMIT 1000)
+        SELECT array_agg(CASE WHEN key_is_ref THEN (was ->> key)::uuid ELSE memadmin_ref(kind, was ->> key) END),
+               array_agg(DISTINCT (was ->> subject)::uuid) FILTER (WHERE was ->> subject IS NOT NULL),
+               jsonb_agg(jsonb_build_object(
+                   'key', was -> key, 'before', memadmin_differing(memadmin_pick(was, watched), NULL, hidden)
+               ))
+        INTO refs, subjects, noted FROM few;
+    ELSE
+        WITH pairs AS (
+            SELECT coalesce(n.whole, o.whole) ->> key AS id,
+                   ARRAY[n.whole ->> subject, o.whole ->> subject] AS about,
+                   memadmin_pick(o.whole, watched) AS was,
+                   memadmin_pick(n.whole, watched) AS now
+            FROM (SELECT to_jsonb(former) AS whole FROM old_rows AS former) AS o
+            FULL JOIN (SELECT to_jsonb(later) AS whole FROM new_rows AS later) AS n ON o.whole ->> key = n.whole ->> key
+        ), changed AS (
+            SELECT *, row_number() OVER () AS place FROM pairs WHERE was IS DISTINCT FROM now
+        )
+        SELECT max(place),
+               array_agg(CASE WHEN key_is_ref THEN id::uuid ELSE memadmin_ref(kind, id) END)
+                   FILTER (WHERE place <= 1000),
+               (SELECT array_agg(ref ORDER BY nth) FROM (
+                   SELECT ref::uuid, min(nth) AS nth
+                   FROM changed, unnest(about) WITH ORDINALITY AS subject_of(ref, nth)
+                   WHERE ref IS NOT NULL AND place <= 1000 GROUP BY ref
+               ) AS distinct_subjects),
+               jsonb_agg(jsonb_build_object(
+                   'key', id,
+                   'before', memadmin_differing(was, now, hidden),
+                   'after', memadmin_differing(now, was, hidden)
+               )) FILTER (WHERE place <= 1000)
+        INTO total, refs, subjects, noted FROM changed;
+    END IF;
+    IF total > 0 THEN
+        PERFORM memadmin_record_rows(
+            noun || CASE TG_OP
+                WHEN 'INSERT' THEN '.row_inserted' WHEN 'DELETE' THEN '.row_deleted' ELSE '.row_updated'
+            END,
+            kind, refs, coalesce(subjects, '{}'), total, jsonb_build_object('rows', noted)::text
+        );
+    END IF;
+    RETURN NULL;
+END $$
+"""
+
+# With the owner's rights, and so not for whoever can connect.
+NOT_FOR_EVERYBODY = """
+REVOKE ALL ON FUNCTION memadmin_record_rows(text, text, uuid[], uuid[], bigint, text), memadmin_note_rows(),
+    memadmin_actor(text, text, bigint), memadmin_stamp_event(), memadmin_enqueue_event() FROM PUBLIC
+"""
+
+
+class Migration(migrations.Migration):
+    """The function behind the triggers of all governed tables: it counts all rows, and names up to 1,000."""
+
+    dependencies = [("audit", "0005_verify_permission")]
+
+    operations = [
+        migrations.RunSQL(functions.FIX_PATH, migrations.RunSQL.noop),
+        migrations.RunSQL(PICK, "DROP FUNCTION memadmin_pick(jsonb, text[])"),
+        migrations.RunSQL(DIFFERING, "DROP FUNCTION memadmin_differing(jsonb, jsonb, text[])"),
+        migrations.RunSQL(RECORD_ROWS, "DROP FUNCTION memadmin_record_rows(text, text, uuid[], uuid[], bigint, text)"),
+        migrations.RunSQL(NOTE_ROWS, "DROP FUNCTION memadmin_note_rows()"),
+        migrations.RunSQL(NOT_FOR_EVERYBODY, migrations.RunSQL.noop),
+    ]

@@ -1,0 +1,32 @@
+-- Both run with the rights of their owner: nobody needs a right to delete, and nothing is deleted without an event.
+
+CREATE FUNCTION memadmin_erase_details(told_by uuid) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    erased bigint;
+BEGIN
+    DELETE FROM audit_detail USING audit_event AS told
+    WHERE told.id = told_by AND told.type = 'details.erased' AND audit_detail.event_id = ANY (told.shown);
+    GET DIAGNOSTICS erased = ROW_COUNT;
+    RETURN erased;
+END $$;
+
+CREATE FUNCTION memadmin_erase_name(told_by uuid) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    account bigint;
+    gone uuid;
+    erased bigint;
+BEGIN
+    DELETE FROM audit_actor USING audit_event AS told
+    WHERE told.id = told_by AND told.type = 'name.erased' AND told.object_kind = 'audit.auditactor'
+        AND audit_actor.ref = told.object_ref AND audit_actor.kind = 'person'
+    RETURNING user_id INTO account;
+    GET DIAGNOSTICS erased = ROW_COUNT;
+    gone := memadmin_ref('auth.user', account::text);
+    DELETE FROM audit_detail USING audit_event AS event
+    WHERE event.id = audit_detail.event_id AND (
+        event.object_ref = gone OR event.shown <> '{}' AND event.shown @> ARRAY[gone] AND event.type LIKE 'user.row_%'
+    );
+    RETURN erased;
+END $$;

@@ -1,0 +1,87 @@
+"""Migrations: SQL files as their operations, and the refusal of databases made by unreleased versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import CommandError
+from django.db import connections
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ProjectState
+
+# Functions that run with the rights of their owner keep this path (SET search_path FROM CURRENT), else a caller could
+# put tables of the same name before ours. For the rest of the migration's transaction.
+FIX_PATH = "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)"
+
+OF_UNRELEASED = ("audit", "0006_note_rows")
+"""A migration that only databases of unreleased versions have."""
+
+
+def sql_text(app: str, name: str) -> str:
+    """The text of `sql/<name>` of an app."""
+    return Path(apps.get_app_config(app).path, "sql", name).read_text(encoding="utf-8")
+
+
+class OneWay(Operation):
+    """An operation that changes no model, and is not undone: the tables would be open without it."""
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """Models are the same afterwards."""
+
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        raise CommandError(
+            f"The first migrations of {app_label} are not undone: without them nothing would guard its tables."
+            " Drop the database instead."
+        )
+
+
+class RunFile(OneWay):
+    """Runs `sql/<name>` of an app, with a search_path of the tables' schema alone."""
+
+    def __init__(self, app: str, name: str) -> None:
+        self.app, self.name = app, name
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        for statements in (FIX_PATH, sql_text(self.app, self.name)):
+            # None: a percent sign is one, not a place for a parameter.
+            schema_editor.execute(statements, params=None)
+
+    def describe(self) -> str:
+        return f"Run {self.app}/sql/{self.name}"
+
+
+class InstallTriggers(OneWay):
+    """Installs the triggers that models of the app have in their `options` so far, in one go.
+
+    With `AddTrigger` Django renders the models anew for each of them, which is a third of a whole `migrate`.
+    """
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        for (label, _), model in to_state.models.items():
+            for trigger in model.options.get("triggers", ()) if label == app_label else ():
+                schema_editor.execute(trigger.install_sql, params=None)
+
+    def describe(self) -> str:
+        return "Install the triggers of models"
+
+
+def refuse_unreleased(*, using: str, **kwargs: Any) -> None:
+    """Receiver of `pre_migrate`: raises CommandError for a database that an unreleased version has made."""
+    connection = connections[using]
+    if OF_UNRELEASED in MigrationRecorder(connection).applied_migrations():
+        folder = connection.settings_dict.get("DATA_DIR")
+        remedy = f"stop memadmin, delete the folder {folder}" if folder else "create an empty database"
+        raise CommandError(
+            f"This database was made by an unreleased version of memadmin and cannot be migrated: {remedy}, and"
+            " run the command again. Nothing was changed."
+        )

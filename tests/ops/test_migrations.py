@@ -1,0 +1,97 @@
+"""Migrations: SQL is in files and runs once, nothing is missing, and there is no way back that opens tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from memadmin import migrating
+from tests.agents import run_sql
+
+FUNCTIONS = (
+    "SELECT proname, prosrc FROM pg_proc WHERE proname LIKE 'memadmin%' AND pronamespace = 'public'::regnamespace"
+)
+
+
+def our_files(pattern: str) -> Iterator[Path]:
+    for app in apps.get_app_configs():
+        if app.name.startswith(("memadmin", "sessions_app", "memories_app")):
+            yield from Path(app.path).glob(pattern)
+
+
+def sql_files() -> dict[str, str]:
+    return {f"{file.parent.parent.name}/{file.name}": file.read_text() for file in our_files("sql/*.sql")}
+
+
+def made_functions(text: str) -> set[str]:
+    return set(re.findall(r"CREATE FUNCTION (\w+)\(", text))
+
+
+def test_each_file_runs_in_one_migration() -> None:
+    operations = [operation for each in MigrationLoader(None).disk_migrations.values() for operation in each.operations]
+    run = [f"{each.app}/{each.name}" for each in operations if isinstance(each, migrating.RunFile)]
+    assert sorted(run) == sorted(sql_files())
+
+
+def test_each_function_is_made_in_one_file() -> None:
+    made = Counter(name for text in sql_files().values() for name in made_functions(text))
+    assert len(made) > 30
+    assert set(made.values()) == {1}
+    assert not [name for name, text in sql_files().items() if "OR REPLACE" in text or "DROP " in text]
+
+
+def test_no_migration_has_sql_of_its_own() -> None:
+    files = list(our_files("migrations/0*.py"))
+    assert len(files) > 10
+    assert not [file for file in files if re.search("CREATE |ALTER |RunSQL", file.read_text())]
+
+
+@pytest.mark.django_db
+def test_functions_of_the_database_are_those_of_the_files() -> None:
+    whole = "\n".join(sql_files().values())
+    with connection.cursor() as cursor:
+        cursor.execute(FUNCTIONS)
+        found = dict(cursor.fetchall())
+    assert set(found) == made_functions(whole)
+    # A name that is asked for in any search_path has the schema before it.
+    bodies = {name: body.replace("'public.audit_event'", "'%I.audit_event'") for name, body in found.items()}
+    assert [name for name, body in bodies.items() if body not in whole] == []
+
+
+@pytest.mark.django_db
+def test_no_migration_is_missing() -> None:
+    call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("app", ["audit", "accounts", "sessions_app", "memories_app"])
+def test_way_back_is_refused(app: str) -> None:
+    with pytest.raises(CommandError, match=r"^The first migrations of \w+ are not undone: .* Drop the database"):
+        call_command("migrate", app, "zero", verbosity=0)
+    with connection.cursor() as cursor:
+        assert "audit_event" in connection.introspection.table_names(cursor)
+        assert "memories_app_memory" in connection.introspection.table_names(cursor)
+
+
+@pytest.mark.django_db
+def test_database_of_an_unreleased_version_is_refused() -> None:
+    MigrationRecorder(connection).record_applied(*migrating.OF_UNRELEASED)
+    run_sql("DELETE FROM django_migrations WHERE app = 'memories_app'")
+    with pytest.raises(CommandError) as refusal:
+        call_command("migrate", verbosity=0)
+    folder = connection.settings_dict.get("DATA_DIR")
+    remedy = f"stop memadmin, delete the folder {folder}" if folder else "create an empty database"
+    assert str(refusal.value) == (
+        f"This database was made by an unreleased version of memadmin and cannot be migrated: {remedy}, and run the"
+        " command again. Nothing was changed."
+    )
+    assert not [app for app, _ in MigrationRecorder(connection).applied_migrations() if app == "memories_app"]
