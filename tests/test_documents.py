@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import posixpath
 import re
 import subprocess
@@ -100,6 +101,15 @@ def test_commands_and_targets_exist(path: str) -> None:
     assert commands <= get_commands().keys(), f"{path} names a command that is not there"
     targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z]+)", text)) <= targets, f"{path} names a target that is not there"
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if "```python" in text_of(path)])
+def test_imports_of_examples_exist(path: str) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", text_of(path), re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), f"{path} imports from {node.module}"
 
 
 # --- what the code has to say for the generated pages

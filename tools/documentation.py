@@ -119,7 +119,7 @@ def commands_page() -> str:
         lines += ["", "```text", parser.format_usage().removeprefix("usage: ").strip(), "```", ""]
         if parser._actions:
             lines += ["| argument | |", "| --- | --- |"]
-            lines += [f"| {names_of(action)} | {help_of(parser, action)} |" for action in parser._actions]
+            lines += [f"| {names_of(action)} | {help_of(action)} |" for action in parser._actions]
     return "\n".join(lines)
 
 
@@ -139,15 +139,13 @@ def first_sentence(parser: argparse.ArgumentParser) -> str:
 
 
 def names_of(action: argparse.Action) -> str:
-    value = action.metavar or ("" if action.nargs == 0 else action.dest)
-    if action.choices:
-        value = "|".join(map(str, action.choices))
-    shown = ", ".join(action.option_strings) + (f" {value}" if action.option_strings and value else "")
-    return "`" + (shown or str(value)).replace("|", "\\|") + "`"
+    value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+    return f"`{' '.join([', '.join(action.option_strings), value]).strip()}`"
 
 
-def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    return escaped((action.help or "").replace("%%", "%"))
+def help_of(action: argparse.Action) -> str:
+    choices = f"; one of {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
+    return escaped((action.help or "").replace("%%", "%")) + choices
 
 
 def escaped(text: str) -> str:
