@@ -104,7 +104,7 @@ def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFig
 
 
 def name_agents(server: BenchServer, database: str) -> None:
-    """Makes the agents' role unless it is there, and attaches the store as docs/security.md says."""
+    """Makes the agents' role unless it is there, and attaches the store as docs/database-roles.md says."""
     with server.connect(database) as connection:
         if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [AGENTS]).fetchall():
             connection.execute(f"CREATE ROLE {AGENTS} LOGIN")

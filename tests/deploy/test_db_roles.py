@@ -189,7 +189,7 @@ def test_raw_edits_are_given_when_asked_for(ours: Roles) -> None:
 
 @pytest.mark.slow
 def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The steps of docs/security.md, by programs."""
+    """The steps of docs/database-roles.md, by programs."""
     server = server_for(tmp_path_factory.mktemp("managed"))
     host = server.ensure_running().socket_dir
     with psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True) as maker:

@@ -1,5 +1,6 @@
-"""What somebody with the agents' role tries in SQL, and what the database makes of it. `docs/security.md` says what it
-cannot refuse.
+"""Attacks by SQL under the agents' role, and the database's refusals.
+
+`docs/database-roles.md` lists what the database cannot refuse.
 """
 
 from __future__ import annotations
