@@ -4,36 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection
-from django.db.models import Avg, Count, Exists, OuterRef, Q
+from django.db.models import Aggregate, Avg, Count, Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from memadmin.counting import COUNT_CAP
-from memories_app.models import Review
+from memadmin.counting import count_up_to
+from memories_app.models import Memory, Review
 from memories_app.queue import age
 from memories_app.services.claiming import name_of
 
 LOOKED_BACK = timedelta(days=7)
 
 MOST_REVIEWERS = 50
-
-
-# In the order of Week. The overview asks it, and Django takes longer to write it down than PostgreSQL to answer it.
-COUNT_WEEK = """
-SELECT (SELECT count(*) FROM (
-           SELECT FROM memories_app_memory WHERE proposed_at > statement_timestamp() - %(length)s LIMIT %(most)s
-       ) AS lately),
-       count(*) FILTER (WHERE decision = 'approve' AND rule_id IS NULL),
-       count(*) FILTER (WHERE decision = 'approve' AND rule_id IS NOT NULL),
-       count(*) FILTER (WHERE is_sample AND agreed IS NOT NULL),
-       count(*) FILTER (WHERE is_sample AND agreed),
-       count(*) FILTER (WHERE decision = 'reject'),
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY waited) FILTER (WHERE rule_id IS NULL)
-FROM memories_app_review WHERE undone_at IS NULL AND decided_at > statement_timestamp() - %(length)s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +32,32 @@ class Week:
     waited: str
 
 
+class Median(Aggregate):
+    """The middle of an expression's values; None without any."""
+
+    name = "Median"
+    template = "percentile_cont(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+
+
 def this_week() -> Week:
-    """One query, over the decisions of a week; proposals are counted up to a cap."""
-    with connection.cursor() as cursor:
-        given: dict[str, Any] = {"length": LOOKED_BACK, "most": COUNT_CAP + 1}
-        cursor.execute(COUNT_WEEK, given)
-        proposed, by_people, by_rule, sampled, agreed, rejected, median = cursor.fetchone()
-    waited = age(median) if median is not None else ""
-    return Week(proposed, by_people, by_rule, sampled, agreed, rejected, waited)
+    """Two queries: over the decisions of a week, and over its proposals up to a cap."""
+    begun = Now() - LOOKED_BACK
+    by_rule, sampled = Q(rule__isnull=False), Q(is_sample=True, agreed__isnull=False)
+    approved = Q(decision=Review.Decision.APPROVE)
+    decisions = Review.objects.filter(undone_at=None, decided_at__gt=begun).aggregate(
+        by_people=Count("pk", filter=approved & ~by_rule),
+        by_rule=Count("pk", filter=approved & by_rule),
+        sampled=Count("pk", filter=sampled),
+        agreed=Count("pk", filter=sampled & Q(agreed=True)),
+        rejected=Count("pk", filter=Q(decision=Review.Decision.REJECT)),
+        median=Median("waited", filter=~by_rule),
+    )
+    median = decisions.pop("median")
+    return Week(
+        proposed=count_up_to(Memory.objects.filter(proposed_at__gt=begun)),
+        waited=age(median) if median is not None else "",
+        **decisions,
+    )
 
 
 @dataclass(frozen=True, slots=True)

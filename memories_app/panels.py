@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db import connection
 from django.db.models import Count, Q
 from django.urls import reverse
 
-from memadmin.counting import COUNT_CAP
+from memadmin.counting import COUNT_CAP, count_up_to
 from memories_app.forms import FeedbackForm
 from memories_app.health import this_week
 from memories_app.models import Evidence, Memory, Recall, Signal
@@ -57,13 +56,10 @@ def feedback_panel(user: User, record: SessionRecord, item_id: str) -> Panel:
 
 @beside_timeline
 def memories_panel(user: User, record: SessionRecord) -> Panel | None:
-    """How much stands of what was learned here, and how often agents were told something.
-
-    Two queries where any was, and one that both functions of a timeline share.
-    """
-    if not user.has_perm(READ) or not has_traces(record):
+    """How much stands of what was learned here, and how often agents were told something. Two queries."""
+    if not user.has_perm(READ):
         return None
-    learned = learned_from(record.pk).order_by()[: COUNT_CAP + 1].count()
+    learned = count_up_to(learned_from(record.pk))
     recalls = Recall.objects.filter(record_id=record.pk).order_by("-recalled_at").values_list("pk", flat=True)
     told = list(recalls[: COUNT_CAP + 1])
     if not learned and not told:
@@ -74,28 +70,10 @@ def memories_panel(user: User, record: SessionRecord) -> Panel | None:
 
 @on_timeline
 def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Timeline) -> Marks | None:
-    """What was learned from these items, and what their runs were told. Queries as above."""
-    if not page.items or not user.has_perm(READ) or not has_traces(record):
+    """What was learned from these items, and what their runs were told. Two queries."""
+    if not page.items or not user.has_perm(READ):
         return None
     return Marks(_learned(record, page), _told(record, page, timeline))
-
-
-HAS_TRACES = """
-SELECT EXISTS (SELECT FROM memories_app_evidence WHERE record_id = %(record)s)
-    OR EXISTS (SELECT FROM memories_app_recall WHERE record_id = %(record)s)
-"""
-
-
-def has_traces(record: SessionRecord) -> bool:
-    """Whether anything was ever learned from a session or told in it; most have none.
-
-    One query, written down, for as long as this object lives.
-    """
-    if not hasattr(record, "_has_traces"):
-        with connection.cursor() as cursor:
-            cursor.execute(HAS_TRACES, {"record": record.pk})
-            record._has_traces = bool(cursor.fetchone()[0])  # type: ignore[attr-defined]
-    return record._has_traces  # type: ignore[attr-defined,no-any-return]
 
 
 def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:
@@ -167,7 +145,7 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
     """How many memories agents have of a subject and how many wait, and whether anything is learned. Three queries."""
     if not user.has_perm(READ):
         return None
-    ids = list(subject.group_ids())
+    ids = subject.group_ids()
     counts = Memory.objects.filter(subject__in=ids).aggregate(
         approved=Count("pk", filter=Q(status=Memory.Status.APPROVED)),
         waiting=Count("pk", filter=Q(status__in=Memory.AWAITING)),

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditActor
 from memadmin.client.recalling import Chosen
-from memadmin.counting import COUNT_CAP, counts_up_to
+from memadmin.counting import count_up_to
 from memories_app.differing import Piece, changes
 from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
 from sessions_app import access
@@ -208,11 +208,12 @@ class Feedback:
 
 
 def feedback_on(memory: Memory) -> Feedback:
-    """One query."""
-    signals = memory.signals.all()
-    given = signals.filter(value__gt=0), signals.filter(value__lt=0), memory.recalls.all()
-    helped, corrected, recalled = counts_up_to(COUNT_CAP, *given)
-    return Feedback(helped, corrected, recalled)
+    """Three queries."""
+    return Feedback(
+        helped=count_up_to(memory.signals.filter(value__gt=0)),
+        corrected=count_up_to(memory.signals.filter(value__lt=0)),
+        recalled=count_up_to(memory.recalls.all()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

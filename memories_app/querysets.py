@@ -29,8 +29,8 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
 
     def about(self, subject: Subject) -> MemoryQuerySet:
-        """Of this subject and of all that were merged into it. As many queries as merges are deep."""
-        return self.filter(subject__in=list(subject.group_ids()))
+        """Of this subject and of all that were merged into it. One query for those."""
+        return self.filter(subject__in=subject.group_ids())
 
     def recallable(self) -> MemoryQuerySet:
         """What agents may be told now; whose it is, and which agent asks, is narrowed by others."""

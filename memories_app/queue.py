@@ -11,14 +11,13 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection
 from django.db.models import Count, Exists, Min, Q
 from django.db.models.functions import Now
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.counting import COUNT_CAP
+from memadmin.counting import COUNT_CAP, count_up_to
 from memadmin.web.filters import FilterForm
 from memories_app.consolidating import Hint
 from memories_app.flags import FLAGS, HINTS, Flag, flag_named
@@ -263,24 +262,10 @@ def standing() -> Standing:
     )
     oldest, ending = counted["oldest"], 0
     if oldest and oldest <= at - settings.PROPOSAL_LIFETIME + WARNED_BEFORE:
-        ending = lapsing(within=WARNED_BEFORE)[: COUNT_CAP + 1].count()
+        ending = count_up_to(lapsing(within=WARNED_BEFORE))
     return Standing(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
 
 
-# What awaits review and is not put off, which every page of a reviewer asks. Django takes longer to write it down than
-# PostgreSQL to answer it.
-COUNT_NOT_PUT_OFF = """
-SELECT count(*) FROM (
-    SELECT FROM memories_app_memory
-    WHERE status IN ('proposed', 'needs_revalidation')
-          AND (snoozed_until IS NULL OR snoozed_until <= statement_timestamp())
-    LIMIT %s
-) AS waiting
-"""
-
-
 def count_waiting() -> int:
-    """Capped. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT_NOT_PUT_OFF, [COUNT_CAP + 1])
-        return int(cursor.fetchone()[0])
+    """What awaits review and is not put off, capped; every page of a reviewer asks. One query."""
+    return count_up_to(Memory.objects.awaiting_review().not_put_off())

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from django import forms
 from django.http import QueryDict
+from django.utils.functional import cached_property
 from django.utils.timezone import now
 
-from memadmin.counting import COUNT_CAP
+from memadmin.counting import count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.hostile import write_out_invisible
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
@@ -21,7 +22,7 @@ STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "lock
 
 
 class RowField(forms.UUIDField):
-    """A row by the id in the address. One query, which the kinds of it write down in `row_of`."""
+    """A row by the id in the address, which `row_of` reads."""
 
     widget = forms.HiddenInput
 
@@ -40,12 +41,12 @@ class RowField(forms.UUIDField):
 
 
 class SubjectField(RowField):
-    """Whom a list is about; the subject comes in full."""
+    """The subject of a list, with its ids: two queries."""
 
     default_error_messages: ClassVar = {"invalid": "There is no subject at this address."}
 
     def row_of(self, row_id: UUID) -> Subject | None:
-        return Subject.objects.in_full(row_id)
+        return Subject.objects.with_ids().filter(pk=row_id).first()
 
 
 class SearchField(RowField):
@@ -99,7 +100,8 @@ class SessionFilter(FilterForm):
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
-        self.stores, agents, self.without_subject_count = SessionStore.objects.on_offer(COUNT_CAP)
+        self.stores = list(SessionStore.objects.by_name())
+        agents = SessionRecord.objects.agent_names()
         stores = {store.name: store for store in self.stores}
         field = self.own("store")
         assert isinstance(field, forms.TypedChoiceField)
@@ -111,6 +113,11 @@ class SessionFilter(FilterForm):
             {"class": "form-select", "aria-label": "Agent"},
             choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
         )
+
+    @cached_property
+    def without_subject_count(self) -> int:
+        """How many sessions have no subject, whatever the filters are; at most COUNT_CAP + 1. One query."""
+        return count_up_to(SessionRecord.objects.on_record().without_subject())
 
     @property
     def more(self) -> list[forms.BoundField]:
@@ -124,7 +131,7 @@ class SessionFilter(FilterForm):
 
     @property
     def subjects(self) -> list[Subject]:
-        """Whom the list is about, in full, when that filter is on."""
+        """Whom the list is about, when that filter is on."""
         subject = self.active.get("subject")
         return [subject] if subject else []
 

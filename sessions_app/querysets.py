@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connections, models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
-from memadmin.counting import counts_up_to
+from memadmin.counting import count_up_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
-# What is of all stores together stands beside the first: there may be a thousand of them.
-ON_OFFER = """
+# A loose index scan: one step along an index for each name, however many sessions have it. DISTINCT reads them all.
+AGENTS = """
 WITH RECURSIVE names(agent) AS (
     (SELECT agent FROM sessions_app_sessionrecord WHERE agent <> '' ORDER BY agent LIMIT 1)
     UNION ALL
@@ -26,44 +27,18 @@ WITH RECURSIVE names(agent) AS (
             ORDER BY agent LIMIT 1)
     FROM names WHERE agent IS NOT NULL
 )
-SELECT store.*,
-       CASE WHEN row_number() OVER (ORDER BY store.name, store.id) = 1
-            THEN ARRAY(SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s) END AS agents_on_offer,
-       (SELECT count(*) FROM (
-           SELECT FROM sessions_app_sessionrecord WHERE subject_id IS NULL AND erased_at IS NULL LIMIT %s
-       ) AS few) AS without_subject_count
-FROM sessions_app_sessionstore AS store ORDER BY store.name, store.id
+SELECT agent FROM names WHERE agent IS NOT NULL LIMIT %s
 """
 
-# The ids of fifty subjects as one text: Django prepares each by itself, and psycopg an array of them.
-LABELS = """
-SELECT DISTINCT ON (subject_id) subject_id, key FROM sessions_app_subjectalias WHERE subject_id = ANY(%s::uuid[])
-ORDER BY subject_id, is_primary DESC, kind, key, id
+MERGED_GROUP = """
+WITH RECURSIVE together(id, depth, created_at) AS (
+    SELECT id, 0, created_at FROM sessions_app_subject WHERE id = %s
+    UNION ALL
+    SELECT merged.id, depth + 1, merged.created_at
+    FROM together JOIN sessions_app_subject AS merged ON merged.merged_into_id = together.id
+)
+SELECT id FROM together ORDER BY depth, created_at, id
 """
-
-IN_FULL = """
-SELECT subject.*,
-       coalesce((SELECT key FROM sessions_app_subjectalias WHERE subject_id = subject.id
-                 ORDER BY is_primary DESC, kind, key, id LIMIT 1), '') AS known_as,
-       ARRAY(
-           WITH RECURSIVE together(id, depth, created_at) AS (
-               SELECT subject.id, 0, subject.created_at
-               UNION ALL
-               SELECT merged.id, depth + 1, merged.created_at
-               FROM together JOIN sessions_app_subject AS merged ON merged.merged_into_id = together.id
-           )
-           SELECT id FROM together ORDER BY depth, created_at, id
-       ) AS together
-FROM sessions_app_subject AS subject WHERE subject.id = %s
-"""
-
-MERGED = "SELECT id FROM sessions_app_subject WHERE merged_into_id = ANY(%s) ORDER BY created_at, id"
-
-
-ANY_ENCRYPTED = "SELECT EXISTS (SELECT FROM {table} WHERE is_encrypted AND erased_at IS NULL)"
-
-
-STANDING_ONE = "SELECT * FROM {table} WHERE id = %s AND expires_at > statement_timestamp()"
 
 
 class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
@@ -84,8 +59,8 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return self.exclude(locked & ~Q(pk__in=granted)) if granted else self.exclude(locked)
 
     def about(self, subject: Subject) -> SessionRecordQuerySet:
-        """Sessions of a subject and of all that were merged into it. A query for those, unless it came in full."""
-        return self.filter(subject_id__in=list(subject.group_ids()))
+        """Sessions of a subject and of all that were merged into it. One query for those."""
+        return self.filter(subject_id__in=subject.group_ids())
 
     def without_subject(self) -> SessionRecordQuerySet:
         return self.filter(subject__isnull=True)
@@ -105,13 +80,17 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
     def any_encrypted(self) -> bool:
         """Whether there is an encrypted session at all, whatever else is asked for: most consoles have none."""
+        return self.on_record().filter(is_encrypted=True).exists()
+
+    def agent_names(self, limit: int = 50) -> list[str]:
+        """The names of agents that have sessions, in alphabetical order. One query, an index step for each name."""
         with connections[self.db].cursor() as cursor:
-            cursor.execute(ANY_ENCRYPTED.format(table=self.model._meta.db_table))
-            return bool(cursor.fetchone()[0])
+            cursor.execute(AGENTS, [limit])
+            return [name for (name,) in cursor.fetchall()]
 
     def count_up_to(self, cap: int) -> int:
         """How many there are, at most cap + 1."""
-        return counts_up_to(cap, self)[0]
+        return count_up_to(self, cap)
 
     def awaiting_patterns(self, store: SessionStore, version: int) -> SessionRecordQuerySet:
         """Sessions of a store without a subject that its present patterns were not tried on, in no order."""
@@ -123,16 +102,8 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
 
 class SessionStoreQuerySet(models.QuerySet["SessionStore"]):
-    def on_offer(self, cap: int, limit: int = 50) -> tuple[list[SessionStore], list[str], int]:
-        """What the filters of the list offer: the stores and the agents' names, in alphabetical order, and how many
-        sessions have no subject, at most cap + 1. One query, a step along an index for each name, however many sessions
-        there are.
-        """
-        stores = list(self.raw(ON_OFFER, [limit, cap + 1]))
-        if not stores:
-            # Then there is no session.
-            return [], [], 0
-        return stores, stores[0].agents_on_offer, stores[0].without_subject_count
+    def by_name(self) -> SessionStoreQuerySet:
+        return self.order_by("name", "id")
 
 
 class SubjectQuerySet(models.QuerySet["Subject"]):
@@ -143,25 +114,23 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         """Subjects that were not merged into another."""
         return self.filter(merged_into__isnull=True)
 
-    def in_full(self, subject_id: UUID) -> Subject | None:
-        """A subject that knows its label, and who was merged into it, without being asked again. One query."""
-        return next(iter(self.raw(IN_FULL, [subject_id])), None)
+    def with_ids(self) -> SubjectQuerySet:
+        """With the ids of each at hand, and so its label. One query more."""
+        return self.prefetch_related("aliases")
 
     def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
-        """The id by which people know each of them, as `Subject.label` says it. One query, for rows of lists; none for
-        nobody.
-        """
+        """The id by which people know each of them, as `Subject.label` returns it. One query, and none without ids."""
         if not subject_ids:
             return {}
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(LABELS, [f"{{{','.join(map(str, subject_ids))}}}"])
-            return dict(cursor.fetchall())
+        known = self.filter(pk__in=subject_ids, aliases__isnull=False)
+        first = known.order_by("pk", "-aliases__is_primary", "aliases__kind", "aliases__key", "aliases__pk")
+        return dict(first.distinct("pk").values_list("pk", "aliases__key"))
 
-    def merged_into(self, subject_ids: Collection[UUID]) -> list[UUID]:
-        """The ids of those that were merged into one of these. One query, for every list of one subject's sessions."""
+    def merged_group(self, subject_id: UUID) -> list[UUID]:
+        """The id of a subject and those of all that were merged into it, however deep. One query."""
         with connections[self.db].cursor() as cursor:
-            cursor.execute(MERGED, [list(subject_ids)])
-            return [subject_id for (subject_id,) in cursor.fetchall()]
+            cursor.execute(MERGED_GROUP, [subject_id])
+            return [merged_id for (merged_id,) in cursor.fetchall()]
 
 
 class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
@@ -172,8 +141,8 @@ class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
 
 class TextSearchQuerySet(models.QuerySet["TextSearch"]):
     def standing_one(self, search_id: UUID) -> TextSearch | None:
-        """A search by its id, unless its time is over. One query, which Django would take longer to compose."""
-        return next(iter(self.raw(STANDING_ONE.format(table=self.model._meta.db_table), [search_id])), None)
+        """A search by its id, unless its time is over."""
+        return self.filter(pk=search_id, expires_at__gt=Now()).first()
 
     def expired(self, at: datetime) -> TextSearchQuerySet:
         return self.filter(expires_at__lte=at)

@@ -19,11 +19,9 @@ LONGEST = timedelta(minutes=1)
 
 
 def latest() -> Checkpoint | None:
-    """What the newest checkpoint says. One query, of its own words: each turn of the sequencer asks."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT note FROM audit_checkpoint ORDER BY size DESC LIMIT 1")
-        row: tuple[str] | None = cursor.fetchone()
-    return _said_by(row[0]) if row else None
+    """The newest checkpoint. One query."""
+    note = AuditCheckpoint.objects.order_by("-size").values_list("note", flat=True).first()
+    return None if note is None else _said_by(note)
 
 
 @lru_cache(maxsize=2)

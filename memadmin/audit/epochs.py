@@ -21,10 +21,6 @@ LOCK = 0x6D656D61
 """Of PostgreSQL's advisory locks: whoever holds it may add to the tree."""
 
 NEWEST_TRIES = 20
-FIND_AHEAD = """
-SELECT id FROM (SELECT id, at, outcome FROM audit_anchor ORDER BY id DESC LIMIT %s) AS tried
-WHERE outcome = %s AND at > coalesce(%s, '-infinity'::timestamptz) ORDER BY id DESC LIMIT 1
-"""
 
 
 class NothingRestored(Exception):
@@ -42,12 +38,13 @@ class NoSigningKey(Exception):
 def awaited(before: Checkpoint | None) -> AuditAnchor | None:
     """What told that an older state was restored, since the newest checkpoint; while there is any, events wait.
 
-    One query, in its own words: each turn of the sequencer asks.
+    One query, of the last NEWEST_TRIES rows: each turn of the sequencer asks.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(FIND_AHEAD, [NEWEST_TRIES, anchors.AHEAD, before.at if before else None])
-        found: tuple[int] | None = cursor.fetchone()
-    return AuditAnchor.objects.get(pk=found[0]) if found else None
+    tried = AuditAnchor.objects.order_by("-pk")[:NEWEST_TRIES]
+    ahead = AuditAnchor.objects.filter(pk__in=tried.values("pk"), outcome=anchors.AHEAD)
+    if before:
+        ahead = ahead.filter(at__gt=before.at)
+    return ahead.order_by("-pk").first()
 
 
 def look_outside(*, is_quick: bool) -> None:

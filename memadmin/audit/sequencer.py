@@ -24,7 +24,7 @@ from memadmin.audit import checkpoints, epochs, stored
 from memadmin.audit.actors import Actor, acting
 from memadmin.audit.audited import KEY_ROTATED
 from memadmin.audit.canonical import EventText
-from memadmin.audit.models import AuditAnchor
+from memadmin.audit.models import AuditAnchor, AuditPending
 from memadmin.audit.notes import Checkpoint
 from memadmin.audit.recording import record
 
@@ -167,14 +167,10 @@ class Sequencer:
 
     def _pending(self, most: int) -> list[int]:
         """What committed transactions have put into the queue, in its order, so that events of one keep theirs."""
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT number FROM audit_pending ORDER BY number LIMIT %s", [most])
-            return [number for (number,) in cursor.fetchall()]
+        return list(AuditPending.objects.order_by("number").values_list("number", flat=True)[:most])
 
     def _take_from_queue(self, numbers: list[int]) -> None:
-        # Not by delete(), which writes each number down by itself.
-        with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM audit_pending WHERE number = ANY(%s)", [numbers])
+        AuditPending.objects.filter(number__in=numbers).delete()
 
 
 def oldest_unsequenced() -> timedelta | None:

@@ -91,12 +91,10 @@ def edge(known: Edge | None = None) -> Edge:
 
     Raises TreeDamaged.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT index + 1, hash FROM audit_leaf ORDER BY index DESC LIMIT 1")
-        last: tuple[int, bytes] | None = cursor.fetchone()
+    last = AuditLeaf.objects.order_by("-index").first()
     if last is None:
         return Edge(Frontier(), b"")
-    size, hash_ = last[0], bytes(last[1])
+    size, hash_ = last.index + 1, bytes(last.hash)
     if known and (known.tree.size, known.last_leaf) == (size, hash_):
         return known.copy()
     return Edge(Frontier.of(size, read), hash_)

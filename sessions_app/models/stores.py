@@ -62,10 +62,6 @@ class SessionStore(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
-    # Of all stores together, as `on_offer` found them; the agents beside the first alone.
-    agents_on_offer: list[str]
-    without_subject_count: int
-
     objects = querysets.SessionStoreQuerySet.as_manager()
 
     class Meta:

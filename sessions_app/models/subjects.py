@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex
@@ -41,10 +40,6 @@ class Subject(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
-    # As `in_full` found them.
-    known_as: str | None = None
-    together: Sequence[uuid.UUID] | None = None
-
     objects = querysets.SubjectQuerySet.as_manager()
 
     class Meta:
@@ -73,22 +68,12 @@ class Subject(models.Model):
 
     @property
     def label(self) -> str:
-        """The id by which people know this subject. No query where it came in full, or its aliases were prefetched."""
-        if self.known_as is not None:
-            return self.known_as
+        """The id by which people know this subject. No query where its aliases were prefetched."""
         return next((alias.key for alias in self.aliases.all()), "")
 
-    def group_ids(self) -> Iterator[uuid.UUID]:
-        """This subject's id and those of all that were merged into it, however deep. One query a level; none where it
-        came in full.
-        """
-        if self.together is not None:
-            yield from self.together
-            return
-        level = [self.pk]
-        while level:
-            yield from level
-            level = Subject.objects.merged_into(level)
+    def group_ids(self) -> list[uuid.UUID]:
+        """This subject's id, first, and those of all that were merged into it, however deep. One query."""
+        return Subject.objects.merged_group(self.pk)
 
 
 class SubjectAlias(models.Model):

@@ -14,7 +14,7 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit import checkpoints
 from memadmin.audit.status import latest_verdict
-from memadmin.counting import COUNT_CAP, counts_up_to
+from memadmin.counting import count_up_to
 from memadmin.web.requests import OperatorRequest
 from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import ListedSession, with_previews
@@ -40,13 +40,16 @@ def overview(request: OperatorRequest) -> HttpResponse:
     if request.user.has_perm("sessions_app.read_content"):
         on_record = SessionRecord.objects.on_record()
         sessions = with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user, stores=stores)
-        without_subject, with_findings = counts_up_to(COUNT_CAP, on_record.without_subject(), on_record.with_findings())
-        context |= {"without_subject": without_subject, "with_findings": with_findings, "sessions": sessions}
+        context |= {
+            "without_subject": count_up_to(on_record.without_subject()),
+            "with_findings": count_up_to(on_record.with_findings()),
+            "sessions": sessions,
+        }
     if request.user.has_perm("audit.view_auditevent"):
         context |= {"sealed": checkpoints.latest(), "verdict": latest_verdict()}
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)
-        to_decide, to_review = every.awaiting_decision(now()), every.awaiting_review(now())
-        context["grants_to_decide"], context["grants_to_review"] = counts_up_to(COUNT_CAP, to_decide, to_review)
+        context["grants_to_decide"] = count_up_to(every.awaiting_decision(now()))
+        context["grants_to_review"] = count_up_to(every.awaiting_review(now()))
     with showing.listed(sessions):
         return render(request, "sessions/overview.html", context)

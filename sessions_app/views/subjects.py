@@ -72,7 +72,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     }
     if request.user.has_perm("audit.view_auditevent"):
         since = timezone.now() - timedelta(days=LOOKERS_DAYS)
-        context |= {"lookers": who_looked(list(shown.group_ids()), since=since), "lookers_days": LOOKERS_DAYS}
+        context |= {"lookers": who_looked(shown.group_ids(), since=since), "lookers_days": LOOKERS_DAYS}
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
         showing.subject(shown)

@@ -126,7 +126,7 @@ class TestCost:
 
         # Without what the test client's login costs on its first request.
         operator.get(address())
-        assert queries_for(10) == queries_for(990) == 8
+        assert queries_for(10) == queries_for(990) == 14
 
     @pytest.mark.parametrize(
         ("query", "index"),

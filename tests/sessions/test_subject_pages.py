@@ -63,7 +63,7 @@ class TestList:
                 assert len(operator.get(url).context["page"].rows) == min(count, 50)
             return len(queries)
 
-        assert queries_for(10) == queries_for(60) == 7
+        assert queries_for(10) == queries_for(60) == 11
         page = operator.get(url)
         rest = operator.get(url + link(page, "Older").removeprefix(url))
         assert len(rest.context["page"].rows) == 20
