@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 from hypothesis import HealthCheck
@@ -16,11 +18,25 @@ from sessions_app.stores import circuit_breaker
 from tests.agents import drop_agent_tables
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person, signed_in
+from tests.template_database import template_database
 
 # The same examples in each run, and no hurry: a slow machine or a rare example fails nobody who changed nothing.
 # `pytest --hypothesis-profile=default` looks for others.
 effort.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 effort.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, django_db_keepdb: bool, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """A new database is a copy of one that is migrated; one that is kept (`--reuse-db`) is migrated as ever."""
+    with django_db_blocker.unblock(), ExitStack() as stack:
+        if not django_db_keepdb:
+            test = connection.settings_dict["TEST"]
+            test["TEMPLATE"] = stack.enter_context(template_database())
+        with django_db_blocker.block():
+            yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,119 @@
+"""A migrated database that the tests' own are copied from: `migrate` runs once for a schema, not once for each process.
+
+It is named for what the schema comes from, so that another schema has another one. Those that no test run uses any more
+are dropped by the next that makes one.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sysconfig
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.core.management import call_command
+from django.db import connection
+from psycopg import sql
+
+from memadmin.settings import CHECKOUT_DIR
+
+OURS = ("memadmin", "sessions_app", "memories_app")
+PREFIX = "test_template_"
+"""The embedded server creates what somebody connects to, except databases whose names begin with `test_`."""
+
+
+@contextmanager
+def template_database() -> Iterator[str]:
+    """The name of a migrated database that nobody drops until the end; it is made when there is none of this schema."""
+    name = f"{PREFIX}{fingerprint()}"
+    with closing(connect_to("postgres")) as server:
+        # One process migrates, and the others wait for it.
+        server.execute("SELECT pg_advisory_lock(hashtext(%s), 0)", [PREFIX])
+        server.execute("SELECT pg_advisory_lock_shared(hashtext(%s), 1)", [name])
+        if name not in templates_on(server):
+            _drop_unused(server)
+            _make(server, name)
+        server.execute("SELECT pg_advisory_unlock(hashtext(%s), 0)", [PREFIX])
+        yield name
+
+
+def _make(server: psycopg.Connection[Any], name: str) -> None:
+    """Has its name when it is complete."""
+    unfinished = f"{name}_unfinished"
+    server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(unfinished)))
+    migrate(unfinished)
+    server.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*map(sql.Identifier, (unfinished, name))))
+
+
+def migrate(database: str) -> None:
+    usual = connection.settings_dict["NAME"]
+    connection.close()
+    connection.settings_dict["NAME"] = database
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = usual
+
+
+def _drop_unused(server: psycopg.Connection[Any]) -> None:
+    """Those that were not finished among them."""
+    for name in templates_on(server):
+        is_free = server.execute("SELECT pg_try_advisory_lock(hashtext(%s), 1)", [name]).fetchone()
+        if is_free == (True,):
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            server.execute("SELECT pg_advisory_unlock(hashtext(%s), 1)", [name])
+
+
+def templates_on(server: psycopg.Connection[Any]) -> list[str]:
+    found = server.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [PREFIX])
+    return [name for (name,) in found]
+
+
+def connect_to(database: str) -> psycopg.Connection[Any]:
+    given = connection.get_connection_params()
+    reach = {name: given[name] for name in ("host", "port", "user", "password") if given.get(name)}
+    return psycopg.connect(**reach, dbname=database, autocommit=True)
+
+
+def fingerprint() -> str:
+    """Another one for other installed packages, and for other text of anything that migrations are or call."""
+    told = hashlib.sha256()
+    for package in sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info")):
+        told.update(f"{package.name}\n".encode())
+    for file in sorted(files_behind_the_schema()):
+        told.update(f"{file.relative_to(CHECKOUT_DIR)}\n".encode() + file.read_bytes())
+    return told.hexdigest()[:20]
+
+
+def files_behind_the_schema() -> set[Path]:
+    """Our migrations, statements in files, and every module of ours that a migration imports, or that those import."""
+    folders = [CHECKOUT_DIR / each for each in OURS]
+    found = {file for folder in folders for file in folder.rglob("*.sql")}
+    waiting = {file for folder in folders for file in folder.rglob("migrations/*.py")}
+    while waiting:
+        file = waiting.pop()
+        found.add(file)
+        waiting |= _imported_by(file) - found
+    return found
+
+
+def _imported_by(file: Path) -> set[Path]:
+    """The modules of ours that a file imports, with the packages that they are in."""
+    names = set()
+    package = ".".join(file.relative_to(CHECKOUT_DIR).parent.parts)
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names |= {module, *(f"{module}.{each.name}" for each in node.names)}
+    parts = [name.split(".") for name in names if name.split(".")[0] in OURS]
+    places = {CHECKOUT_DIR.joinpath(*each[:length]) for each in parts for length in range(1, len(each) + 1)}
+    modules = {place / "__init__.py" for place in places} | {place.with_suffix(".py") for place in places}
+    return {each for each in modules if each.exists()}
