@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from django.core.cache import cache
+from django.core.management.commands import flush
 from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
@@ -49,6 +50,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def _flush_as_owner() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(DatabaseOperations, "execute_sql_flush", flush_as_owner)
+        # Would make roles and rights that are there, at the cost of sixty statements for each test.
+        patching.setattr(flush, "emit_post_migrate_signal", lambda *_: None)
         yield
 
 
