@@ -2,6 +2,7 @@
 PYTHON = .venv/bin/python
 # A file's tests stay together and in order: those with a browser come last, for its event loop runs until the end.
 SIDE_BY_SIDE = -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = $(PYTHON) -m pytest
 MANAGE = $(PYTHON) manage.py
 BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --clean
 
@@ -16,7 +17,7 @@ test:
 	@tools/install-browser.sh
 	@tools/install-servers.sh
 	@tools/install-sdk-tests.sh
-	$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	$(PYTEST) $(SIDE_BY_SIDE) $(ARGS)
 
 check:
 	@tools/venv.sh requirements-dev.txt
@@ -54,7 +55,7 @@ bench:
 look:
 	@tools/venv.sh requirements-dev.txt
 	@tools/install-browser.sh
-	$(PYTHON) -m pytest tests/browser --look test-results/look $(ARGS)
+	$(PYTEST) tests/browser --look test-results/look $(ARGS)
 
 # Keeps the versions that are there; `make lock ARGS=--upgrade` takes the newest that pyproject.toml allows.
 lock: COMPILE = .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \
