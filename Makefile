@@ -1,7 +1,8 @@
 # Two commands are enough: `make demo` to look at it, `make test` to change it. CONTRIBUTING.md has the others.
 PYTHON = .venv/bin/python
 # A file's tests stay together and in order: those with a browser come last, for its event loop runs until the end.
-SIDE_BY_SIDE = -n 2 --dist loadfile --no-loadscope-reorder
+# Two processes, each with an order of sets of its own; tests/test_names.py.
+SIDE_BY_SIDE = --tx popen//env:PYTHONHASHSEED=1 --tx popen//env:PYTHONHASHSEED=2 --dist loadfile --no-loadscope-reorder
 PYTEST = $(PYTHON) -m pytest
 MANAGE = $(PYTHON) manage.py
 BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --clean
