@@ -156,6 +156,7 @@ INSTALLED_APPS = [
     "memadmin.web",
     "memadmin.audit",
     "memadmin.accounts",
+    "memadmin.runs",
     "sessions_app",
     "memories_app",
     "memadmin.deploy",

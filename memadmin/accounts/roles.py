@@ -35,6 +35,8 @@ SUPPORT = [
     "memories_app.stop_learning",
 ]
 
+RUNS = ["runs.view_run", "runs.control_run"]
+
 ROLES: dict[str, list[str]] = {
     "support": SUPPORT,
     "reviewer": [*READ, *REVIEW],
@@ -48,6 +50,7 @@ ROLES: dict[str, list[str]] = {
         "accounts.decide_grant",
         "sessions_app.mark_sensitive",
         "sessions_app.redact_content",
+        *RUNS,
     ],
     "auditor": LOG,
     "administrator": [
@@ -71,6 +74,7 @@ ROLES: dict[str, list[str]] = {
         "sessions_app.change_subjectalias",
         "sessions_app.delete_subjectalias",
         "sessions_app.view_subjectalias",
+        *RUNS,
     ],
 }
 
