@@ -13,6 +13,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("audit/", include("memadmin.audit.urls")),
     path("memories/", include("memories_app.urls")),
+    path("runs/", include("memadmin.runs.urls")),
     path("reviews/", include("memories_app.review_urls")),
     path("", include("sessions_app.urls")),
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -32,7 +34,9 @@ class Run(models.Model):
 
     UNFINISHED = (State.WAITING, State.RUNNING, State.PAUSED, State.STOPPED)
 
-    id = models.BigAutoField(primary_key=True)
+    # People name a run by its number, the audit log by its id.
+    number = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
     kind = models.CharField(max_length=40)
     parameters = models.JSONField(default=dict, db_default={})
     state = models.CharField(max_length=20, choices=State, default=State.WAITING, db_default=State.WAITING)
@@ -74,7 +78,7 @@ class Run(models.Model):
             ("control_run", "Can pause, resume and cancel runs"),
         ]
         indexes: ClassVar = [
-            models.Index("id", condition=Q(ended_at__isnull=True), name="run_unfinished"),
+            models.Index("number", condition=Q(ended_at__isnull=True), name="run_unfinished"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
@@ -85,10 +89,10 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"R-{self.pk}"
+        return f"R-{self.number}"
 
     def get_absolute_url(self) -> str:
-        return reverse("runs:detail", args=[self.pk])
+        return reverse("runs:detail", args=[self.number])
 
     @property
     def is_finished(self) -> bool:

@@ -68,6 +68,7 @@ SECTIONS = {
     ],
     "System": [
         Place("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
+        Place("Runs", "runs:list", "circle-dashed", "n", ("runs.view_run",)),
         RAW_EDITS,
     ],
 }

@@ -38,6 +38,7 @@ REVIEWERS = only(REVIEWER, COMPLIANCE)
 KEEPERS = only(SUPPORT, COMPLIANCE)
 SUBJECT_VIEWERS = only(SUPPORT, REVIEWER, COMPLIANCE, ADMINISTRATOR)
 STORE_VIEWERS = only(SUPPORT, COMPLIANCE, ADMINISTRATOR)
+RUN_VIEWERS = only(COMPLIANCE, ADMINISTRATOR)
 ADMINISTRATORS = only(ADMINISTRATOR)
 LOG_READERS = only(COMPLIANCE, AUDITOR)
 DECIDERS = only(COMPLIANCE)
@@ -114,6 +115,12 @@ MATRIX: dict[str, Rule] = {
     "accounts:grant-approve": verb(DECIDERS),
     "accounts:grant-refuse": verb(DECIDERS),
     "accounts:grant-review": verb(DECIDERS),
+    # Runs
+    "runs:list": page(RUN_VIEWERS),
+    "runs:detail": page(RUN_VIEWERS),
+    "runs:pause": verb(RUN_VIEWERS),
+    "runs:resume": verb(RUN_VIEWERS),
+    "runs:cancel": verb(RUN_VIEWERS),
     # Audit
     "audit:list": page(LOG_READERS),
     "audit:newer": page(LOG_READERS),

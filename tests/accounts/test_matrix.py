@@ -24,6 +24,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
+from memadmin.runs.models import Run
 from memories_app.models import ApprovalRule, Recall, Review, SavedView
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
@@ -164,6 +165,7 @@ def make_world(user: User) -> World:
                 record, RedactionRequest("tea leaves", reason=RedactReason.MISTAKE, by=user)
             ).pk,
             "grant_id": own.pk,
+            "run_id": Run.objects.create(kind="of_a_later_version").pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
             "memory_id": waiting("Prefers tea.", subject=subject).pk,
@@ -192,6 +194,7 @@ def make_world(user: User) -> World:
             "pattern_id": 999_999,
             "watched_id": 999_999,
             "grant_id": nothing,
+            "run_id": 999_999,
             "event_id": nothing,
             "view_id": nothing,
             "rule_id": nothing,

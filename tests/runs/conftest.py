@@ -47,4 +47,4 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], None]], N
 def let_the_lease_expire(run: Run) -> None:
     """As if its time were over."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE runs_run SET lease_until = now() - interval '1 second' WHERE id = %s", [run.pk])
+        cursor.execute("UPDATE runs_run SET lease_until = now() - interval '1 second' WHERE number = %s", [run.pk])

@@ -98,7 +98,7 @@ def wait_until_it_can_be_taken(run: Run) -> None:
 
 def can_be_taken(run: Run) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM runs_run WHERE id = %s FOR UPDATE SKIP LOCKED", [run.pk])
+        cursor.execute("SELECT FROM runs_run WHERE number = %s FOR UPDATE SKIP LOCKED", [run.pk])
         return cursor.fetchone() is not None
 
 
@@ -229,7 +229,7 @@ def test_it_survives_that_postgresql_is_killed_within_a_chunk(tmp_path: Path) ->
     with connected(server) as database:
         database.execute(moving.TABLES)
         database.execute("INSERT INTO runs_todo SELECT generate_series(1, %s)", [ROWS])
-        database.execute("INSERT INTO runs_run (id, kind) VALUES (1, 'test_moving')")
+        database.execute("INSERT INTO runs_run (number, kind) VALUES (1, 'test_moving')")
     program = Program("memadmin", 1, **environment)
     try:
         program.comes_to("written", from_there=False)

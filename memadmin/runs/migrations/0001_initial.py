@@ -1,5 +1,8 @@
 """Runs of long work, and who may see and control them."""
 
+import uuid
+
+import django.contrib.postgres.functions
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.conf import settings
@@ -20,7 +23,16 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Run",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("number", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=django.contrib.postgres.functions.RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        unique=True,
+                    ),
+                ),
                 ("kind", models.CharField(max_length=40)),
                 ("parameters", models.JSONField(db_default={}, default=dict)),
                 (
@@ -100,7 +112,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="run",
-            index=models.Index(models.F("id"), condition=models.Q(("ended_at__isnull", True)), name="run_unfinished"),
+            index=models.Index(
+                models.F("number"), condition=models.Q(("ended_at__isnull", True)), name="run_unfinished"
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",

@@ -1,0 +1,22 @@
+"""What the audit log calls runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from memadmin.audit.naming import Name, names
+from memadmin.runs.kinds import kind_named
+from memadmin.runs.models import Run
+
+
+@names("runs.run", noun="run")
+def run_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    """Kind and number, and the way to the run for those who may see runs. One query."""
+    may_open = viewer.has_perm("runs.view_run")
+    return {
+        run.id: Name(f"{kind_named(run.kind).title.lower()} {run}", run.get_absolute_url() if may_open else "")
+        for run in Run.objects.filter(id__in=refs)
+    }

@@ -1,0 +1,51 @@
+"""Filters of the list of finished runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.timezone import now
+
+from memadmin.runs.kinds import all_kinds
+from memadmin.runs.models import Run
+from memadmin.runs.querysets import RunQuerySet
+from memadmin.web.filters import FilterForm
+
+ENDED = [(state.value, state.label) for state in Run.State if state not in Run.UNFINISHED]
+
+
+class FinishedRuns(FilterForm):
+    kind = forms.ChoiceField(required=False, label="Kind")
+    state = forms.ChoiceField(required=False, label="State", choices=[("", "Any state"), *ENDED])
+    days = forms.TypedChoiceField(
+        required=False,
+        label="Period",
+        coerce=int,
+        empty_value=None,
+        choices=[("", "Any time"), ("1", "Last day"), ("7", "Last 7 days"), ("30", "Last 30 days")],
+    )
+
+    def __init__(self, query: QueryDict) -> None:
+        super().__init__(query)
+        kinds = [(kind.name, kind.title) for kind in all_kinds()]
+        self.fields["kind"].choices = [("", "Any kind"), *kinds]  # type: ignore[attr-defined]
+
+    def apply(self) -> RunQuerySet:
+        """The finished runs that match; none when a filter is wrong."""
+        runs = Run.objects.finished()
+        if not self.is_valid():
+            return runs.none()
+        active = self.active
+        if kind := active.get("kind"):
+            runs = runs.filter(kind=kind)
+        if state := active.get("state"):
+            runs = runs.filter(state=state)
+        if days := active.get("days"):
+            runs = runs.filter(ended_at__gte=now() - timedelta(days=days))
+        return runs
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        return str(dict(self.fields[name].choices).get(str(value), value))  # type: ignore[attr-defined]

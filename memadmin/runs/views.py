@@ -1,0 +1,94 @@
+"""The list of runs, one run, and the verbs about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from memadmin.runs import services
+from memadmin.runs.forms import FinishedRuns
+from memadmin.runs.models import Run
+from memadmin.runs.view_models import view_of
+from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.requests import OperatorRequest
+
+VIEW, CONTROL = "runs.view_run", "runs.control_run"
+
+PAGE = 50
+MOST_UNFINISHED = 100
+LOG_LINES = 100
+
+
+@require_safe
+@never_cache
+@permission_required(VIEW, raise_exception=True)
+def run_list(request: OperatorRequest) -> HttpResponse:
+    """Unfinished runs, which refresh themselves, and finished ones by page."""
+    filters, status = FinishedRuns(request.GET), 200
+    unfinished = Run.objects.unfinished().select_related("reason_by")[:MOST_UNFINISHED]
+    context: dict[str, object] = {"filters": filters, "unfinished": [view_of(run, request.user) for run in unfinished]}
+    try:
+        runs = filters.apply().select_related("requested_by")
+        page = page_by_key(runs, cursor=request.GET.get("cursor", ""), size=PAGE, salt="runs")
+        context |= {"page": page, "finished": [view_of(run, request.user) for run in page.rows]}
+    except BadCursor as problem:
+        context["bad_cursor"], status = problem, 400
+    return render_page_or_fragment(request, "runs/list.html", context, fragment="unfinished", status=status)
+
+
+@require_safe
+@never_cache
+@permission_required(VIEW, raise_exception=True)
+def run(request: OperatorRequest, run_id: int) -> HttpResponse:
+    """One run: its progress, which refreshes itself, its counters, exceptions and log."""
+    return run_page(request, run_for(run_id))
+
+
+def run_page(request: OperatorRequest, shown: Run, *, problem: str = "", status: int = 200) -> HttpResponse:
+    context = {"item": view_of(shown, request.user), "log": shown.log.all()[:LOG_LINES], "problem": problem}
+    return render_page_or_fragment(request, "runs/detail.html", context, fragment="state", status=status)
+
+
+def run_for(run_id: int) -> Run:
+    found = Run.objects.select_related("requested_by", "reason_by").filter(pk=run_id).first()
+    if found is None:
+        raise Http404("No such run.")
+    return found
+
+
+@require_POST
+@permission_required(CONTROL, raise_exception=True)
+def pause(request: OperatorRequest, run_id: int) -> HttpResponse:
+    note = request.POST.get("note", "").strip()[:200]
+    return change(request, run_id, lambda run: services.pause_run(run, by=request.user, note=note))
+
+
+@require_POST
+@permission_required(CONTROL, raise_exception=True)
+def resume(request: OperatorRequest, run_id: int) -> HttpResponse:
+    return change(request, run_id, lambda run: services.resume_run(run, by=request.user))
+
+
+@require_POST
+@permission_required(CONTROL, raise_exception=True)
+def cancel(request: OperatorRequest, run_id: int) -> HttpResponse:
+    return change(request, run_id, lambda run: services.cancel_run(run, by=request.user))
+
+
+def change(request: OperatorRequest, run_id: int, verb: Callable[[Run], Run]) -> HttpResponse:
+    """The run after a verb, or with the reason why nothing was changed."""
+    problem, status = "", 200
+    shown = run_for(run_id)
+    try:
+        verb(shown)
+    except (services.NotPossible, services.ChunkUnderWay) as refused:
+        problem, status = str(refused), 409
+    if not problem and not request.htmx:
+        return redirect(shown)
+    return run_page(request, run_for(run_id), problem=problem, status=status)
