@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0001_roles"),
+        ("accounts", "0002_first_roles"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
