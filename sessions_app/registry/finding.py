@@ -124,5 +124,5 @@ def _told_by_columns() -> Iterator[FoundTables]:
     for schema, table, columns in fetch(TABLES):
         for backend in BY_COLUMNS:
             is_known = (backend.library, (schema, table)) in connected
-            if not is_known and any(shelf.is_surely(columns) for shelf in backend.shelves):
+            if not is_known and any(adapter.is_surely(columns) for adapter in backend.adapters):
                 yield FoundTables(f"{schema}.{table}", "", is_main=False, kind=backend.library)

@@ -228,7 +228,9 @@ class TestAgno:
         self, agno: AgnoAgent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            documents.DocumentBackend, "_desk_for_change", lambda self, connection: self.database.desk_on(connection)
+            documents.DocumentBackend,
+            "_session_for_change",
+            lambda self, connection: self.database.session_on(connection),
         )
         agno.add("gone", said(0))
         agno.ask(f"DROP TABLE IF EXISTS {agno.name('agno_learnings')}")

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sessions_app.stores.base import FoundSession
+from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import Desk, Row, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
 from sessions_app.stores.documents.json_text import Swaps
-from sessions_app.stores.documents.memories import MemoriesShelf
+from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
     conversation_without,
-    piece_of_document,
-    pieces_of_conversation,
+    fragment_of_document,
+    fragments_of_conversation,
     said_by_users,
 )
-from sessions_app.stores.documents.shelf import Beginning, Chapter, Piece, Shelf, Told, key_of, mark_of
 from sessions_app.stores.kinds import Kind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 
@@ -59,7 +59,7 @@ NEIGHBOURS = (
 OF_SESSION = "session_id = :session_id"
 
 PAYLOADS = '"fs".agno_fs'
-"""Where agno puts long results of tools unless it is told otherwise; PostgreSQL only."""
+"""The table for long tool results, unless agno is configured otherwise; PostgreSQL only."""
 
 HEADS_OF_POSTGRES = """
 SELECT w.session_id, left(CAST(m.value AS text), :head) FROM ({wanted}) AS w
@@ -94,200 +94,200 @@ WHERE r.session_id = w.session_id AND {not_history}
 """
 
 
-class AgnoSessions(Shelf):
+class AgnoSessions(TableAdapter):
     has = frozenset({"session_id", "session_type", "session_data", "user_id", "created_at", "updated_at"})
 
-    def runs(self, desk: Desk) -> str | None:
+    def runs(self, db: DatabaseSession) -> str | None:
         """The table of the runs, by its key to the sessions; None while agno has not made it."""
-        found = desk.tables_with(*RUN_COLUMNS)
+        found = db.tables_with(*RUN_COLUMNS)
         if len(found) > 1:
-            children = desk.children()
+            children = db.children()
             found = [table for table in found if table in children]
         return found[0] if found else None
 
     # --- read ---------------------------------------------------------------------------------------------------------
 
-    def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
+    def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
         """In SQLite, which does not look at the key, runs without the row of their session are one, too."""
         beyond = "WHERE session_id > :after" if after is not None else ""
-        query = f"SELECT session_id FROM {desk.name()} {beyond}"
-        if desk.is_sqlite and (runs := self.runs(desk)):
-            query += f" UNION SELECT session_id FROM {desk.name(runs)} {beyond}"
+        query = f"SELECT session_id FROM {db.name()} {beyond}"
+        if db.is_sqlite and (runs := self.runs(db)):
+            query += f" UNION SELECT session_id FROM {db.name(runs)} {beyond}"
         wanted = {"limit": limit} | ({"after": after} if after is not None else {})
-        return [as_text(row[0]) for row in desk.rows(f"{query} ORDER BY session_id LIMIT :limit", **wanted)]
+        return [as_text(row[0]) for row in db.rows(f"{query} ORDER BY session_id LIMIT :limit", **wanted)]
 
-    def found(self, desk: Desk, session_ids: Sequence[str]) -> list[FoundSession]:
-        source, wanted = desk.wanted(session_ids)
-        runs = self.runs(desk)
-        version = "length(s.session_data)" if desk.is_sqlite else "CAST(s.xmin AS text)"
+    def found(self, db: DatabaseSession, session_ids: Sequence[str]) -> list[FoundSession]:
+        source, wanted = db.wanted(session_ids)
+        runs = self.runs(db)
+        version = "length(s.session_data)" if db.is_sqlite else "CAST(s.xmin AS text)"
         columns = "NULL, NULL, NULL, NULL"
         if runs:
-            # A second is long: what was written within it is told by the row's version, or else by its length.
+            # A second is long: a change within it is recognised by the row's version, or else by its length.
             newest = (
-                f"SELECT length(run_data) FROM {desk.name(runs)} WHERE session_id = w.session_id"
+                f"SELECT length(run_data) FROM {db.name(runs)} WHERE session_id = w.session_id"
                 " ORDER BY run_index DESC LIMIT 1"
-                if desk.is_sqlite
-                else f"SELECT sum(CAST(CAST(xmin AS text) AS bigint)) FROM {desk.name(runs)}"
+                if db.is_sqlite
+                else f"SELECT sum(CAST(CAST(xmin AS text) AS bigint)) FROM {db.name(runs)}"
                 " WHERE session_id = w.session_id"
             )
-            of_runs = f"FROM {desk.name(runs)} WHERE session_id = w.session_id"
+            of_runs = f"FROM {db.name(runs)} WHERE session_id = w.session_id"
             columns = (
                 f"(SELECT count(*) {of_runs}), (SELECT min(created_at) {of_runs}), (SELECT max(updated_at) {of_runs}),"
                 f" ({newest})"
             )
         query = (
             f"SELECT w.session_id, s.created_at, s.updated_at, {version}, {columns} FROM ({source}) AS w"
-            f" LEFT JOIN {desk.name()} AS s ON s.session_id = w.session_id"
+            f" LEFT JOIN {db.name()} AS s ON s.session_id = w.session_id"
         )
-        return [found_session(*row) for row in desk.rows(query, **wanted)]
+        return [found_session(*row) for row in db.rows(query, **wanted)]
 
-    def beginnings(self, desk: Desk, session_ids: Sequence[str]) -> Mapping[str, Beginning]:
-        source, wanted = desk.wanted(session_ids)
-        runs = self.runs(desk)
+    def heads(self, db: DatabaseSession, session_ids: Sequence[str]) -> Mapping[str, Head]:
+        source, wanted = db.wanted(session_ids)
+        runs = self.runs(db)
         count = "0"
         heads: dict[str, list[str]] = {}
         if runs:
-            words = {"runs": desk.name(runs), "wanted": source, "not_history": NOT_HISTORY}
-            count = (COUNT_OF_SQLITE if desk.is_sqlite else COUNT_OF_POSTGRES).format(**words)
-            query = (HEADS_OF_SQLITE if desk.is_sqlite else HEADS_OF_POSTGRES).format(**words)
-            limits = {"head": PREVIEW_HEAD_CHARACTERS} | ({} if desk.is_sqlite else {"items": PREVIEW_ITEMS})
-            for session_id, head in desk.rows(query, **wanted, **limits):
+            words = {"runs": db.name(runs), "wanted": source, "not_history": NOT_HISTORY}
+            count = (COUNT_OF_SQLITE if db.is_sqlite else COUNT_OF_POSTGRES).format(**words)
+            query = (HEADS_OF_SQLITE if db.is_sqlite else HEADS_OF_POSTGRES).format(**words)
+            limits = {"head": PREVIEW_HEAD_CHARACTERS} | ({} if db.is_sqlite else {"items": PREVIEW_ITEMS})
+            for session_id, head in db.rows(query, **wanted, **limits):
                 heads.setdefault(as_text(session_id), []).append(as_text(head))
         query = (
             f"SELECT w.session_id, s.session_id IS NOT NULL, ({count}) FROM ({source}) AS w"
-            f" LEFT JOIN {desk.name()} AS s ON s.session_id = w.session_id"
+            f" LEFT JOIN {db.name()} AS s ON s.session_id = w.session_id"
         )
         return {
-            as_text(session_id): Beginning(int(number or 0), heads.get(as_text(session_id), [])[:PREVIEW_ITEMS])
-            for session_id, is_there, number in desk.rows(query, **wanted)
+            as_text(session_id): Head(int(number or 0), heads.get(as_text(session_id), [])[:PREVIEW_ITEMS])
+            for session_id, is_there, number in db.rows(query, **wanted)
             if is_there or number
         }
 
-    def chapters(self, desk: Desk, session_id: str) -> list[Chapter]:
-        chapters = []
-        if desk.rows(f"SELECT 1 FROM {desk.name()} WHERE {OF_SESSION}", session_id=session_id):
-            chapters += self._of_row(desk)
-        if runs := self.runs(desk):
-            query = f"SELECT run_id, run_index, created_at FROM {desk.name(runs)} WHERE {OF_SESSION}"
-            chapters += [self._of_run(runs, *row) for row in desk.rows(query, session_id=session_id)]
-        return sorted(chapters, key=lambda chapter: chapter.order)
+    def documents(self, db: DatabaseSession, session_id: str) -> list[Document]:
+        documents = []
+        if db.rows(f"SELECT 1 FROM {db.name()} WHERE {OF_SESSION}", session_id=session_id):
+            documents += self._of_row(db)
+        if runs := self.runs(db):
+            query = f"SELECT run_id, run_index, created_at FROM {db.name(runs)} WHERE {OF_SESSION}"
+            documents += [self._of_run(runs, *row) for row in db.rows(query, session_id=session_id)]
+        return sorted(documents, key=lambda document: document.order)
 
-    def _of_row(self, desk: Desk) -> list[Chapter]:
+    def _of_row(self, db: DatabaseSession) -> list[Document]:
         return [
-            Chapter(f"row.{column}", (-1, place, ""), desk.table, column, "")
+            Document(f"row.{column}", (-1, place, ""), db.table, column, "")
             for place, column in enumerate(SESSION_DOCUMENTS)
-            if column in desk.columns
+            if column in db.columns
         ]
 
-    def _of_run(self, runs: str, run_id: object, run_index: object, created_at: object) -> Chapter:
+    def _of_run(self, runs: str, run_id: object, run_index: object, created_at: object) -> Document:
         name = as_text(run_id)
         place = LAST if run_index is None else int(str(run_index))
-        return Chapter(key_of(name), (place, int(str(created_at or 0)), name), runs, "run_data", name)
+        return Document(key_of(name), (place, int(str(created_at or 0)), name), runs, "run_data", name)
 
-    def told(self, desk: Desk, session_id: str, chapters: Sequence[Chapter]) -> Mapping[str, Told]:
-        told = {}
-        if of_row := [chapter for chapter in chapters if chapter.table == desk.table]:
-            columns = ", ".join(desk.text_of(chapter.column) for chapter in of_row)
-            query = f"SELECT created_at, {columns} FROM {desk.name()} WHERE {OF_SESSION}"
-            for created_at, *texts in desk.rows(query, session_id=session_id):
-                for chapter, text in zip(of_row, texts, strict=True):
+    def texts(self, db: DatabaseSession, session_id: str, documents: Sequence[Document]) -> Mapping[str, DocumentText]:
+        found = {}
+        if of_row := [document for document in documents if document.table == db.table]:
+            columns = ", ".join(db.text_of(document.column) for document in of_row)
+            query = f"SELECT created_at, {columns} FROM {db.name()} WHERE {OF_SESSION}"
+            for created_at, *texts in db.rows(query, session_id=session_id):
+                for document, text in zip(of_row, texts, strict=True):
                     if text not in (None, "", "null"):
-                        told[chapter.key] = Told(as_text(text), instant(created_at))
-        if of_runs := [chapter for chapter in chapters if chapter.table != desk.table]:
-            names = {f"run_{n}": chapter.name for n, chapter in enumerate(of_runs)}
+                        found[document.key] = DocumentText(as_text(text), instant(created_at))
+        if of_runs := [document for document in documents if document.table != db.table]:
+            names = {f"run_{n}": document.name for n, document in enumerate(of_runs)}
             query = (
-                f"SELECT run_id, created_at, {desk.text_of('run_data')} FROM {desk.name(of_runs[0].table)}"
+                f"SELECT run_id, created_at, {db.text_of('run_data')} FROM {db.name(of_runs[0].table)}"
                 f" WHERE {OF_SESSION} AND run_id IN ({', '.join(f':{name}' for name in names)})"
             )
-            for run_id, created_at, text in desk.rows(query, session_id=session_id, **names):
-                told[key_of(as_text(run_id))] = Told(as_text(text), instant(created_at))
-        return told
+            for run_id, created_at, text in db.rows(query, session_id=session_id, **names):
+                found[key_of(as_text(run_id))] = DocumentText(as_text(text), instant(created_at))
+        return found
 
-    def pieces(self, chapter: Chapter, told: Told) -> Iterator[Piece]:
-        if chapter.column == "run_data":
-            return pieces_of_conversation(told.text, told.written_at)
-        return piece_of_document(told.text, told.written_at)
+    def fragments(self, document: Document, text: DocumentText) -> Iterator[Fragment]:
+        if document.column == "run_data":
+            return fragments_of_conversation(text.text, text.written_at)
+        return fragment_of_document(text.text, text.written_at)
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
-    def lock(self, desk: Desk, session_id: str) -> Sequence[tuple[Row, Sequence[Chapter]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
         """The session first: agno's writers of runs look at it for their key."""
-        found: list[tuple[Row, Sequence[Chapter]]] = [
-            (row, self._of_row(desk))
-            for row in desk.locked_rows(desk.table, desk.text_columns(desk.table), OF_SESSION, session_id=session_id)
+        found: list[tuple[Row, Sequence[Document]]] = [
+            (row, self._of_row(db))
+            for row in db.locked_rows(db.table, db.text_columns(db.table), OF_SESSION, session_id=session_id)
         ]
-        if runs := self.runs(desk):
-            columns = desk.text_columns(runs)
-            rows = desk.locked_rows(runs, columns, OF_SESSION, also="run_id", session_id=session_id)
+        if runs := self.runs(db):
+            columns = db.text_columns(runs)
+            rows = db.locked_rows(runs, columns, OF_SESSION, also="run_id", session_id=session_id)
             found += [(row, [self._of_run(runs, row.name, None, None)]) for row in rows]
         return found
 
-    def beside(self, desk: Desk, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
         return [
             row
-            for table, condition in [*self._neighbours(desk), *self._memories(desk)]
-            for row in desk.locked_rows(table, desk.text_columns(table), condition, session_id=session_id)
+            for table, condition in [*self._neighbours(db), *self._memories(db)]
+            for row in db.locked_rows(table, db.text_columns(table), condition, session_id=session_id)
         ]
 
-    def _neighbours(self, desk: Desk) -> Iterator[tuple[str, str]]:
+    def _neighbours(self, db: DatabaseSession) -> Iterator[tuple[str, str]]:
         """Tables with more of the session, each with the condition on its rows."""
-        traces = next(iter(self._beside_this(desk, *NEIGHBOURS[1].has)), None)
+        traces = next(iter(self._beside_this(db, *NEIGHBOURS[1].has)), None)
         for neighbour in NEIGHBOURS:
             if "{traces}" in neighbour.condition and not traces:
                 continue
-            condition = neighbour.condition.format(session=OF_SESSION, traces=desk.name(traces) if traces else "")
-            for table in self._beside_this(desk, *neighbour.has):
+            condition = neighbour.condition.format(session=OF_SESSION, traces=db.name(traces) if traces else "")
+            for table in self._beside_this(db, *neighbour.has):
                 yield table, condition
 
-    def _beside_this(self, desk: Desk, *columns: str) -> list[str]:
+    def _beside_this(self, db: DatabaseSession, *columns: str) -> list[str]:
         """The tables of that kind that go with these sessions: by their names, where others are in the schema."""
-        found = desk.tables_with(*columns)
-        begins = desk.table.removesuffix("sessions")
-        if len(desk.tables_with(*self.has)) == 1:
+        found = db.tables_with(*columns)
+        begins = db.table.removesuffix("sessions")
+        if len(db.tables_with(*self.has)) == 1:
             return found
-        return [table for table in found if begins != desk.table and table.startswith(begins)]
+        return [table for table in found if begins != db.table and table.startswith(begins)]
 
-    def _memories(self, desk: Desk) -> Iterator[tuple[str, str]]:
-        whose = f"coalesce((SELECT user_id FROM {desk.name()} WHERE {OF_SESSION}), '{WITHOUT_USER}')"
-        for table in self._beside_this(desk, *AgnoMemories.has):
+    def _memories(self, db: DatabaseSession) -> Iterator[tuple[str, str]]:
+        whose = f"coalesce((SELECT user_id FROM {db.name()} WHERE {OF_SESSION}), '{WITHOUT_USER}')"
+        for table in self._beside_this(db, *AgnoMemories.has):
             yield table, f"user_id = {whose}"
 
-    def shortened(self, chapter: Chapter, text: str, gone: Sequence[Piece]) -> str | None:
-        return conversation_without(text, gone) if chapter.column == "run_data" else "null"
+    def shortened(self, document: Document, text: str, gone: Sequence[Fragment]) -> str | None:
+        return conversation_without(text, gone) if document.column == "run_data" else "null"
 
-    def erase(self, desk: Desk, session_id: str) -> None:
+    def erase(self, db: DatabaseSession, session_id: str) -> None:
         """As agno does, and more. Memories stay, they are the user's; what they quote of the session goes."""
-        self._forget_in_memories(desk, session_id)
+        self._forget_in_memories(db, session_id)
         wanted = {"session_id": session_id}
-        for table, condition in self._neighbours(desk):
-            if {"args_hash", "namespace", "path"} <= desk.layout[table].keys() and not desk.is_sqlite:
-                self._delete_payloads(desk, table, wanted)
-            desk.run(f"DELETE FROM {desk.name(table)} WHERE {condition}", **wanted)
-        if runs := self.runs(desk):
-            desk.run(f"DELETE FROM {desk.name(runs)} WHERE {OF_SESSION}", **wanted)
-        desk.run(f"DELETE FROM {desk.name()} WHERE {OF_SESSION}", **wanted)
+        for table, condition in self._neighbours(db):
+            if {"args_hash", "namespace", "path"} <= db.layout[table].keys() and not db.is_sqlite:
+                self._delete_payloads(db, table, wanted)
+            db.run(f"DELETE FROM {db.name(table)} WHERE {condition}", **wanted)
+        if runs := self.runs(db):
+            db.run(f"DELETE FROM {db.name(runs)} WHERE {OF_SESSION}", **wanted)
+        db.run(f"DELETE FROM {db.name()} WHERE {OF_SESSION}", **wanted)
 
-    def _forget_in_memories(self, desk: Desk, session_id: str) -> None:
-        tables = list(self._memories(desk))
+    def _forget_in_memories(self, db: DatabaseSession, session_id: str) -> None:
+        tables = list(self._memories(db))
         if not tables:
             return
-        told = self.told(desk, session_id, self.chapters(desk, session_id)) if tables else {}
-        swaps = [Swaps.of_nothing(said_by_users(each.text for each in told.values()))]
+        texts = self.texts(db, session_id, self.documents(db, session_id)) if tables else {}
+        swaps = [Swaps.of_nothing(said_by_users(each.text for each in texts.values()))]
         for table, condition in tables:
-            for row in desk.locked_rows(table, desk.text_columns(table), condition, session_id=session_id):
-                write_changes(desk, row, {column: swapped(swaps, text) for column, text in row.texts.items()})
+            for row in db.locked_rows(table, db.text_columns(table), condition, session_id=session_id):
+                write_changes(db, row, {column: swapped(swaps, text) for column, text in row.texts.items()})
 
-    def _delete_payloads(self, desk: Desk, results: str, wanted: Mapping[str, Any]) -> None:
-        ((there,),) = desk.rows("SELECT to_regclass('fs.agno_fs') IS NOT NULL")
+    def _delete_payloads(self, db: DatabaseSession, results: str, wanted: Mapping[str, Any]) -> None:
+        ((there,),) = db.rows("SELECT to_regclass('fs.agno_fs') IS NOT NULL")
         if there:
-            desk.run(
+            db.run(
                 f"DELETE FROM {PAYLOADS} WHERE (namespace, path) IN"
-                f" (SELECT namespace, path FROM {desk.name(results)} WHERE {OF_SESSION})",
+                f" (SELECT namespace, path FROM {db.name(results)} WHERE {OF_SESSION})",
                 **wanted,
             )
 
 
-class AgnoMemories(MemoriesShelf):
+class AgnoMemories(MemoriesAdapter):
     has = frozenset({"memory_id", "memory", "topics", "user_id", "created_at", "updated_at"})
     id_column = "memory_id"
 
@@ -317,7 +317,7 @@ class AgnoForm(DocumentForm):
 
 class AgnoBackend(DocumentBackend):
     library = "agno"
-    shelves = (AgnoSessions(), AgnoMemories())
+    adapters = (AgnoSessions(), AgnoMemories())
 
 
 KIND = Kind(

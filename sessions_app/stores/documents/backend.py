@@ -1,4 +1,4 @@
-"""The backend of both libraries: items are pieces of stored JSON, cut out to the letter, changed with all copies."""
+"""Backend of both libraries: items are fragments of stored JSON, unchanged to the letter; copies change with them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.documents.database import Desk, DocumentDatabase, Row
+from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, TableAdapter
+from sessions_app.stores.documents.database import DatabaseSession, DocumentDatabase, Row
 from sessions_app.stores.documents.json_text import NotReadable, Part, Swaps, is_readable, value_of, with_replaced
-from sessions_app.stores.documents.shelf import Chapter, Piece, Shelf, Told
 from sessions_app.stores.kinds import EnvironmentField, PathField
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
 from sessions_app.stores.previews import preview_from
 from sessions_app.stores.remote_sql.dialects import Sqlite
 from sessions_app.stores.sqlite import file as sqlite_file
 
-CHAPTERS_AT_ONCE = 20
+DOCUMENTS_AT_ONCE = 20
 """How many documents are read at once; with what one of them may be it bounds the memory of a download."""
 
 SESSIONS_AT_ONCE = 100
@@ -76,7 +76,7 @@ class DocumentForm(forms.Form):
 
 
 class DocumentBackend(PagedBackend, ABC):
-    """A kind brings its shelves: which of them it is, the columns of the table tell."""
+    """A kind brings its table adapters; the columns of the table decide which one applies."""
 
     capabilities = frozenset(
         {
@@ -88,35 +88,35 @@ class DocumentBackend(PagedBackend, ABC):
         }
     )
     library: ClassVar[str]
-    shelves: ClassVar[Sequence[Shelf]]
+    adapters: ClassVar[Sequence[TableAdapter]]
 
     @cached_property
     def database(self) -> DocumentDatabase:
         return DocumentDatabase(self.store)
 
-    def shelf(self, desk: Desk) -> Shelf:
-        """Raises StoreUnavailable for a table of somebody else's."""
-        for shelf in self.shelves:
-            if shelf.fits(desk.columns):
-                return shelf
+    def adapter(self, db: DatabaseSession) -> TableAdapter:
+        """Raises StoreUnavailable for a table of another program."""
+        for adapter in self.adapters:
+            if adapter.fits(db.columns):
+                return adapter
         raise StoreUnavailable(
-            f"The table {desk.table} does not have the columns that {self.library} gives to sessions or to memories."
+            f"The table {db.table} does not have the columns that {self.library} gives to sessions or to memories."
         )
 
     def holds_memories(self) -> bool:
         """Whether a session here is a user, and an item a memory of theirs. Raises StoreUnavailable."""
-        with self.database.desk() as desk:
-            return self.shelf(desk).holds_memories
+        with self.database.session() as db:
+            return self.adapter(db).holds_memories
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
     def health(self, *, thorough: bool = False) -> Health:
         began = perf_counter()
         try:
-            with self.database.desk(is_fresh=True) as desk:
-                shelf = self.shelf(desk)
-                ((sessions,),) = desk.rows(f"SELECT count(*) FROM (SELECT 1 FROM {desk.name()} LIMIT 100000) AS few")
-                items = shelf.items_about(desk)
+            with self.database.session(is_fresh=True) as db:
+                adapter = self.adapter(db)
+                ((sessions,),) = db.rows(f"SELECT count(*) FROM (SELECT 1 FROM {db.name()} LIMIT 100000) AS few")
+                items = adapter.items_about(db)
                 answered_in_ms = (perf_counter() - began) * 1000
             problems = [*self._problems()]
             if thorough and (path := self._file):
@@ -142,11 +142,11 @@ class DocumentBackend(PagedBackend, ABC):
 
     def _try_rights(self, connection: Connection) -> None:
         """Nothing is changed: the database looks at the rights first."""
-        desk = self.database.desk_on(connection)
-        for table in (desk.table, *desk.children()):
-            column = next(iter(desk.layout[table]))
-            desk.run(f'UPDATE {desk.name(table)} SET "{column}" = "{column}" WHERE 1 = 0')
-            desk.run(f"DELETE FROM {desk.name(table)} WHERE 1 = 0")
+        db = self.database.session_on(connection)
+        for table in (db.table, *db.children()):
+            column = next(iter(db.layout[table]))
+            db.run(f'UPDATE {db.name(table)} SET "{column}" = "{column}" WHERE 1 = 0')
+            db.run(f"DELETE FROM {db.name(table)} WHERE 1 = 0")
 
     def system(self) -> str:
         return self.database.dialect.system
@@ -168,13 +168,13 @@ class DocumentBackend(PagedBackend, ABC):
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         """The cursor is the last id, behind a letter, because an id may be empty."""
-        with self.database.desk() as desk:
-            shelf = self.shelf(desk)
-            ids = shelf.session_ids(desk, cursor[1:] if cursor else None, limit)
+        with self.database.session() as db:
+            adapter = self.adapter(db)
+            ids = adapter.session_ids(db, cursor[1:] if cursor else None, limit)
             found = [
                 session
                 for start in range(0, len(ids), SESSIONS_AT_ONCE)
-                for session in shelf.found(desk, ids[start : start + SESSIONS_AT_ONCE])
+                for session in adapter.found(db, ids[start : start + SESSIONS_AT_ONCE])
             ]
         return SessionPage(found, f">{ids[-1]}" if len(ids) == limit else "")
 
@@ -186,99 +186,103 @@ class DocumentBackend(PagedBackend, ABC):
         previews = {session_id: preview_from([], None) for session_id in ids}
         if not ids:
             return previews
-        with self.database.desk() as desk:
-            shelf = self.shelf(desk)
+        with self.database.session() as db:
+            adapter = self.adapter(db)
             for start in range(0, len(ids), SESSIONS_AT_ONCE):
-                for session_id, begun in shelf.beginnings(desk, ids[start : start + SESSIONS_AT_ONCE]).items():
+                for session_id, begun in adapter.heads(db, ids[start : start + SESSIONS_AT_ONCE]).items():
                     previews[session_id] = preview_from(begun.heads, min(begun.item_count, COUNT_CAP + 1))
         return previews
 
     def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
-        with self.database.desk() as desk:
-            before = self._side(desk, session_id, pivot, earlier, is_back=True) if earlier or pivot else []
-            after = self._side(desk, session_id, pivot, later, is_back=False) if later or pivot else []
+        with self.database.session() as db:
+            before = self._side(db, session_id, pivot, earlier, is_back=True) if earlier or pivot else []
+            after = self._side(db, session_id, pivot, later, is_back=False) if later or pivot else []
         shown = [*reversed(before[:earlier]), *after[:later]]
         return ItemPage(shown, has_earlier=len(before) > earlier, has_later=len(after) > later)
 
     def _side(
-        self, desk: Desk, session_id: str, pivot: Position | None, wanted: int, *, is_back: bool
+        self, db: DatabaseSession, session_id: str, pivot: Position | None, wanted: int, *, is_back: bool
     ) -> list[StoredItem]:
         """One more item than wanted is read: it tells that there are more."""
-        return list(islice(self._items(desk, session_id, pivot, is_back=is_back), wanted + 1))
+        return list(islice(self._items(db, session_id, pivot, is_back=is_back), wanted + 1))
 
     def position_of(self, session_id: str, item_id: str) -> Position:
         return self.item(session_id, item_id).position
 
     def position_from(self, session_id: str, instant: datetime) -> Position | None:
-        with self.database.desk() as desk:
-            for item in self._items(desk, session_id, None, is_back=False):
+        with self.database.session() as db:
+            for item in self._items(db, session_id, None, is_back=False):
                 if item.written_at and item.written_at >= instant:
                     return item.position
         return None
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         key = item_id.rpartition(".")[0]
-        with self.database.desk() as desk:
-            shelf = self.shelf(desk)
-            chapters = [chapter for chapter in shelf.chapters(desk, session_id) if chapter.key == key]
-            told = shelf.told(desk, session_id, chapters)
-            for chapter in chapters:
-                for piece in self._pieces(shelf, chapter, told):
-                    if item_id == id_of(chapter, piece):
-                        return stored_item(chapter, piece, told[chapter.key].text, is_whole=True)
+        with self.database.session() as db:
+            adapter = self.adapter(db)
+            documents = [document for document in adapter.documents(db, session_id) if document.key == key]
+            texts = adapter.texts(db, session_id, documents)
+            for document in documents:
+                for fragment in self._fragments(adapter, document, texts):
+                    if item_id == id_of(document, fragment):
+                        return stored_item(document, fragment, texts[document.key].text, is_whole=True)
         raise UnknownItem(item_id)
 
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
-        with self.database.desk() as desk:
-            return sum(1 for _ in islice(self._items(desk, session_id, None, is_back=False), cap + 1))
+        with self.database.session() as db:
+            return sum(1 for _ in islice(self._items(db, session_id, None, is_back=False), cap + 1))
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
         """Some documents at a time, each as it is when it is read; no transaction is open in between."""
-        with self.database.desk() as desk:
-            chapters = self.shelf(desk).chapters(desk, session_id)
-        for start in range(0, len(chapters), CHAPTERS_AT_ONCE):
-            some = chapters[start : start + CHAPTERS_AT_ONCE]
-            with self.database.desk() as desk:
-                shelf = self.shelf(desk)
-                told = shelf.told(desk, session_id, some)
-            for chapter in some:
-                for piece in self._pieces(shelf, chapter, told):
-                    yield stored_item(chapter, piece, told[chapter.key].text, is_whole=True)
+        with self.database.session() as db:
+            documents = self.adapter(db).documents(db, session_id)
+        for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            some = documents[start : start + DOCUMENTS_AT_ONCE]
+            with self.database.session() as db:
+                adapter = self.adapter(db)
+                texts = adapter.texts(db, session_id, some)
+            for document in some:
+                for fragment in self._fragments(adapter, document, texts):
+                    yield stored_item(document, fragment, texts[document.key].text, is_whole=True)
 
-    def _items(self, desk: Desk, session_id: str, pivot: Position | None, *, is_back: bool) -> Iterator[StoredItem]:
+    def _items(
+        self, db: DatabaseSession, session_id: str, pivot: Position | None, *, is_back: bool
+    ) -> Iterator[StoredItem]:
         """From a place on, or before it and backwards; without a place from the beginning, or from the end."""
-        shelf = self.shelf(desk)
-        chapters = shelf.chapters(desk, session_id)
+        adapter = self.adapter(db)
+        documents = adapter.documents(db, session_id)
         if pivot:
             order = pivot.key[:-1]
-            chapters = [each for each in chapters if (each.order <= order if is_back else each.order >= order)]
+            documents = [each for each in documents if (each.order <= order if is_back else each.order >= order)]
         if is_back:
-            chapters.reverse()
-        for start in range(0, len(chapters), CHAPTERS_AT_ONCE):
-            some = chapters[start : start + CHAPTERS_AT_ONCE]
-            told = shelf.told(desk, session_id, some)
-            for chapter in some:
-                pieces = self._pieces(shelf, chapter, told)
-                for piece in reversed(pieces) if is_back else pieces:
-                    if pivot is None or (position_of(chapter, piece) < pivot) == is_back:
-                        yield stored_item(chapter, piece, told[chapter.key].text)
+            documents.reverse()
+        for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            some = documents[start : start + DOCUMENTS_AT_ONCE]
+            texts = adapter.texts(db, session_id, some)
+            for document in some:
+                fragments = self._fragments(adapter, document, texts)
+                for fragment in reversed(fragments) if is_back else fragments:
+                    if pivot is None or (position_of(document, fragment) < pivot) == is_back:
+                        yield stored_item(document, fragment, texts[document.key].text)
 
-    def _pieces(self, shelf: Shelf, chapter: Chapter, told: Mapping[str, Told]) -> list[Piece]:
-        return list(shelf.pieces(chapter, told[chapter.key])) if chapter.key in told else []
+    def _fragments(
+        self, adapter: TableAdapter, document: Document, texts: Mapping[str, DocumentText]
+    ) -> list[Fragment]:
+        return list(adapter.fragments(document, texts[document.key])) if document.key in texts else []
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def _desk_for_change(self, connection: Connection) -> Desk:
+    def _session_for_change(self, connection: Connection) -> DatabaseSession:
         """Which neighbours there are must be true now: a table that was made a moment ago may repeat it, too."""
-        return self.database.desk_on(connection, is_fresh=True)
+        return self.database.session_on(connection, is_fresh=True)
 
     def erase_session(self, session_id: str) -> int:
         def erase(connection: Connection) -> int:
-            desk = self._desk_for_change(connection)
-            shelf = self.shelf(desk)
-            shelf.lock(desk, session_id)
-            count = sum(1 for _ in self._items(desk, session_id, None, is_back=False))
-            shelf.erase(desk, session_id)
+            db = self._session_for_change(connection)
+            adapter = self.adapter(db)
+            adapter.lock(db, session_id)
+            count = sum(1 for _ in self._items(db, session_id, None, is_back=False))
+            adapter.erase(db, session_id)
             return count
 
         with erasing(self.store, session_id):
@@ -288,13 +292,13 @@ class DocumentBackend(PagedBackend, ABC):
         """Together with all copies of what it said: in other documents of the session, and in what is kept beside."""
 
         def replace(connection: Connection) -> None:
-            desk = self._desk_for_change(connection)
-            change = Change(desk, self.shelf(desk), session_id)
-            chapter, piece = change.expected(item_id, expected)
+            db = self._session_for_change(connection)
+            change = Change(db, self.adapter(db), session_id)
+            document, fragment = change.expected(item_id, expected)
             if is_readable(expected) and not is_readable(text):
                 raise StoreUnavailable(f"The store {self.store} takes only JSON; nothing was changed.")
             change.swap(expected, text)
-            change.put(chapter, piece, with_own_members(expected, text))
+            change.put(document, fragment, with_own_members(expected, text))
             change.write()
 
         self.database.change(replace)
@@ -303,87 +307,87 @@ class DocumentBackend(PagedBackend, ABC):
         """Together with all copies of what they said."""
 
         def delete(connection: Connection) -> int:
-            desk = self._desk_for_change(connection)
-            change = Change(desk, self.shelf(desk), session_id)
-            gone: dict[Chapter, list[Piece]] = {}
+            db = self._session_for_change(connection)
+            change = Change(db, self.adapter(db), session_id)
+            gone: dict[Document, list[Fragment]] = {}
             for item in items:
                 with suppress(UnknownItem):
-                    chapter, piece = change.expected(item.id, item.raw)
-                    gone.setdefault(chapter, []).append(piece)
+                    document, fragment = change.expected(item.id, item.raw)
+                    gone.setdefault(document, []).append(fragment)
                     change.swap(item.raw, "null")
-            for chapter, pieces in gone.items():
-                change.take_out(chapter, pieces)
+            for document, fragments in gone.items():
+                change.take_out(document, fragments)
             change.write()
             return sum(map(len, gone.values()))
 
         return self.database.change(delete)
 
 
-Own = Callable[[str, list[Piece]], str | None]
-"""What becomes of a chapter's text, given where its own pieces are in it; None: its row goes."""
+Own = Callable[[str, list[Fragment]], str | None]
+"""Computes the new text of a document from the text and its affected fragments; None deletes the row."""
 
 
 class Change:
     """All documents of a session and all that may repeat them, locked; changed in memory, and then written."""
 
-    def __init__(self, desk: Desk, shelf: Shelf, session_id: str) -> None:
-        self.desk, self.shelf = desk, shelf
-        self.rows = shelf.lock(desk, session_id)
-        self.beside = shelf.beside(desk, session_id)
+    def __init__(self, db: DatabaseSession, adapter: TableAdapter, session_id: str) -> None:
+        self.db, self.adapter = db, adapter
+        self.rows = adapter.lock(db, session_id)
+        self.beside = adapter.beside(db, session_id)
         self.swaps: list[Swaps] = []
-        self.own: dict[str, tuple[list[Piece], Own]] = {}
-        """By the key of the chapter."""
+        self.own: dict[str, tuple[list[Fragment], Own]] = {}
+        """By document key."""
 
-    def expected(self, item_id: str, raw: str) -> tuple[Chapter, Piece]:
+    def expected(self, item_id: str, raw: str) -> tuple[Document, Fragment]:
         """Raises UnknownItem and ItemChanged."""
-        for row, chapters in self.rows:
-            for chapter in chapters:
-                if chapter.key != item_id.rpartition(".")[0]:
+        for row, documents in self.rows:
+            for document in documents:
+                if document.key != item_id.rpartition(".")[0]:
                     continue
-                for piece in self._pieces(chapter, row.texts.get(chapter.column, "")):
-                    if id_of(chapter, piece) == item_id:
-                        part = piece.part
-                        if row.texts[chapter.column][part.start : part.end] != raw:
+                for fragment in self._fragments(document, row.texts.get(document.column, "")):
+                    if id_of(document, fragment) == item_id:
+                        part = fragment.part
+                        if row.texts[document.column][part.start : part.end] != raw:
                             raise ItemChanged(item_id)
-                        return chapter, piece
+                        return document, fragment
         raise UnknownItem(item_id)
 
     def swap(self, old: str, new: str) -> None:
         """What an item said becomes something else, wherever it is repeated."""
         self.swaps.append(Swaps.between(*map(as_value, (old, new))))
 
-    def put(self, chapter: Chapter, piece: Piece, new: str) -> None:
-        self.own[chapter.key] = [piece], lambda text, pieces: with_replaced(text, pieces[0].part, new)
+    def put(self, document: Document, fragment: Fragment, new: str) -> None:
+        self.own[document.key] = [fragment], lambda text, fragments: with_replaced(text, fragments[0].part, new)
 
-    def take_out(self, chapter: Chapter, pieces: list[Piece]) -> None:
-        self.own[chapter.key] = pieces, lambda text, there: self.shelf.shortened(chapter, text, there)
+    def take_out(self, document: Document, fragments: list[Fragment]) -> None:
+        self.own[document.key] = fragments, lambda text, there: self.adapter.shortened(document, text, there)
 
     def write(self) -> None:
-        for row, chapters in self.rows:
-            told: dict[str, str | None] = {}
-            of_column = {chapter.column: chapter for chapter in chapters}
+        for row, documents in self.rows:
+            changed: dict[str, str | None] = {}
+            of_column = {document.column: document for document in documents}
             for column, text in row.texts.items():
-                chapter = of_column.get(column)
-                told[column] = self._changed(chapter, text) if chapter else swapped(self.swaps, text)
-            if None in told.values():
-                self.desk.delete(row)
+                document = of_column.get(column)
+                changed[column] = self._changed(document, text) if document else swapped(self.swaps, text)
+            if None in changed.values():
+                self.db.delete(row)
             else:
-                write_changes(self.desk, row, told)
+                write_changes(self.db, row, changed)
         for row in self.beside:
-            write_changes(self.desk, row, {column: swapped(self.swaps, text) for column, text in row.texts.items()})
+            write_changes(self.db, row, {column: swapped(self.swaps, text) for column, text in row.texts.items()})
 
-    def _changed(self, chapter: Chapter, text: str) -> str | None:
+    def _changed(self, document: Document, text: str) -> str | None:
         """Copies go first; other items stay as they are, and so do, until their turn comes, those that are changed."""
-        pieces, own = self.own.get(chapter.key, ([], None))
-        mine = {piece.number for piece in pieces}
-        besides = [each.part for each in self._pieces(chapter, text) if each.is_said or each.number in mine]
+        fragments, own = self.own.get(document.key, ([], None))
+        mine = {fragment.number for fragment in fragments}
+        besides = [each.part for each in self._fragments(document, text) if each.is_message or each.number in mine]
         text = swapped(self.swaps, text, besides=besides)
         if own is None:
             return text
-        return own(text, [piece for piece in self._pieces(chapter, text) if piece.number in mine])
+        return own(text, [fragment for fragment in self._fragments(document, text) if fragment.number in mine])
 
-    def _pieces(self, chapter: Chapter, text: str) -> list[Piece]:
-        return list(self.shelf.pieces(chapter, Told(text, None))) if text else []
+    def _fragments(self, document: Document, text: str) -> list[Fragment]:
+        return list(self.adapter.fragments(document, DocumentText(text, None))) if text else []
 
 
 OWN_MEMBERS = ("id", "created_at")
@@ -401,8 +405,8 @@ def with_own_members(old: str, new: str) -> str:
     return f"{new.rstrip()[:-1]}{', ' if after else ''}{members}}}"
 
 
-def write_changes(desk: Desk, row: Row, told: Mapping[str, str | None]) -> None:
-    desk.write(row, {column: text for column, text in told.items() if text != row.texts[column]})
+def write_changes(db: DatabaseSession, row: Row, texts: Mapping[str, str | None]) -> None:
+    db.write(row, {column: text for column, text in texts.items() if text != row.texts[column]})
 
 
 def swapped(swaps: Sequence[Swaps], text: str, *, besides: Sequence[Part] = ()) -> str:
@@ -421,16 +425,18 @@ def as_value(text: str) -> Any:
         return text
 
 
-def id_of(chapter: Chapter, piece: Piece) -> str:
-    return f"{chapter.key}.{piece.number}"
+def id_of(document: Document, fragment: Fragment) -> str:
+    return f"{document.key}.{fragment.number}"
 
 
-def position_of(chapter: Chapter, piece: Piece) -> Position:
-    return Position((*chapter.order, piece.number))
+def position_of(document: Document, fragment: Fragment) -> Position:
+    return Position((*document.order, fragment.number))
 
 
-def stored_item(chapter: Chapter, piece: Piece, text: str, *, is_whole: bool = False) -> StoredItem:
-    raw = text[piece.part.start : piece.part.end]
+def stored_item(document: Document, fragment: Fragment, text: str, *, is_whole: bool = False) -> StoredItem:
+    raw = text[fragment.part.start : fragment.part.end]
     shown, tail = (raw, "") if is_whole else both_ends(raw)
     byte_count = len(raw.encode(errors="surrogatepass"))
-    return StoredItem(id_of(chapter, piece), position_of(chapter, piece), shown, byte_count, piece.written_at, tail)
+    return StoredItem(
+        id_of(document, fragment), position_of(document, fragment), shown, byte_count, fragment.written_at, tail
+    )

@@ -91,12 +91,12 @@ class DocumentDatabase(RemoteDatabase):
         return dialect
 
     @contextmanager
-    def desk(self, *, is_fresh: bool = False) -> Iterator[Desk]:
+    def session(self, *, is_fresh: bool = False) -> Iterator[DatabaseSession]:
         """One moment of the database, to be asked. Raises StoreUnavailable."""
         with self.reading() as connection:
-            yield self.desk_on(connection, is_fresh=is_fresh)
+            yield self.session_on(connection, is_fresh=is_fresh)
 
-    def desk_on(self, connection: Connection, *, is_fresh: bool = False) -> Desk:
+    def session_on(self, connection: Connection, *, is_fresh: bool = False) -> DatabaseSession:
         """Within `reading` or `change`. Raises StoreUnavailable where the table is not there."""
         schema, table = self.schema_and_table
         layout = self._layout(connection, schema, is_fresh=is_fresh)
@@ -105,7 +105,7 @@ class DocumentDatabase(RemoteDatabase):
             layout = self._layout(connection, schema, is_fresh=True)
         if table not in layout:
             raise self._unavailable(Refusal.NO_TABLES)
-        return Desk(connection, self.dialect, schema, table, layout)
+        return DatabaseSession(connection, self.dialect, schema, table, layout)
 
     def _layout(self, connection: Connection, schema: str | None, *, is_fresh: bool) -> Layout:
         seen_at, layout = _layouts.get((self.address(), schema), (0.0, {}))
@@ -143,8 +143,8 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A connection, the table that a store was given, and its neighbours in the schema."""
+class DatabaseSession:
+    """An open connection with the table of a store and the other tables of its schema."""
 
     connection: Connection
     dialect: Dialect

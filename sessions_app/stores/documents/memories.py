@@ -7,30 +7,30 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from sessions_app.stores.base import FoundSession
-from sessions_app.stores.documents.database import Desk, Row, as_text, instant
+from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
+from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
 from sessions_app.stores.documents.json_text import Part
-from sessions_app.stores.documents.shelf import Beginning, Chapter, Piece, Shelf, Told, key_of, mark_of
 
 
-class MemoriesShelf(Shelf):
+class MemoriesAdapter(TableAdapter):
     """A memory is an item. Other columns of its row, as with what it was made of, change and go with it."""
 
     id_column: ClassVar[str]
     holds_memories = True
 
-    def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
+    def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
         beyond = "AND user_id > :after" if after is not None else ""
-        query = f"SELECT DISTINCT user_id FROM {desk.name()} WHERE user_id IS NOT NULL {beyond} ORDER BY 1 LIMIT :limit"
+        query = f"SELECT DISTINCT user_id FROM {db.name()} WHERE user_id IS NOT NULL {beyond} ORDER BY 1 LIMIT :limit"
         wanted = {"limit": limit} | ({"after": after} if after is not None else {})
-        return [as_text(row[0]) for row in desk.rows(query, **wanted)]
+        return [as_text(row[0]) for row in db.rows(query, **wanted)]
 
-    def found(self, desk: Desk, session_ids: Sequence[str]) -> list[FoundSession]:
-        version = "length(memory)" if desk.is_sqlite else "CAST(CAST(xmin AS text) AS bigint)"
+    def found(self, db: DatabaseSession, session_ids: Sequence[str]) -> list[FoundSession]:
+        version = "length(memory)" if db.is_sqlite else "CAST(CAST(xmin AS text) AS bigint)"
         found = []
         for user in session_ids:
-            ((count, first, last, touched, total),) = desk.rows(
+            ((count, first, last, touched, total),) = db.rows(
                 "SELECT count(*), min(created_at), max(created_at), max(updated_at),"
-                f" sum({version}) FROM {desk.name()} WHERE user_id = :user",
+                f" sum({version}) FROM {db.name()} WHERE user_id = :user",
                 user=user,
             )
             times = [time for time in (time_of(last), time_of(touched)) if time]
@@ -38,57 +38,57 @@ class MemoriesShelf(Shelf):
             found.append(FoundSession(user, time_of(first), max(times, default=None), mark))
         return found
 
-    def beginnings(self, desk: Desk, session_ids: Sequence[str]) -> Mapping[str, Beginning]:
+    def heads(self, db: DatabaseSession, session_ids: Sequence[str]) -> Mapping[str, Head]:
         """Nobody says anything in a memory: there is no first text."""
-        source, wanted = desk.wanted(session_ids)
+        source, wanted = db.wanted(session_ids)
         query = (
-            f"SELECT w.session_id, count(*) FROM ({source}) AS w JOIN {desk.name()} AS m ON m.user_id = w.session_id"
+            f"SELECT w.session_id, count(*) FROM ({source}) AS w JOIN {db.name()} AS m ON m.user_id = w.session_id"
             " GROUP BY w.session_id"
         )
-        return {as_text(user): Beginning(count, []) for user, count in desk.rows(query, **wanted)}
+        return {as_text(user): Head(count, []) for user, count in db.rows(query, **wanted)}
 
-    def chapters(self, desk: Desk, session_id: str) -> list[Chapter]:
+    def documents(self, db: DatabaseSession, session_id: str) -> list[Document]:
         query = (
-            f'SELECT "{self.id_column}", created_at FROM {desk.name()} WHERE user_id = :user'
+            f'SELECT "{self.id_column}", created_at FROM {db.name()} WHERE user_id = :user'
             f' ORDER BY created_at, "{self.id_column}"'
         )
-        rows = desk.rows(query, user=session_id)
-        return sorted((self._chapter(desk, *row) for row in rows), key=lambda chapter: chapter.order)
+        rows = db.rows(query, user=session_id)
+        return sorted((self._document(db, *row) for row in rows), key=lambda document: document.order)
 
-    def _chapter(self, desk: Desk, named: object, created: object = None) -> Chapter:
+    def _document(self, db: DatabaseSession, named: object, created: object = None) -> Document:
         name, time = as_text(named), time_of(created)
         microseconds = int(time.timestamp() * 1_000_000) if time else 0
-        return Chapter(key_of(name), (microseconds, name), desk.table, "memory", name)
+        return Document(key_of(name), (microseconds, name), db.table, "memory", name)
 
-    def told(self, desk: Desk, session_id: str, chapters: Sequence[Chapter]) -> Mapping[str, Told]:
-        told = {}
-        for chapter in chapters:
+    def texts(self, db: DatabaseSession, session_id: str, documents: Sequence[Document]) -> Mapping[str, DocumentText]:
+        texts = {}
+        for document in documents:
             query = (
-                f"SELECT {desk.text_of(chapter.column)}, created_at FROM {desk.name()}"
+                f"SELECT {db.text_of(document.column)}, created_at FROM {db.name()}"
                 f' WHERE user_id = :user AND "{self.id_column}" = :name'
             )
-            for text, created in desk.rows(query, user=session_id, name=chapter.name):
+            for text, created in db.rows(query, user=session_id, name=document.name):
                 if text not in (None, ""):
-                    told[chapter.key] = Told(as_text(text), time_of(created))
-        return told
+                    texts[document.key] = DocumentText(as_text(text), time_of(created))
+        return texts
 
-    def pieces(self, chapter: Chapter, told: Told) -> Iterator[Piece]:
-        yield Piece(0, Part(0, len(told.text)), told.written_at, is_said=True)
+    def fragments(self, document: Document, text: DocumentText) -> Iterator[Fragment]:
+        yield Fragment(0, Part(0, len(text.text)), text.written_at, is_message=True)
 
-    def lock(self, desk: Desk, session_id: str) -> Sequence[tuple[Row, Sequence[Chapter]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
         name = f'"{self.id_column}"'
-        columns = desk.text_columns(desk.table)
-        rows = desk.locked_rows(desk.table, columns, "user_id = :user", also=name, user=session_id)
-        return [(row, [self._chapter(desk, row.name)]) for row in rows]
+        columns = db.text_columns(db.table)
+        rows = db.locked_rows(db.table, columns, "user_id = :user", also=name, user=session_id)
+        return [(row, [self._document(db, row.name)]) for row in rows]
 
-    def beside(self, desk: Desk, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
         return []
 
-    def shortened(self, chapter: Chapter, text: str, gone: Sequence[Piece]) -> str | None:
+    def shortened(self, document: Document, text: str, gone: Sequence[Fragment]) -> str | None:
         return None
 
-    def erase(self, desk: Desk, session_id: str) -> None:
-        desk.run(f"DELETE FROM {desk.name()} WHERE user_id = :user", user=session_id)
+    def erase(self, db: DatabaseSession, session_id: str) -> None:
+        db.run(f"DELETE FROM {db.name()} WHERE user_id = :user", user=session_id)
 
 
 def time_of(stored: object) -> datetime | None:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
+from sessions_app.stores.documents.adapter import Fragment
 from sessions_app.stores.documents.database import instant
 from sessions_app.stores.documents.json_text import (
     STRUCTURAL,
@@ -23,39 +24,38 @@ from sessions_app.stores.documents.json_text import (
     without,
     words_in,
 )
-from sessions_app.stores.documents.shelf import Piece
 
 MESSAGES = "messages"
 
 BESIDE = 2**31
-"""From this number on pieces are no messages; each has the same one as long as its member has its name."""
+"""The first number of fragments that are not messages; a number stays the same as long as its member keeps its name."""
 
 
 LONG = 64 * 1024
 """A document of so many characters takes long to go through, and is read again for each page."""
 
 REMEMBERED = 32
-"""Of how many long documents it is remembered where their pieces are: by what they hash to, and nothing they say."""
+"""Number of long documents whose fragment offsets are cached, by the hash of the document; no text is kept."""
 
-_remembered: OrderedDict[tuple[bytes, datetime | None], list[Piece]] = OrderedDict()
+_remembered: OrderedDict[tuple[bytes, datetime | None], list[Fragment]] = OrderedDict()
 _lock = threading.Lock()
 
 
-def pieces_of_conversation(text: str, written_at: datetime | None) -> Iterator[Piece]:
+def fragments_of_conversation(text: str, written_at: datetime | None) -> Iterator[Fragment]:
     """Of an object with messages. A message that the library itself calls a copy of an earlier one is none."""
     if len(text) < LONG:
-        yield from _pieces(text, written_at)
+        yield from _fragments(text, written_at)
         return
     key = hash_of(text), written_at
     with _lock:
-        pieces = _remembered.pop(key, None)
-    if pieces is None:
-        pieces = _pieces(text, written_at)
+        fragments = _remembered.pop(key, None)
+    if fragments is None:
+        fragments = _fragments(text, written_at)
     with _lock:
-        _remembered[key] = pieces
+        _remembered[key] = fragments
         while len(_remembered) > REMEMBERED:
             _remembered.popitem(last=False)
-    yield from pieces
+    yield from fragments
 
 
 def hash_of(text: str) -> bytes:
@@ -66,7 +66,7 @@ def hash_of(text: str) -> bytes:
     return hashed.digest()
 
 
-def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
+def _fragments(text: str, written_at: datetime | None) -> list[Fragment]:
     try:
         top = members(text)
         messages = elements(text, top[MESSAGES].start) if MESSAGES in top else []
@@ -74,7 +74,7 @@ def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
         # Of a long history that is half of what it takes to look through it.
         is_compared = any(text.find('"', *part) >= 0 for part in beside.values())
         said: list[str] = []
-        shown: list[Piece] = []
+        shown: list[Fragment] = []
         for number, part in enumerate(messages):
             message = value_of(text[part.start : part.end])
             if isinstance(message, dict):
@@ -85,44 +85,44 @@ def _pieces(text: str, written_at: datetime | None) -> list[Piece]:
                 time = None
             if is_compared:
                 said += words_in(message)
-            shown.append(Piece(number, part, time or written_at, is_said=True))
+            shown.append(Fragment(number, part, time or written_at, is_message=True))
         return [*shown, *_beside(text, beside, said, written_at)]
     except NotReadable:
-        return [Piece(0, Part(0, len(text)), written_at, is_said=False)]
+        return [Fragment(0, Part(0, len(text)), written_at, is_message=False)]
 
 
-def piece_of_document(text: str, written_at: datetime | None) -> Iterator[Piece]:
+def fragment_of_document(text: str, written_at: datetime | None) -> Iterator[Fragment]:
     """All of it, if anybody said anything in it."""
     try:
         has_words = any(word.strip() for word in words_in(value_of(text)))
     except NotReadable:
         has_words = True
     if has_words:
-        yield Piece(0, Part(0, len(text)), written_at, is_said=False)
+        yield Fragment(0, Part(0, len(text)), written_at, is_message=False)
 
 
-def conversation_without(text: str, gone: Sequence[Piece]) -> str | None:
-    """The object without some of its pieces; None where nothing that anybody said is left in it."""
-    numbers = {piece.number for piece in gone if piece.number < BESIDE}
-    for piece in sorted(gone, key=lambda piece: -piece.part.start):
-        if piece.number >= BESIDE:
-            text = with_replaced(text, piece.part, "null")
+def conversation_without(text: str, gone: Sequence[Fragment]) -> str | None:
+    """The object without some of its fragments; None if no message or other text remains in it."""
+    numbers = {fragment.number for fragment in gone if fragment.number < BESIDE}
+    for fragment in sorted(gone, key=lambda fragment: -fragment.part.start):
+        if fragment.number >= BESIDE:
+            text = with_replaced(text, fragment.part, "null")
     top = members(text)
     if numbers and MESSAGES in top:
         text = without(text, top[MESSAGES], numbers)
-    return text if any(pieces_of_conversation(text, None)) else None
+    return text if any(fragments_of_conversation(text, None)) else None
 
 
 def said_by_users(documents: Iterable[str]) -> Iterator[str]:
     """What the messages of users say in some documents with messages."""
     for text in documents:
-        for piece in pieces_of_conversation(text, None):
-            message = value_of(text[piece.part.start : piece.part.end]) if piece.is_said else None
+        for fragment in fragments_of_conversation(text, None):
+            message = value_of(text[fragment.part.start : fragment.part.end]) if fragment.is_message else None
             if isinstance(message, dict) and message.get("role") == "user":
                 yield from words_in(message)
 
 
-def _beside(text: str, beside: dict[str, Part], said: Sequence[str], written_at: datetime | None) -> list[Piece]:
+def _beside(text: str, beside: dict[str, Part], said: Sequence[str], written_at: datetime | None) -> list[Fragment]:
     whole_texts = set(said)
 
     @cache
@@ -139,5 +139,5 @@ def _beside(text: str, beside: dict[str, Part], said: Sequence[str], written_at:
             value: Any = value_of(text[part.start : part.end])
             if any(map(is_new, words_in(value))):
                 number = BESIDE + (crc32(name.encode(errors="surrogatepass")) % 2**20) * 2**20 + place
-                found.append(Piece(number, part, written_at, is_said=False))
-    return sorted(found, key=lambda piece: piece.number)
+                found.append(Fragment(number, part, written_at, is_message=False))
+    return sorted(found, key=lambda fragment: fragment.number)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sessions_app.stores.base import FoundSession
+from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import Desk, Row, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
 from sessions_app.stores.documents.json_text import Swaps
-from sessions_app.stores.documents.memories import MemoriesShelf
+from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
     conversation_without,
-    piece_of_document,
-    pieces_of_conversation,
+    fragment_of_document,
+    fragments_of_conversation,
     said_by_users,
 )
-from sessions_app.stores.documents.shelf import Beginning, Chapter, Piece, Shelf, Told, mark_of
 from sessions_app.stores.kinds import Kind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 
@@ -41,25 +41,25 @@ JOIN (SELECT session_id, CASE WHEN json_valid(memory) THEN memory ELSE '{{}}' EN
 """
 
 
-class PhidataSessions(Shelf):
+class PhidataSessions(TableAdapter):
     has = frozenset({"session_id", "memory", "user_data", "session_data", "created_at", "updated_at"})
     has_not = frozenset({"session_type"})
 
     # --- read ---------------------------------------------------------------------------------------------------------
 
-    def session_ids(self, desk: Desk, after: str | None, limit: int) -> list[str]:
+    def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
         beyond = "WHERE session_id > :after" if after is not None else ""
-        query = f"SELECT session_id FROM {desk.name()} {beyond} ORDER BY session_id LIMIT :limit"
+        query = f"SELECT session_id FROM {db.name()} {beyond} ORDER BY session_id LIMIT :limit"
         wanted = {"limit": limit} | ({"after": after} if after is not None else {})
-        return [as_text(row[0]) for row in desk.rows(query, **wanted)]
+        return [as_text(row[0]) for row in db.rows(query, **wanted)]
 
-    def found(self, desk: Desk, session_ids: Sequence[str]) -> list[FoundSession]:
-        source, wanted = desk.wanted(session_ids)
-        # A second is long: what was written within it is told by the row's version, or else by its length.
-        version = "length(s.memory) || '/' || length(s.session_data)" if desk.is_sqlite else "CAST(s.xmin AS text)"
+    def found(self, db: DatabaseSession, session_ids: Sequence[str]) -> list[FoundSession]:
+        source, wanted = db.wanted(session_ids)
+        # A second is long: a change within it is recognised by the row's version, or else by its length.
+        version = "length(s.memory) || '/' || length(s.session_data)" if db.is_sqlite else "CAST(s.xmin AS text)"
         query = (
             f"SELECT s.session_id, s.created_at, s.updated_at, {version} FROM ({source}) AS w"
-            f" JOIN {desk.name()} AS s ON s.session_id = w.session_id"
+            f" JOIN {db.name()} AS s ON s.session_id = w.session_id"
         )
         return [
             FoundSession(
@@ -68,78 +68,78 @@ class PhidataSessions(Shelf):
                 last_activity_at=instant(updated_at) or instant(created_at),
                 mark=mark_of(created_at, updated_at, version),
             )
-            for session_id, created_at, updated_at, version in desk.rows(query, **wanted)
+            for session_id, created_at, updated_at, version in db.rows(query, **wanted)
         ]
 
-    def beginnings(self, desk: Desk, session_ids: Sequence[str]) -> Mapping[str, Beginning]:
-        source, wanted = desk.wanted(session_ids)
+    def heads(self, db: DatabaseSession, session_ids: Sequence[str]) -> Mapping[str, Head]:
+        source, wanted = db.wanted(session_ids)
         head = "left(CAST(m.said -> {n} AS text), {size})"
-        if desk.is_sqlite:
+        if db.is_sqlite:
             head = "substr(json_extract(m.said, '$.messages[{n}]'), 1, {size})"
         heads = ", ".join(head.format(n=n, size=PREVIEW_HEAD_CHARACTERS) for n in range(PREVIEW_ITEMS))
-        begun = BEGUN_IN_SQLITE if desk.is_sqlite else BEGUN_IN_POSTGRES
+        begun = BEGUN_IN_SQLITE if db.is_sqlite else BEGUN_IN_POSTGRES
         # In a statement a colon begins a parameter.
-        query = begun.format(heads=heads.replace(":", "\\:"), wanted=source, sessions=desk.name())
+        query = begun.format(heads=heads.replace(":", "\\:"), wanted=source, sessions=db.name())
         return {
-            as_text(session_id): Beginning(int(count), [as_text(head) for head in heads if head is not None])
-            for session_id, count, *heads in desk.rows(query, **wanted)
+            as_text(session_id): Head(int(count), [as_text(head) for head in heads if head is not None])
+            for session_id, count, *heads in db.rows(query, **wanted)
         }
 
-    def chapters(self, desk: Desk, session_id: str) -> list[Chapter]:
-        there = desk.rows(f"SELECT 1 FROM {desk.name()} WHERE {OF_SESSION}", session_id=session_id)
-        return self._chapters(desk) if there else []
+    def documents(self, db: DatabaseSession, session_id: str) -> list[Document]:
+        there = db.rows(f"SELECT 1 FROM {db.name()} WHERE {OF_SESSION}", session_id=session_id)
+        return self._documents(db) if there else []
 
-    def _chapters(self, desk: Desk) -> list[Chapter]:
-        columns = [column for column in (*DOCUMENTS, "memory") if column in desk.columns]
-        return [Chapter(column, (place,), desk.table, column, "") for place, column in enumerate(columns)]
+    def _documents(self, db: DatabaseSession) -> list[Document]:
+        columns = [column for column in (*DOCUMENTS, "memory") if column in db.columns]
+        return [Document(column, (place,), db.table, column, "") for place, column in enumerate(columns)]
 
-    def told(self, desk: Desk, session_id: str, chapters: Sequence[Chapter]) -> Mapping[str, Told]:
-        if not chapters:
+    def texts(self, db: DatabaseSession, session_id: str, documents: Sequence[Document]) -> Mapping[str, DocumentText]:
+        if not documents:
             return {}
-        columns = ", ".join(desk.text_of(chapter.column) for chapter in chapters)
-        query = f"SELECT created_at, {columns} FROM {desk.name()} WHERE {OF_SESSION}"
+        columns = ", ".join(db.text_of(document.column) for document in documents)
+        query = f"SELECT created_at, {columns} FROM {db.name()} WHERE {OF_SESSION}"
         return {
-            chapter.key: Told(as_text(text), instant(created_at))
-            for created_at, *texts in desk.rows(query, session_id=session_id)
-            for chapter, text in zip(chapters, texts, strict=True)
+            document.key: DocumentText(as_text(text), instant(created_at))
+            for created_at, *texts in db.rows(query, session_id=session_id)
+            for document, text in zip(documents, texts, strict=True)
             if text not in (None, "", "null")
         }
 
-    def pieces(self, chapter: Chapter, told: Told) -> Iterator[Piece]:
-        if chapter.column == "memory":
-            return pieces_of_conversation(told.text, told.written_at)
-        return piece_of_document(told.text, told.written_at)
+    def fragments(self, document: Document, text: DocumentText) -> Iterator[Fragment]:
+        if document.column == "memory":
+            return fragments_of_conversation(text.text, text.written_at)
+        return fragment_of_document(text.text, text.written_at)
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
-    def lock(self, desk: Desk, session_id: str) -> Sequence[tuple[Row, Sequence[Chapter]]]:
-        rows = desk.locked_rows(desk.table, desk.text_columns(desk.table), OF_SESSION, session_id=session_id)
-        return [(row, self._chapters(desk)) for row in rows]
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
+        rows = db.locked_rows(db.table, db.text_columns(db.table), OF_SESSION, session_id=session_id)
+        return [(row, self._documents(db)) for row in rows]
 
-    def beside(self, desk: Desk, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
         """The memories of the user, where they are in the same schema."""
-        whose = f"user_id = (SELECT user_id FROM {desk.name()} WHERE {OF_SESSION})"
+        whose = f"user_id = (SELECT user_id FROM {db.name()} WHERE {OF_SESSION})"
         return [
             row
-            for table in desk.tables_with(*PhidataMemories.has)
-            if PhidataMemories().fits(desk.layout[table])
-            for row in desk.locked_rows(table, ["memory"], whose, session_id=session_id)
+            for table in db.tables_with(*PhidataMemories.has)
+            if PhidataMemories().fits(db.layout[table])
+            for row in db.locked_rows(table, ["memory"], whose, session_id=session_id)
         ]
 
-    def shortened(self, chapter: Chapter, text: str, gone: Sequence[Piece]) -> str | None:
+    def shortened(self, document: Document, text: str, gone: Sequence[Fragment]) -> str | None:
         """The session stays when all is gone that was said in it."""
-        return (conversation_without(text, gone) or "{}") if chapter.column == "memory" else "null"
+        return (conversation_without(text, gone) or "{}") if document.column == "memory" else "null"
 
-    def erase(self, desk: Desk, session_id: str) -> None:
+    def erase(self, db: DatabaseSession, session_id: str) -> None:
         """Memories stay, they are the user's; what they quote of the session goes."""
-        memory = self.told(desk, session_id, [each for each in self._chapters(desk) if each.column == "memory"])
-        swaps = [Swaps.of_nothing(said_by_users(told.text for told in memory.values()))]
-        for row in self.beside(desk, session_id):
-            write_changes(desk, row, {column: swapped(swaps, text) for column, text in row.texts.items()})
-        desk.run(f"DELETE FROM {desk.name()} WHERE {OF_SESSION}", session_id=session_id)
+        memory = self.texts(db, session_id, [each for each in self._documents(db) if each.column == "memory"])
+        swaps = [Swaps.of_nothing(said_by_users(each.text for each in memory.values()))]
+        for row in self.beside(db, session_id):
+            write_changes(db, row, {column: swapped(swaps, text) for column, text in row.texts.items()})
+        db.run(f"DELETE FROM {db.name()} WHERE {OF_SESSION}", session_id=session_id)
 
 
-class PhidataMemories(MemoriesShelf):
+class PhidataMemories(MemoriesAdapter):
     has = frozenset({"id", "user_id", "memory", "created_at", "updated_at"})
     has_not = frozenset({"session_id", "memory_id"})
     id_column = "id"
@@ -155,7 +155,7 @@ class PhidataForm(DocumentForm):
 
 class PhidataBackend(DocumentBackend):
     library = "phidata"
-    shelves = (PhidataSessions(), PhidataMemories())
+    adapters = (PhidataSessions(), PhidataMemories())
 
 
 KIND = Kind(
