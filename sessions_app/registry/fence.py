@@ -34,6 +34,8 @@ REFUSE_CHANGED = """\
       HINT = 'Give session_id and updated_at their types again, or run attach_store with --remove.';"""
 
 # In reject mode the foreign key keeps messages out of a session that is not there; the fence need not stand there too.
+# Between two steps of an erasure the session is still there: then FOLLOW rejects the write, because the SDK updates the
+# session's row in the transaction of each write. Any other write then is deleted by the last step.
 REGISTER = """
 DECLARE
   wanted text;
@@ -61,6 +63,13 @@ REJECT = """\
       MESSAGE = 'This session was erased and can never be written to again.',
       HINT = 'Begin a new session under another id.';"""
 
+REJECT_ENDED = """\
+  IF ended IS NOT NULL THEN
+{reject}
+  END IF;"""
+
+DROP_ENDED = "  -- The items of an erased session are dropped before this."
+
 DROP = """\
     -- Noted once for each transaction and session, however many rows it writes.
     IF current_setting('memadmin.dropped', true) IS DISTINCT FROM '{store_id}:' || wanted THEN
@@ -75,6 +84,7 @@ FOLLOW = """
 DECLARE
   wanted text;
   written timestamptz;
+  ended timestamptz;
 BEGIN
   IF {not_a_text} OR {not_an_instant} THEN
 {refuse_changed}
@@ -83,7 +93,9 @@ BEGIN
   written := coalesce(NEW.updated_at::timestamptz, now());
   -- The write that made the session is on record already: time stands still within a transaction.
   UPDATE {records} SET last_activity_at = written, activity_count = activity_count + 1
-  WHERE store_id = {store_id} AND session_id = wanted AND last_activity_at <> written;
+  WHERE store_id = {store_id} AND session_id = wanted AND last_activity_at <> written
+  RETURNING erased_at INTO ended;
+{refuse_ended}
   -- An upsert would say all this in one, and cost every write an insertion that fails.
   IF NOT FOUND AND NOT EXISTS (SELECT FROM {records} WHERE store_id = {store_id} AND session_id = wanted) THEN
     INSERT INTO {records} (store_id, session_id, last_activity_at) VALUES ({store_id}, wanted, written)
@@ -225,12 +237,17 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
         "refuse_changed": REFUSE_CHANGED.format(changed=CHANGED),
     }
     refuse = (DROP if drops else REJECT).format(**names)
+    refuse_ended = DROP_ENDED if drops else REJECT_ENDED.format(reject=refuse)
 
     def trigger(name: str, purpose: str, table: Table, fires: str, body: str) -> Trigger:
         return Trigger(name.format(store.pk), purpose, table, fires, body, tables.our_schema)
 
     follow = trigger(
-        FOLLOW_NAME, "Follows the last activity of each session", tables.sessions, AFTER_WRITE, FOLLOW.format(**names)
+        FOLLOW_NAME,
+        "Follows the last activity of each session",
+        tables.sessions,
+        AFTER_WRITE,
+        FOLLOW.format(**names, refuse_ended=refuse_ended),
     )
     register = trigger(
         REGISTER_NAME,

@@ -89,6 +89,7 @@ class Capability(StrEnum):
     ITEM_TIMES = "item times", "It keeps no time for an item, so nothing in it expires by age except whole sessions."
     ITEM_IDS = "item ids", "Its items have no ids: when one goes, those after it move up."
     ERASE_SESSIONS = "erase sessions", "Nothing can be erased in it."
+    ERASE_IN_STEPS = "erase in steps", "A session is erased in one step, however long it is."
     ERASE_ITEMS = "erase items", "Single items cannot be taken out of a session."
     REPLACE_ITEMS = "replace items", "The text of an item cannot be replaced."
     FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
@@ -118,6 +119,16 @@ class SessionPage:
     sessions: Sequence[FoundSession]
     next_cursor: str = ""
     """Where to go on, in the kind's own words; empty at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Result of one step of an erasure."""
+
+    count: int
+    """Number of items deleted by this step."""
+    left: int
+    """Number of items left, at most COUNT_CAP + 1, or fewer where the store cannot count. 0: the session is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +278,31 @@ class Backend(Readable, Protocol):
     # rows of the store either. Registry and store are two systems for most kinds: then the registry follows the
     # transaction of the caller, and the store has changed when the method returns.
 
-    def erase_session(self, session_id: str) -> int:
-        """Erases the session for good and marks its registry row, in the transaction of the caller.
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        """Deletes the newest items of a session, at most so many, and reports how many are left. Needs ERASE_SESSIONS.
 
-        Returns the number of items that went. Needs ERASE_SESSIONS.
+        Each call is one short transaction: a savepoint inside a transaction of the caller, committed by itself
+        otherwise. It marks the registry row as erased first, in the lock order of an erasure. So the fence, where the
+        store has one, refuses all writes between two calls, and a session with items left is never listed as a
+        complete one. The call that leaves no item also deletes the session itself and everything else that the store
+        has of it. It selects rows by key and order, without reading their texts.
+
+        The newest items go first, because the SDK reads the newest items: it drops a call without its output, and
+        sends an output without its call to the model, which is refused there. Positions of the items left stay the
+        same.
+
+        Safe to repeat at any time, in any process: there is no state between two calls. A session that is not there
+        gives 0 and 0. Without ERASE_IN_STEPS everything goes in one call, whatever `at_most` is; a store whose items
+        share one document may have to read it.
+
+        Raises SessionBusy and StoreUnavailable; this call has changed nothing then, unless the sentence says so.
+        """
+
+    def erase_session(self, session_id: str) -> int:
+        """Calls `delete_some` until nothing is left; returns the number of deleted items. Needs ERASE_SESSIONS.
+
+        All or nothing inside a transaction of the caller, if the store is in the same database. Otherwise a failure
+        leaves the session marked as erased with some of its items, and the same call continues.
         """
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from django.db import transaction
@@ -20,12 +21,15 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     NotPossible,
     Place,
     Preview,
+    SessionBusy,
     SessionPage,
+    StoreTooSlow,
     UnknownItem,
 )
 from sessions_app.stores.scan_search import ScanSearch
@@ -33,6 +37,9 @@ from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionStore
+
+STEPS_IN_VAIN = 20
+"""Number of steps without a deleted item after which `erase_session` gives up."""
 
 BATCH_ITEMS = 100
 """How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
@@ -42,6 +49,12 @@ class PagedBackend(ABC):
     """Implements most of `Backend`; a kind brings `window`, `position_of`, `item`, `count`, `previews` and `health`."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    erased_at_once: ClassVar[int] = 5_000
+    """Number of items that one step of `erase_session` deletes."""
+
+    erase_seconds: ClassVar[float] = float("inf")
+    """Time after which `erase_session` begins no further step."""
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
@@ -138,8 +151,21 @@ class PagedBackend(ABC):
         previews = self.previews(session_ids)
         return {each: FoundSession(each) for each in session_ids if previews[each].item_count is not None}
 
-    def erase_session(self, session_id: str) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise NotPossible(Capability.ERASE_SESSIONS.lack)
+
+    def erase_session(self, session_id: str) -> int:
+        give_up_at, count, in_vain = monotonic() + self.erase_seconds, 0, 0
+        while True:
+            step = self.delete_some(session_id, at_most=self.erased_at_once)
+            count += step.count
+            if not step.left:
+                return count
+            in_vain += not step.count
+            if in_vain == STEPS_IN_VAIN:
+                raise SessionBusy(f"{count:,} items are gone; an agent goes on writing to the session. Try again.")
+            if monotonic() > give_up_at:
+                raise StoreTooSlow(f"{count:,} items are gone and not all yet: do the same again to go on.")
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         raise NotPossible(Capability.REPLACE_ITEMS.lack)
@@ -196,8 +222,8 @@ def mark_erased(store: SessionStore, session_id: str) -> None:
 
 @contextmanager
 def erasing(store: SessionStore, session_id: str) -> Iterator[None]:
-    """Around what erases a session in its store: it is marked first, so that discovery does not take what is left of
-    it for a new session, and where the store fails the mark goes again."""
+    """Transaction around one step of an erasure: marks the session first, so that discovery does not register its
+    remaining items as a new session. If the store fails, the mark of this step is rolled back."""
     with transaction.atomic():
         mark_erased(store, session_id)
         yield

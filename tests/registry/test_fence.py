@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -25,6 +26,7 @@ from sessions_app.registry.tables import look_at
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.declaring import declare_store
 from sessions_app.stores import backend_for
+from sessions_app.stores.base import Deleted
 from tests.agents import add_items, attach_main_store, database_role, in_sdk, run_sql, second_connection, value_of
 from tests.meanwhile import PATIENCE_SECONDS, comes_to_wait
 
@@ -100,6 +102,44 @@ def test_an_erasure_waits_for_the_write_under_way_and_takes_it_along(
         writer.isolation_level = level
         outcome = erase_during_a_write(store, writer)
     assert outcome == TIGHT
+
+
+def write_between_two_steps(store: SessionStore, level: IsolationLevel) -> Deleted:
+    """A writer that began before the erasure adds an item after its first step, as the SDK does."""
+    add_items("race", "once", "upon", "a time")
+    with second_connection() as writer:
+        writer.isolation_level = level
+        writer.execute("SELECT count(*) FROM agent_messages")
+        assert backend_for(store).delete_some("race", at_most=1) == Deleted(1, 2)
+        with suppress(psycopg.Error):
+            writer.execute("SELECT FROM agent_sessions WHERE session_id = 'race' FOR UPDATE")
+            writer.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('race', '{}')")
+            writer.execute("UPDATE agent_sessions SET updated_at = CURRENT_TIMESTAMP WHERE session_id = 'race'")
+            writer.commit()
+    return backend_for(store).delete_some("race", at_most=1)
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+@pytest.mark.parametrize("mode", SessionStore.FenceMode.values)
+def test_nothing_is_written_between_two_steps_of_an_erasure(
+    agent_tables: None, mode: str, level: IsolationLevel
+) -> None:
+    assert write_between_two_steps(attach_main_store(mode=mode), level) == Deleted(1, 1)
+
+
+def test_a_fence_that_only_follows_lets_an_item_in_between_two_steps(store: SessionStore) -> None:
+    follow = next(t for t in triggers_for(store, look_at(store)) if "follow" in t.name)
+    body = follow.body.replace("IF ended IS NOT NULL", "IF false")
+    assert body != follow.body
+    run_sql(follow.create_function().as_string(None).replace(follow.body, body))
+    assert write_between_two_steps(store, IsolationLevel.READ_COMMITTED) == Deleted(1, 2)
+
+
+def test_without_the_mark_an_item_is_written_between_two_steps(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessions_app.stores.sqlalchemy.backend.mark_erased", lambda store, session_id: None)
+    assert write_between_two_steps(store, IsolationLevel.READ_COMMITTED) == Deleted(1, 2)
 
 
 @pytest.fixture

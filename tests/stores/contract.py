@@ -18,7 +18,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar, cast
 
@@ -42,6 +42,7 @@ from sessions_app.stores.base import (
     WHOLE_ITEM_BYTES,
     Backend,
     Capability,
+    Deleted,
     ItemChanged,
     NotPossible,
     SessionBusy,
@@ -136,6 +137,11 @@ class Agent(ABC):
     def can_name(self, session_id: str) -> bool:
         """Whether the SDK's class itself can have a session of this name."""
         return True
+
+    @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        """Signs that stored texts were read from the place within a block; None where that cannot be seen."""
+        yield None
 
     def troubles(self) -> dict[str, Trouble]:
         """Ways in which the place can be away or broken, by name: a context in which it is so, and mended afterwards.
@@ -672,6 +678,109 @@ class StoreContract:
         assert backend.erase_session("gone") == 0
         assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at == first
 
+    # --- erasing in steps ---------------------------------------------------------------------------------------------
+
+    def test_a_step_deletes_the_newest_items_and_reports_how_many_are_left(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        agent.add("gone", said(0), said(1))
+        agent.add("gone", user(SECRET), CALL, OUTPUT)
+        agent.add("gone", said(5), said(6))
+        agent.add("kept", said(9))
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            with pytest.raises(NotPossible):
+                backend.delete_some("gone", at_most=3)
+            return
+        if self.needs(backend, Capability.ERASE_IN_STEPS):
+            assert backend.delete_some("gone", at_most=3) == Deleted(3, 4)
+            # A step that hides all items from the agent at once is as good.
+            assert agent.plain("gone") in ([said(0), said(1), user(SECRET), CALL], []), "an output lost its call"
+            marked = SessionRecord.objects.filter(store=agent.store, session_id="gone", erased_at__isnull=False)
+            assert marked.exists(), "not marked from the start"
+            # In another process there is nothing but the place to go by.
+            assert backend_for(agent.store).delete_some("gone", at_most=3) == Deleted(3, 1)
+            assert backend.delete_some("gone", at_most=3) == Deleted(1, 0)
+        else:
+            assert backend.delete_some("gone", at_most=3) == Deleted(7, 0)
+        for _ in range(2):
+            assert backend.delete_some("gone", at_most=3) == Deleted(0, 0)
+        assert backend.delete_some("nobody", at_most=3) == Deleted(0, 0)
+        for words in (SECRET, "call_1"):
+            assert agent.leftovers(words) == []
+        assert backend.previews(["gone"])["gone"].item_count is None
+        assert agent.plain("kept") == [said(9)]
+
+    def test_a_step_of_all_items_is_the_last_one(self, agent: Agent, backend: Backend) -> None:
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            return
+        agent.add("gone", user(SECRET), said(1))
+        assert backend.delete_some("gone", at_most=2) == Deleted(2, 0)
+        assert agent.leftovers(SECRET) == []
+        assert backend.previews(["gone"])["gone"].item_count is None
+
+    def test_an_erasure_that_ended_between_two_steps_is_continued(self, agent: Agent, backend: Backend) -> None:
+        if not self.needs(backend, Capability.ERASE_SESSIONS, Capability.ERASE_IN_STEPS):
+            return
+        agent.add("gone", *(user(f"{SECRET} {number}") for number in range(5)))
+        assert backend.delete_some("gone", at_most=2) == Deleted(2, 3)
+        first = SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at
+        assert first
+        assert backend_for(agent.store).erase_session("gone") == 3
+        assert agent.leftovers(SECRET) == []
+        assert SessionRecord.objects.get(store=agent.store, session_id="gone").erased_at == first
+
+    def test_an_erasure_takes_as_many_steps_as_it_needs(
+        self, agent: Agent, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not self.needs(backend, Capability.ERASE_SESSIONS, Capability.ERASE_IN_STEPS):
+            return
+        agent.add("gone", *(user(f"{SECRET} {number}") for number in range(7)))
+        steps: list[Deleted] = []
+        delete_some = type(backend).delete_some
+
+        def counted(self: Backend, session_id: str, *, at_most: int) -> Deleted:
+            steps.append(delete_some(self, session_id, at_most=at_most))
+            return steps[-1]
+
+        monkeypatch.setattr(type(backend), "delete_some", counted)
+        monkeypatch.setattr(type(backend), "erased_at_once", 3)
+        assert backend.erase_session("gone") == 7
+        assert steps == [Deleted(3, 4), Deleted(3, 1), Deleted(1, 0)]
+        assert agent.leftovers(SECRET) == []
+
+    def test_an_agent_that_writes_between_two_steps_is_refused_or_erased_with_the_rest(
+        self, agent: Agent, backend: Backend
+    ) -> None:
+        if not self.needs(backend, Capability.ERASE_SESSIONS):
+            return
+        agent.add("hot", *(user(f"{SECRET} {number}") for number in range(5)))
+        backend.delete_some("hot", at_most=2)
+        refused = False
+        try:
+            agent.go_on("hot", user(f"{SECRET} again"))
+        except agent.told_of_erasure:
+            refused = True
+        if registry.has_fence(agent.store):
+            assert refused, "the agent wrote through the fence"
+        while backend.delete_some("hot", at_most=2).left:
+            pass
+        assert agent.leftovers(SECRET) == []
+        assert backend.previews(["hot"])["hot"].item_count is None
+
+    def test_a_step_does_not_read_the_texts(self, agent: Agent, backend: Backend) -> None:
+        """Of five megabytes none travels."""
+        if not self.needs(backend, Capability.ERASE_SESSIONS, Capability.ERASE_IN_STEPS):
+            return
+        agent.add("giant", said(0), user("x" * 5_000_000), said(2))
+        with agent.text_reads() as reads:
+            assert len(list(backend.every_item("giant"))) == 3
+        if reads is None:
+            return
+        assert reads, "a read of texts is not even noticed"
+        with agent.text_reads() as reads:
+            assert backend.delete_some("giant", at_most=2) == Deleted(2, 1)
+        assert reads == []
+
     def test_agents_that_write_meanwhile_lose_nothing_and_never_fail(self, agent: Agent, backend: Backend) -> None:
         if not self.needs(backend, Capability.ERASE_SESSIONS):
             return
@@ -781,6 +890,7 @@ class StoreContract:
                 ]
                 if Capability.ERASE_SESSIONS in backend.capabilities:
                     asked.append(lambda: backend.erase_session("talk"))
+                    asked.append(lambda: backend.delete_some("talk", at_most=1))
                 if Capability.REPLACE_ITEMS in backend.capabilities:
                     asked.append(lambda: backend.replace_item("talk", item.id, "{}", expected=item.raw))
                 if Capability.ENUMERATE in backend.capabilities:

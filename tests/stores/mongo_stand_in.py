@@ -196,6 +196,11 @@ class MongoStandIn:
                     documents = documents[:wanted]
                 case "$group":
                     documents = grouped(documents, wanted)
+                case "$project":
+                    documents = [
+                        {"_id": each["_id"], **{field: evaluated(each, value) for field, value in wanted.items()}}
+                        for each in documents
+                    ]
                 case _:
                     raise Refusal(40324, f"Unrecognized pipeline stage name: '{operator}'")
         return self.handed_over(name, documents, command.get("cursor") or {})
@@ -280,6 +285,10 @@ class MongoStandIn:
                 case "$inc":
                     for field, by in wanted.items():
                         document[field] = document.get(field, 0) + by
+                case "$push":
+                    for field, pushed in wanted.items():
+                        refuse_others(pushed, {"$each", "$slice"})
+                        document[field] = [*document[field], *pushed["$each"]][: pushed["$slice"]]
                 case "$setOnInsert":
                     document.update(wanted if is_new else {})
                 case _:
@@ -320,6 +329,8 @@ def _compares(operator: str, value: Any, operand: Any) -> bool:
             return not _equals(value, operand)
         case "$in":
             return any(_equals(value, each) for each in operand)
+        case "$size":
+            return isinstance(value, list) and len(value) == operand
         case "$exists":
             return bool((value is not MISSING) == operand)
         case "$gt" | "$gte" | "$lt" | "$lte":

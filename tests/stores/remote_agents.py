@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 from agents.extensions.memory import SQLAlchemySession
-from sqlalchemy import URL, NullPool, create_engine, make_url, text
+from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app.services.attaching import attach_store
@@ -87,6 +87,20 @@ class RemoteAgent(SdkAgent):
     def age(self, session_id: str, by: timedelta) -> None:
         query = f"UPDATE {self.messages_table} SET created_at = {self.aged} WHERE session_id = :session_id"
         self.ask(query, seconds=int(by.total_seconds()), session_id=session_id)
+
+    @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        reads: list[str] = []
+
+        def noted(connection: object, cursor: object, statement: str, *more: object) -> None:
+            if "message_data" in statement:
+                reads.append(statement)
+
+        event.listen(Engine, "before_cursor_execute", noted)
+        try:
+            yield reads
+        finally:
+            event.remove(Engine, "before_cursor_execute", noted)
 
     # --- troubles -----------------------------------------------------------------------------------------------------
 

@@ -64,6 +64,22 @@ class SqliteAgent(SdkAgent):
         files = sorted(self.path.parent.glob("agents.db*"))
         return [file.name for file in files if words.encode() in file.read_bytes()]
 
+    @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        reads: list[str] = []
+        open_file = sqlite_file.open_file
+
+        def traced(path: str, mode: str) -> sqlite3.Connection:
+            connection = open_file(path, mode)
+            connection.set_trace_callback(
+                lambda statement: reads.append(statement) if "message_data" in statement else None
+            )
+            return connection
+
+        with pytest.MonkeyPatch.context() as patching:
+            patching.setattr(sqlite_file, "open_file", traced)
+            yield reads
+
     def close(self) -> None:
         for session in self.sessions.values():
             closing_it = session.close()

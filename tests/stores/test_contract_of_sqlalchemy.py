@@ -48,6 +48,19 @@ class MainAgent(SdkAgent):
             )
 
     @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        reads: list[str] = []
+
+        def noted(execute: Any, statement: Any, *arguments: Any) -> Any:
+            # Composed by psycopg or a text.
+            if "message_data" in str(statement):
+                reads.append(str(statement))
+            return execute(statement, *arguments)
+
+        with connection.execute_wrapper(noted):
+            yield reads
+
+    @contextmanager
     def renamed(self) -> Iterator[str]:
         for table in ("agent_messages", "agent_sessions"):
             run_sql(f"ALTER TABLE {table} RENAME TO {table}_of_before")

@@ -88,6 +88,22 @@ class MongoAgent(SdkAgent):
     def leftovers(self, words: str) -> list[str]:
         return self.server.leftovers(words)
 
+    @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        """By the server's answers."""
+        reads: list[str] = []
+        reply = type(self.server).answer
+
+        def noted(server: MongoStandIn, command: dict[str, Any]) -> dict[str, Any]:
+            answer = reply(server, command)
+            if "message_data" in str(answer):
+                reads.append(next(iter(command)))
+            return answer
+
+        with pytest.MonkeyPatch.context() as patching:
+            patching.setattr(type(self.server), "answer", noted)
+            yield reads
+
     def age(self, session_id: str, by: timedelta) -> None:
         for batch in self.batches:
             if batch["session_id"] == session_id:

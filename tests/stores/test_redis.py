@@ -68,6 +68,16 @@ class RedisAgent(SdkAgent):
 
         return in_agent(call())
 
+    @contextmanager
+    def text_reads(self) -> Iterator[list[str] | None]:
+        """By the number of bytes that the server sends."""
+        reads: list[str] = []
+        client: Any = self.server.client
+        before = client.info("stats")["total_net_output_bytes"]
+        yield reads
+        sent = client.info("stats")["total_net_output_bytes"] - before
+        reads += [f"{sent} bytes"] * (sent > 100_000)
+
     def key(self, session_id: str, suffix: str = "") -> str:
         return f"{self.prefix}:{session_id}{suffix}"
 
@@ -344,7 +354,7 @@ class TestAtTheSameTime:
     def test_an_agent_whose_session_is_erased_under_its_hands_begins_anew(self, agent: RedisAgent) -> None:
         """Between the WATCH of the SDK and its EXEC, which then fails and is tried again on what is left: nothing."""
         agent.add("talk", user(SECRET))
-        erased: list[int] = []
+        erased: list[list[int]] = []
 
         class Interrupted(RedisSession):
             async def _mutate_items_attempt(self, pipe: Any, *arguments: Any, **options: Any) -> Any:
@@ -354,8 +364,9 @@ class TestAtTheSameTime:
                     if not erased:
                         with ThreadPoolExecutor(1) as thread:
                             key = f"{agent.prefix}:talk"
-                            script = (scripts.ERASE, agent.server.client, [key, f"{key}:messages", f"{key}:counter"])
-                            erased.append(thread.submit(asking.run, *script, ["talk"]).result())
+                            keys = [key, f"{key}:messages", f"{key}:counter"]
+                            script = (scripts.DELETE_NEWEST, agent.server.client, keys)
+                            erased.append(thread.submit(asking.run, *script, ["talk", 9]).result())
                     multi()
 
                 pipe.multi = interrupted_multi
@@ -363,7 +374,7 @@ class TestAtTheSameTime:
 
         agent.session_class = Interrupted
         agent.add("talk", said(1))
-        assert erased == [1]
+        assert erased == [[1, 0]]
         assert agent.read("talk") == [said(1)]
         assert agent.leftovers(SECRET) == []
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from psycopg import sql
 
 from memadmin.counting import COUNT_CAP
 from sessions_app import registry
@@ -21,10 +22,12 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Backend,
+    Deleted,
     SessionBusy,
     StoreUnavailable,
     UnknownItem,
 )
+from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from tests.agents import (
     add_items,
     assistant,
@@ -332,6 +335,43 @@ class TestErasing:
         first = SessionRecord.objects.get(session_id="gone").erased_at
         assert backend.erase_session("gone") == 0
         assert SessionRecord.objects.get(session_id="gone").erased_at == first
+
+    def test_each_step_is_a_transaction_of_its_own(self, store: SessionStore, backend: Backend) -> None:
+        write(store, "gone", [said(number) for number in range(5)])
+        assert backend.delete_some("gone", at_most=2) == Deleted(2, 3)
+        with second_connection() as elsewhere:
+            query = f"SELECT count(*) FROM {quoted(store.messages_table)} WHERE session_id = 'gone'"
+            assert elsewhere.execute(query).fetchone() == (3,)
+            # No lock is left either.
+            elsewhere.execute(
+                f"SELECT 1 FROM {quoted(store.sessions_table)} WHERE session_id = 'gone' FOR UPDATE NOWAIT"
+            )
+            elsewhere.rollback()
+        assert SessionRecord.objects.get(session_id="gone").erased_at
+
+    def test_in_a_transaction_of_the_caller_all_goes_or_nothing(
+        self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(store, "gone", [said(number) for number in range(5)])
+        monkeypatch.setattr(SQLAlchemyBackend, "erased_at_once", 2)
+        with transaction.atomic():
+            assert backend.erase_session("gone") == 5
+            transaction.set_rollback(True)
+        assert backend.count("gone") == 5
+        assert not SessionRecord.objects.filter(session_id="gone", erased_at__isnull=False).exists()
+
+    @pytest.mark.parametrize("place", ["DELETE_NEWEST", "COUNT", "DELETE_SESSION"])
+    def test_a_step_that_fails_changes_nothing(
+        self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        write(store, "gone", [said(0)])
+        with monkeypatch.context() as broken:
+            broken.setattr(f"sessions_app.stores.sqlalchemy.backend.{place}", sql.SQL("SELECT 1 FROM not_there"))
+            with pytest.raises(StoreUnavailable):
+                backend.delete_some("gone", at_most=1)
+        assert backend.count("gone") == 1
+        assert not SessionRecord.objects.filter(session_id="gone", erased_at__isnull=False).exists()
+        assert backend.delete_some("gone", at_most=1) == Deleted(1, 0)
 
     def test_an_agent_that_holds_the_session_for_long_makes_it_busy(
         self, store: SessionStore, backend: Backend, monkeypatch: pytest.MonkeyPatch

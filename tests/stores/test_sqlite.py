@@ -122,7 +122,7 @@ class TestFiles:
     def test_a_long_session_is_erased_a_piece_at_a_time(
         self, db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sqlite, "ROWS_A_TRANSACTION", 7)
+        monkeypatch.setattr(sqlite.SqliteBackend, "erased_at_once", 7)
         agent = SqliteAgent(tmp_path)
         agent.add("long", *(user(f"{SECRET} {number}") for number in range(21)))
         assert backend_for(agent.store).erase_session("long") == 21

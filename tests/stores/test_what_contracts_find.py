@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic, sleep
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography.fernet import MultiFernet
+from django.db import transaction
 
 from sessions_app.encryption import SessionSeals
 from sessions_app.encryption.purging import Purge
@@ -18,7 +20,9 @@ from sessions_app.encryption.rotation import Rotation, with_token
 from sessions_app.items import Position, StoredItem
 from sessions_app.services import redacting_sessions
 from sessions_app.stores import backend_for, rewriting
+from sessions_app.stores.base import Deleted
 from sessions_app.stores.rewriting import Changes
+from sessions_app.stores.sqlite import backend, statements
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from sessions_app.timeline.decode import decode
@@ -30,6 +34,10 @@ from tests.stores.sqlite_files import SqliteAgent
 Contract = Callable[[str, str], None]
 
 ERASED = "test_what_an_agent_said_before_an_erasure_is_gone_and_what_it_says_after_it_is_whole"
+IN_STEPS = "test_a_step_deletes_the_newest_items_and_reports_how_many_are_left"
+CONTINUED = "test_an_erasure_that_ended_between_two_steps_is_continued"
+BETWEEN = "test_an_agent_that_writes_between_two_steps_is_refused_or_erased_with_the_rest"
+UNREAD = "test_a_step_does_not_read_the_texts"
 REDACTED = "test_a_session_is_redacted_while_its_agent_goes_on_in_it_and_nothing_is_lost"
 READ = "test_what_was_sealed_is_read_with_the_key_and_only_with_it"
 STATES = "test_each_seal_is_told_as_what_it_is"
@@ -95,9 +103,10 @@ class WritesTheSessionBack(rewriting.BackendRewriter):
 
 class TestErasing:
     def test_a_turn_that_was_forgotten(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(statements, "COUNT", "SELECT 0")
         monkeypatch.setattr(
             SqliteBackend,
-            "_erase_some",
+            "_delete_newest",
             lambda self, connection, wanted: self._change(
                 connection,
                 "DELETE FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id >"
@@ -106,6 +115,55 @@ class TestErasing:
             ),
         )
         found(ERASED, "said before the erasure is still there")
+
+    def test_the_oldest_items_first(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(statements, "DELETE_NEWEST", statements.DELETE_NEWEST.replace("DESC", "ASC"))
+        found(IN_STEPS, "an output lost its call")
+
+    def test_more_items_than_asked_for(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(statements, "DELETE_NEWEST", statements.DELETE_NEWEST.replace(":limit", ":limit + 1"))
+        found(IN_STEPS, "count=4, left=3")
+
+    def test_a_session_that_is_not_marked_before_the_last_step(
+        self, found: Contract, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backend, "erasing", lambda store, session_id: transaction.atomic())
+        found(IN_STEPS, "not marked")
+
+    def test_a_session_that_another_process_cannot_continue(
+        self, found: Contract, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The number of items is known to the process that began."""
+        delete_some = SqliteBackend.delete_some
+        known: set[int] = set()
+
+        def once(self: SqliteBackend, session_id: str, *, at_most: int) -> Deleted:
+            if known and id(self) not in known:
+                return Deleted(0, 0)
+            known.add(id(self))
+            return delete_some(self, session_id, at_most=at_most)
+
+        monkeypatch.setattr(SqliteBackend, "delete_some", once)
+        found(CONTINUED, "assert 0 == 3")
+
+    def test_a_last_step_that_leaves_what_was_written_between_two(
+        self, found: Contract, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(statements, "COUNT", statements.COUNT.replace("{shown}", "AND id <= 5"))
+        monkeypatch.setattr(
+            statements, "DELETE_NEWEST", statements.DELETE_NEWEST.replace("ORDER BY", "AND id <= 5 ORDER BY")
+        )
+        found(BETWEEN, "agents.db")
+
+    def test_texts_that_are_read_to_be_deleted(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+        delete_newest = SqliteBackend._delete_newest
+
+        def reading(self: SqliteBackend, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
+            self._rows(connection, "SELECT message_data FROM {messages}")
+            return delete_newest(self, connection, wanted)
+
+        monkeypatch.setattr(SqliteBackend, "_delete_newest", reading)
+        found(UNREAD, "message_data")
 
     def test_one_that_goes_on_after_it_has_answered(
         self, agent: SqliteAgent, found: Contract, monkeypatch: pytest.MonkeyPatch

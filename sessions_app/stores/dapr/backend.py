@@ -23,6 +23,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     ItemChanged,
@@ -149,16 +150,17 @@ class DaprBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
-        """An empty list takes the place of the items, and is deleted when the session is erased again.
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        """All items at once, whatever `at_most` is: they are one value, which has to be read and written as a whole.
 
+        An empty list takes the place of the items, and is deleted when the session is erased again.
         Where a key is missing, state stores take a write with any etag: an agent that had read the session before
         would write all of it there again. With the empty list it is told to read anew.
         """
         with erasing(self.store, session_id):
             count = self._patiently(lambda: self._erase_items(session_id))
             self.state.delete(about_key(session_id))
-        return count
+        return Deleted(count, 0)
 
     def _erase_items(self, session_id: str) -> int:
         key = items_key(session_id)

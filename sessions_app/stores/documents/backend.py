@@ -20,6 +20,7 @@ from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
+    Deleted,
     Health,
     ItemChanged,
     Place,
@@ -276,14 +277,17 @@ class DocumentBackend(PagedBackend, ABC):
         """Which neighbours there are must be true now: a table that was made a moment ago may repeat it, too."""
         return self.database.session_on(connection, is_fresh=True)
 
-    def erase_session(self, session_id: str) -> int:
-        def erase(connection: Connection) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        """All items at once, whatever `at_most` is: many are in one document, and what users said in them is needed
+        to remove its copies from their memories."""
+
+        def erase(connection: Connection) -> Deleted:
             db = self._session_for_change(connection)
             adapter = self.adapter(db)
             adapter.lock(db, session_id)
             count = sum(1 for _ in self._items(db, session_id, None, is_back=False))
             adapter.erase(db, session_id)
-            return count
+            return Deleted(count, 0)
 
         with erasing(self.store, session_id):
             return self.database.change(erase)

@@ -21,6 +21,7 @@ from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     IN_DOUBT,
     Capability,
+    Deleted,
     Health,
     ItemChanged,
     Place,
@@ -105,6 +106,7 @@ class MongoBackend(PagedBackend):
             Capability.ENUMERATE,
             Capability.ITEM_TIMES,
             Capability.ERASE_SESSIONS,
+            Capability.ERASE_IN_STEPS,
             Capability.ERASE_ITEMS,
             Capability.REPLACE_ITEMS,
         }
@@ -297,24 +299,47 @@ class MongoBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
-        """What agents see is gone with the first step, the texts with the second.
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        """The first change hides all items from agents, so that none reads a part of them.
 
-        An agent that had begun to write may do so after that: to a batch that nobody sees, or, had it looked after the
-        first step, to a session that has come back; discovery finds either.
+        An agent that had begun to write may do so after that: to a batch that no agent reads, or, had it read the
+        session after the first change, to a session that has come back. The next step or discovery finds either.
         """
         wanted = {"session_id": session_id}
         with erasing(self.store, session_id), plain_words(self.variable, changed=IN_DOUBT):
             row = self._sessions.find_one_and_update(wanted, {"$inc": {"_generation": 1}}, return_document=True)
-            counted = self._messages.aggregate(
-                [{"$match": wanted}, {"$group": {"_id": None, "items": {"$sum": BATCH_SIZE}}}]
-            )
-            count = sum(int(each["items"]) for each in counted)
-            self._messages.delete_many(wanted)
-            if row is not None:
+            count = self._delete_newest(session_id, at_most)
+            left = self._count(wanted, COUNT_CAP)
+            if row is not None and not left:
                 # Unless an agent has taken numbers for items since: then its session stands on this document.
                 unchanged = {name: row.get(name) for name in ("_generation", "_seq")}
                 self._sessions.delete_one({"_id": row["_id"], **unchanged})
+        return Deleted(count, left)
+
+    def _delete_newest(self, session_id: str, at_most: int) -> int:
+        """Whole batches, of any generation, and the end of the batch that is longer than the rest of `at_most`."""
+        batches = self._messages.aggregate(
+            [
+                {"$match": {"session_id": session_id}},
+                {"$sort": {"seq": -1}},
+                # No batch is empty.
+                {"$limit": max(at_most, 1)},
+                {"$project": {"items": BATCH_SIZE}},
+            ]
+        )
+        whole, count = [], 0
+        for batch in batches:
+            size, wanted = int(batch["items"]), at_most - count
+            if size > wanted:
+                shortened = {"$push": {"message_data": {"$each": [], "$slice": size - wanted}}}
+                as_seen = {"_id": batch["_id"], "message_data": {"$size": size}}
+                # An agent that took an item back meanwhile made it shorter: that is left to the next step.
+                count += wanted * bool(wanted and self._messages.update_one(as_seen, shortened).matched_count)
+                break
+            whole.append(batch["_id"])
+            count += size
+        if whole:
+            self._messages.delete_many({"_id": {"$in": whole}, "session_id": session_id})
         return count
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:

@@ -11,7 +11,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import islice
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.stores.base import (
     COUNTED_EXACTLY,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     ItemChanged,
@@ -81,7 +81,11 @@ class ConversationsForm(forms.Form):
 
 
 class ConversationsBackend(PagedBackend):
-    capabilities = frozenset({Capability.ITEM_IDS, Capability.ERASE_SESSIONS, Capability.ERASE_ITEMS})
+    capabilities = frozenset(
+        {Capability.ITEM_IDS, Capability.ERASE_SESSIONS, Capability.ERASE_IN_STEPS, Capability.ERASE_ITEMS}
+    )
+    erased_at_once = PAGE_ITEMS
+    erase_seconds = ERASE_SECONDS
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
@@ -223,36 +227,41 @@ class ConversationsBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
-        """Items first: those of a conversation that is deleted stay where nobody can reach them.
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        """Items first: those of a deleted conversation would stay where no request reaches them.
 
-        Not one transaction: what was deleted before a failure is gone, and the same verb goes on with the rest.
+        The API gives ids only together with items. It cannot count: `left` is at most a page of items. If it fails
+        after some deletions, the step ends there with what was deleted.
         """
-        until = monotonic() + ERASE_SECONDS
-        count = self._delete_all_items(session_id, until)
+        until, count, left = monotonic() + ERASE_SECONDS, 0, 0
         with erasing(self.store, session_id):
-            count += self._delete_all_items(session_id, until)
-            with suppress(NotThere):  # Somebody was quicker, or it was gone already.
-                patiently(lambda: self.api.delete_conversation(session_id), until=until)
-        return count
+            try:
+                while count < at_most and monotonic() < until:
+                    deleted = self._delete_page(session_id, min(at_most - count, PAGE_ITEMS), until)
+                    if deleted is None:
+                        break
+                    count += deleted
+                left = len(self._items(session_id, limit=PAGE_ITEMS)[0])
+                if not left:
+                    patiently(lambda: self.api.delete_conversation(session_id), until=until)
+            except NotThere:  # deleted already, perhaps by another process
+                left = 0
+            except StoreUnavailable as problem:
+                if not count:
+                    if isinstance(problem, AskedToWait):
+                        raise StoreTooSlow(
+                            f"{problem} The session is not erased: do the same again to go on."
+                        ) from problem
+                    raise
+                left = 1
+        return Deleted(count, left)
 
-    def _delete_all_items(self, session_id: str, until: float) -> int:
-        """From the beginning until nothing is left, with what an agent adds meanwhile."""
-        count = 0
-        try:
-            while items := self._items(session_id, limit=PAGE_ITEMS)[0]:
-                deleted = self._for_each(
-                    [str(item["id"]) for item in items],
-                    lambda item_id: self._delete_item(session_id, item_id, until),
-                )
-                count += sum(deleted.values())
-                if monotonic() > until:
-                    raise StoreTooSlow(f"{count:,} items are gone and not all yet: do the same again to go on.")
-        except NotThere:
-            pass
-        except AskedToWait as refusal:
-            raise StoreTooSlow(f"{refusal} Some items are gone and not all: do the same again to go on.") from refusal
-        return count
+    def _delete_page(self, session_id: str, limit: int, until: float) -> int | None:
+        """Number of deleted items among the newest; None if there is no item. Raises NotThere."""
+        items = self._items(session_id, order="desc", limit=limit)[0]
+        ids = [str(item["id"]) for item in items]
+        deleted = self._for_each(ids, lambda item_id: self._delete_item(session_id, item_id, until))
+        return sum(deleted.values()) if items else None
 
     def _delete_item(self, session_id: str, item_id: str, until: float) -> bool:
         try:

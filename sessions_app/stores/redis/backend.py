@@ -27,6 +27,7 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     ItemChanged,
@@ -72,6 +73,7 @@ class RedisBackend(PagedBackend):
         {
             Capability.ENUMERATE,
             Capability.ERASE_SESSIONS,
+            Capability.ERASE_IN_STEPS,
             Capability.ERASE_ITEMS,
             Capability.REPLACE_ITEMS,
             Capability.SELF_EXPIRY,
@@ -174,9 +176,11 @@ class RedisBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         with erasing(self.store, session_id):
-            return int(self._change(scripts.ERASE, self._keys(session_id), [as_bytes(session_id)]))
+            wanted = [as_bytes(session_id), at_most]
+            count, left = self._change(scripts.DELETE_NEWEST, self._keys(session_id), wanted)
+        return Deleted(int(count), min(int(left), COUNT_CAP + 1))
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         place = whole_number(item_id)

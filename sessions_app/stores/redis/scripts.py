@@ -58,8 +58,8 @@ local mark = string.sub(redis.sha1hex(string.sub(last, -4096)), 1, 16)
 return {kind, about[1] or '', about[2] or '', about[3] or '', count, redis.call('PTTL', KEYS[1]), mark}
 """
 
-# All three keys are looked at before the first goes, as the SDK does.
-ERASE = """
+# All three keys are checked before the first change, as the SDK does. ARGV: the session id, the number of items.
+DELETE_NEWEST = """
 local wanted = {'hash', 'list', 'string'}
 for number, key in ipairs(KEYS) do
     local kind = redis.call('TYPE', key).ok
@@ -69,9 +69,13 @@ for number, key in ipairs(KEYS) do
 end
 local owner = redis.call('HGET', KEYS[1], 'session_id')
 if owner and owner ~= ARGV[1] then return redis.error_reply('WRONGTYPE hash of another session') end
-local count = redis.call('LLEN', KEYS[2])
+local count, at_most = redis.call('LLEN', KEYS[2]), tonumber(ARGV[2])
+if count > at_most then
+    if at_most > 0 then redis.call('LTRIM', KEYS[2], 0, count - at_most - 1) end
+    return {at_most, count - at_most}
+end
 redis.call('DEL', unpack(KEYS))
-return count
+return {count, 0}
 """
 
 REPLACE = """

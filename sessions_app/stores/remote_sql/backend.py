@@ -18,7 +18,7 @@ from typing import Any
 
 from django import forms
 from django.utils.timezone import now
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, text
 
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import ItemPage, Position, StoredItem
@@ -28,6 +28,7 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     ItemChanged,
@@ -56,6 +57,7 @@ from sessions_app.stores.remote_sql.statements import (
     LOCK_SESSION,
     LONE_ITEMS,
     NEWEST,
+    NEWEST_IDS,
     OTHERS_ON_ROW,
     PREVIEW_COUNT,
     PREVIEW_HEADS,
@@ -68,6 +70,9 @@ from sessions_app.stores.remote_sql.statements import (
 
 ASKED_AT_ONCE = 100
 """How many sessions one statement is about: each is a part of it."""
+
+IDS_AT_ONCE = 1_000
+"""Number of ids in one statement; databases limit its parameters."""
 
 LARGEST_INTEGER = 2**31 - 1
 IDS_USED_UP_AT = 0.8
@@ -93,6 +98,7 @@ class RemoteSqlBackend(PagedBackend):
             Capability.ITEM_TIMES,
             Capability.ITEM_IDS,
             Capability.ERASE_SESSIONS,
+            Capability.ERASE_IN_STEPS,
             Capability.ERASE_ITEMS,
             Capability.REPLACE_ITEMS,
         }
@@ -290,23 +296,35 @@ class RemoteSqlBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         wanted = {"session_id": session_id}
 
-        def erase(connection: Connection) -> int:
+        def delete(connection: Connection) -> Deleted:
             layout = self.database.layout(connection)
             self._rows(connection, LOCK_SESSION, wanted)
-            count = self._change(connection, DELETE_MESSAGES, wanted)
-            others = [] if layout.ids_are_exact else self._rows(connection, OTHERS_ON_ROW, wanted)
-            if others:
-                for statement in RENAME_SESSION:
-                    self._change(connection, statement, {**wanted, "other": others[0][0]})
-            else:
-                self._change(connection, DELETE_SESSION, wanted)
-            return count
+            # MySQL cannot limit a subquery, nor the others a DELETE.
+            ids = [row[0] for row in self._rows(connection, NEWEST_IDS, {**wanted, "limit": at_most})]
+            delete = text(self._compose(DELETE_MESSAGES)).bindparams(bindparam("ids", expanding=True))
+            count = sum(
+                connection.execute(delete, {**wanted, "ids": ids[start : start + IDS_AT_ONCE]}).rowcount
+                for start in range(0, len(ids), IDS_AT_ONCE)
+            )
+            left = int(self._rows(connection, COUNT, {**wanted, "cap": COUNT_CAP + 1})[0][0])
+            if not left:
+                self._delete_row(connection, layout, wanted)
+            return Deleted(count, left)
 
         with erasing(self.store, session_id):
-            return self.database.change(erase)
+            return self.database.change(delete)
+
+    def _delete_row(self, connection: Connection, layout: Layout, wanted: Mapping[str, Any]) -> None:
+        """Deletes the row of a session without items, or leaves it to another session that shares it."""
+        others = [] if layout.ids_are_exact else self._rows(connection, OTHERS_ON_ROW, wanted)
+        if others:
+            for statement in RENAME_SESSION:
+                self._change(connection, statement, {**wanted, "other": others[0][0]})
+        else:
+            self._change(connection, DELETE_SESSION, wanted)
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         wanted = {"session_id": session_id, "id": whole_number(item_id)}

@@ -50,7 +50,8 @@ LOCK_SESSION = "SELECT session_id FROM {sessions} WHERE session_id = :session_id
 LOCK_ITEM = "SELECT {raw} FROM {messages} WHERE {of_session} AND id = :id {lock}"
 REPLACE_ITEM = "UPDATE {messages} SET message_data = :text WHERE {of_session} AND id = :id"
 DELETE_ITEM = "DELETE FROM {messages} WHERE {of_session} AND id = :id"
-DELETE_MESSAGES = "DELETE FROM {messages} WHERE {of_session}"
+NEWEST_IDS = "SELECT id FROM {messages} WHERE {of_session} ORDER BY created_at DESC, id DESC LIMIT :limit"
+DELETE_MESSAGES = "DELETE FROM {messages} WHERE {of_session} AND id IN :ids"
 DELETE_SESSION = "DELETE FROM {sessions} WHERE {of_session}"
 # Where `M1` is `m1` for MySQL, the items of both hang on one row, which is called like the first of them. It takes the
 # name of another one then; that this is the same to a foreign key is beyond MySQL.

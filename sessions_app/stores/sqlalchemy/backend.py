@@ -26,6 +26,7 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    Deleted,
     FoundSession,
     Health,
     ItemChanged,
@@ -150,7 +151,12 @@ LIMIT %(limit)s
 """)
 
 LOCK_SESSION = sql.SQL("SELECT FROM {sessions} WHERE session_id = %(session_id)s FOR UPDATE")
-DELETE_MESSAGES = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s")
+# By the primary key: no text is read, and ctid would not be unique in a partitioned table.
+DELETE_NEWEST = sql.SQL("""
+DELETE FROM {messages} WHERE session_id = %(session_id)s AND id = ANY(ARRAY(
+    SELECT id FROM {messages} WHERE session_id = %(session_id)s ORDER BY created_at DESC, id DESC LIMIT %(at_most)s
+))
+""")
 LOCK_ITEM = sql.SQL(
     "SELECT message_data::text FROM {messages} WHERE session_id = %(session_id)s AND id = %(id)s FOR UPDATE"
 )
@@ -165,6 +171,9 @@ class SQLAlchemyBackend(PagedBackend):
     """Times without a zone are taken to be in the store's `writer_timezone`."""
 
     capabilities = frozenset(Capability) - {Capability.SELF_EXPIRY, Capability.BRANCHES, Capability.USAGE}
+
+    # Within one transaction each further step passes over the rows that the steps before it deleted.
+    erased_at_once = 100_000
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         rows = self._ask(
@@ -228,9 +237,9 @@ class SQLAlchemyBackend(PagedBackend):
             [FoundSession(*row) for row in rows], next_cursor=json.dumps(rows[-1][0]) if len(rows) == limit else ""
         )
 
-    def erase_session(self, session_id: str) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE."""
-        return self._in_turn(lambda: self._erase_now(session_id))
+        return self._in_turn(lambda: self._delete_now(session_id, at_most))
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         number = whole_number(item_id)
@@ -287,8 +296,8 @@ class SQLAlchemyBackend(PagedBackend):
                 # Who waited for us has to be quicker than our next try.
                 sleep(ERASE_PAUSE.total_seconds())
 
-    def _erase_now(self, session_id: str) -> int:
-        wanted = {"session_id": session_id}
+    def _delete_now(self, session_id: str, at_most: int) -> Deleted:
+        wanted = {"session_id": session_id, "at_most": at_most, "cap": COUNT_CAP + 1}
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
             # A writer holds the session row, then the registry row; so do we. Where the session is born meanwhile, or
@@ -297,11 +306,14 @@ class SQLAlchemyBackend(PagedBackend):
             mark_erased(self.store, session_id)
             # From here on no writer passes the fence. One that had passed it has committed, perhaps a new session row.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
-            cursor.execute(self._compose(DELETE_MESSAGES), wanted)
-            item_count = int(cursor.rowcount)
-            cursor.execute(self._compose(DELETE_SESSION), wanted)
+            cursor.execute(self._compose(DELETE_NEWEST), wanted)
+            count = int(cursor.rowcount)
+            cursor.execute(self._compose(COUNT), wanted)
+            (left,) = cursor.fetchone()
+            if not left:
+                cursor.execute(self._compose(DELETE_SESSION), wanted)
             cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
-        return item_count
+        return Deleted(count, left)
 
     @property
     def search(self) -> SearchBySql:

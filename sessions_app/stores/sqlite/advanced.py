@@ -14,7 +14,16 @@ from typing import Any
 from memadmin.counting import COUNT_CAP
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionStore
-from sessions_app.stores.base import Branch, Capability, NotPossible, Problem, Readable, StoreUnavailable, TurnUsage
+from sessions_app.stores.base import (
+    Branch,
+    Capability,
+    Deleted,
+    NotPossible,
+    Problem,
+    Readable,
+    StoreUnavailable,
+    TurnUsage,
+)
 from sessions_app.stores.kinds import Kind
 from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
 from sessions_app.stores.sqlite.rows import as_bytes, as_text
@@ -77,9 +86,9 @@ SELECT * FROM (
 ORDER BY user_turn_number
 """
 
-DELETE_STRUCTURE_OF_SOME = """
+DELETE_STRUCTURE_OF_NEWEST = """
 DELETE FROM message_structure WHERE message_id IN (
-    SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id LIMIT :limit
+    SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id DESC LIMIT :limit
 )
 """
 DELETE_STRUCTURE_OF_ITEM = (
@@ -141,14 +150,14 @@ class AdvancedSqliteBackend(SqliteBackend):
             if not has_branches(connection):
                 raise StoreUnavailable(f"{self.path} {OF_PLAIN}")
 
-    def _erase_some(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
-        self._change(connection, DELETE_STRUCTURE_OF_SOME, wanted)
-        return super()._erase_some(connection, wanted)
+    def _delete_newest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
+        self._change(connection, DELETE_STRUCTURE_OF_NEWEST, wanted)
+        return super()._delete_newest(connection, wanted)
 
-    def _erase_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
+    def _delete_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
         for table in OWN_TABLES:
             self._change(connection, f"DELETE FROM {table} WHERE session_id = CAST(:session_id AS TEXT)", wanted)
-        super()._erase_rest(connection, wanted)
+        super()._delete_rest(connection, wanted)
         self._change(connection, BEGIN_ANEW, wanted)
 
     def _delete_item(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
@@ -167,7 +176,7 @@ class OneBranch(AdvancedSqliteBackend):
         super().__init__(store)
         self.shown = IN_BRANCH.format(name=as_bytes(branch.name).hex())
 
-    def erase_session(self, session_id: str) -> int:
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         raise NotPossible("A branch is not erased without its session.")
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:

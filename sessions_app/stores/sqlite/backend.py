@@ -24,6 +24,7 @@ from sessions_app.stores.base import (
     ITEM_TAIL_BYTES,
     WHOLE_ITEM_BYTES,
     Capability,
+    Deleted,
     Health,
     ItemChanged,
     Place,
@@ -43,9 +44,6 @@ from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, as_text, fo
 ASKED_AT_ONCE = 500
 """How many sessions one statement is about; SQLite limits its parameters."""
 
-ROWS_A_TRANSACTION = 5_000
-"""How many items an erasure takes away before it lets agents write again."""
-
 OF_ADVANCED = "belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite."
 
 
@@ -60,6 +58,7 @@ class SqliteBackend(PagedBackend):
             Capability.ITEM_TIMES,
             Capability.ITEM_IDS,
             Capability.ERASE_SESSIONS,
+            Capability.ERASE_IN_STEPS,
             Capability.ERASE_ITEMS,
             Capability.REPLACE_ITEMS,
         }
@@ -203,18 +202,16 @@ class SqliteBackend(PagedBackend):
 
     # --- one session, changed -----------------------------------------------------------------------------------------
 
-    def erase_session(self, session_id: str) -> int:
-        wanted = {"session_id": session_id, "limit": ROWS_A_TRANSACTION}
-        count, gone = 0, ROWS_A_TRANSACTION
+    def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
+        wanted = {"session_id": session_id, "limit": at_most, "cap": COUNT_CAP + 1}
         with erasing(self.store, session_id):
             self._refuse_wrong_kind()
-            while gone == ROWS_A_TRANSACTION:
-                with self.writing() as connection:
-                    gone = self._erase_some(connection, wanted)
-                    if gone < ROWS_A_TRANSACTION:
-                        self._erase_rest(connection, wanted)
-                count += gone
-        return count
+            with self.writing() as connection:
+                count = self._delete_newest(connection, wanted)
+                left = int(self._rows(connection, statements.COUNT, wanted)[0][0])
+                if not left:
+                    self._delete_rest(connection, wanted)
+        return Deleted(count, left)
 
     def _refuse_wrong_kind(self) -> None:
         """What is erased here would stay in the tables that this kind does not know."""
@@ -222,11 +219,11 @@ class SqliteBackend(PagedBackend):
             if has_branches(connection):
                 raise StoreUnavailable(f"{self.path} {OF_ADVANCED}")
 
-    def _erase_some(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
-        return self._change(connection, statements.DELETE_SOME, wanted)
+    def _delete_newest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> int:
+        return self._change(connection, statements.DELETE_NEWEST, wanted)
 
-    def _erase_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        """The SDK never switches foreign keys on, so the session's row goes by itself."""
+    def _delete_rest(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
+        """The session's row, by a statement of its own: the SDK never switches foreign keys on."""
         self._change(connection, statements.DELETE_SESSION, wanted)
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:

@@ -61,9 +61,9 @@ JOIN {messages} AS m
 ORDER BY m.id
 """
 
-DELETE_SOME = """
+DELETE_NEWEST = """
 DELETE FROM {messages}
-WHERE id IN (SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id LIMIT :limit)
+WHERE id IN (SELECT id FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) ORDER BY id DESC LIMIT :limit)
 """
 DELETE_SESSION = "DELETE FROM {sessions} WHERE session_id = CAST(:session_id AS TEXT)"
 STORED = "SELECT message_data FROM {messages} WHERE session_id = CAST(:session_id AS TEXT) AND id = :id"
