@@ -1,4 +1,4 @@
-"""Where agents keep sessions: one protocol (`base`), a folder per kind."""
+"""Stores of agents' sessions: one protocol (`base`), and a folder for each kind."""
 
 from sessions_app.stores.kinds import backend_for
 

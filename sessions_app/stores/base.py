@@ -1,7 +1,7 @@
-"""What every kind of store can be asked, and what it answers.
+"""Protocol of stores: the methods of every kind, their results and their errors.
 
-All methods are synchronous, open no transaction of their own unless they say so, and raise `StoreUnavailable` when the
-store does not answer in time. `docs/own-kind.md` tells how to add a kind; `stores.paged` has what most of them share.
+All methods are synchronous, open no transaction of their own unless documented, and raise `StoreUnavailable` when the
+store does not answer in time. `docs/own-kind.md` explains how to add a kind; `stores.paged` is the common base class.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
 
 PREVIEW_CHARACTERS = 160
-"""How much of the first user text a list shows."""
+"""Length of the first user text in a list."""
 
 READ_AHEAD = 64
-"""How much more a preview reads: where it is cut, half of a number would stand that nobody knows for one."""
+"""Further characters that a preview reads, so that a number at the cut is still recognised and masked."""
 
 WHOLE_ITEM_BYTES = 256 * 1024
 """An item up to this size is read whole on a page of the timeline; of a longer one only both ends are."""
@@ -30,14 +30,14 @@ ITEM_HEAD_BYTES = 32 * 1024
 ITEM_TAIL_BYTES = 4 * 1024
 
 COUNTED_EXACTLY = 10_000
-"""Up to so many rows, keys or sessions of a store are counted whenever somebody looks at it."""
+"""Largest number of rows, keys or sessions that a health check counts; larger numbers are estimated."""
 
 Place = tuple[str, ...]
-"""What a store has for itself, from the outside in: the sort of system, which one, and what of it. A place contains
-those that go on where it ends. It is compared, and never kept or shown, so it has no secret in it and no address."""
+"""Location of a store, from the outside in: the sort of system, the system, and the part of it. A place contains all
+places that begin with it. It is compared, and never kept or shown; it contains no secret and no address."""
 
 IN_DOUBT = " Whether the change was made is not known: look, or do it again."
-"""Behind what is said of a store that was asked for a change and did not answer."""
+"""Appended to the error of a store that did not answer a change."""
 
 
 class StoreUnavailable(Exception):
@@ -49,7 +49,7 @@ class SessionBusy(StoreUnavailable):
 
 
 class StoreLocked(StoreUnavailable):
-    """Somebody holds a lock on a whole table of the store, which readers wait for, too."""
+    """Another transaction holds a lock on a whole table of the store; readers wait for it, too."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -63,19 +63,19 @@ class StoreTooSlow(StoreUnavailable):
 
 
 class UnknownItem(Exception):
-    """No item with this id in this session."""
+    """There is no item with this id in this session."""
 
 
 class ItemChanged(Exception):
-    """The item is not any more what it was when it was read; nothing was changed. The caller reads it again."""
+    """The item has changed since it was read; nothing was changed. The caller reads it again."""
 
 
 class NotPossible(Exception):
-    """A kind of store cannot do this, as its capabilities say; asking all the same is a mistake of the caller's."""
+    """The kind of store lacks the capability; the caller should have checked it."""
 
 
 class Capability(StrEnum):
-    """What a store can do. The sentence is for an operator, where it cannot."""
+    """Ability of a store. `lack` is the sentence for operators about a store without it."""
 
     lack: str
 
@@ -94,7 +94,7 @@ class Capability(StrEnum):
     REPLACE_ITEMS = "replace items", "The text of an item cannot be replaced."
     FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
     WORD_INDEX = "word index", "It has no search index: a search reads its sessions from the newest on."
-    # Nobody misses these where a store has none.
+    # Without a sentence: no operator needs to know about a store without these.
     SELF_EXPIRY = "self-expiry"
     BRANCHES = "branches"
     USAGE = "usage"
@@ -102,23 +102,23 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session as a store lists it. Times are aware UTC, or None where the store keeps none."""
+    """A session as listed by its store. Times are aware UTC, or None if the store keeps none."""
 
     session_id: str
     created_at: datetime | None = None
     last_activity_at: datetime | None = None
     mark: str = ""
-    """Changes whenever the session is written to: who saw it with this mark need not look again. At most 64 letters;
-    empty where nothing tells."""
+    """Changes with every write to the session: a session with the same mark needs no second inspection. At most 64
+    letters; empty if the store offers nothing suitable."""
     expires_at: datetime | None = None
-    """When the store lets go of it by itself, unless it is written to before."""
+    """Time at which the store deletes it by itself, unless an agent writes to it before."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
     sessions: Sequence[FoundSession]
     next_cursor: str = ""
-    """Where to go on, in the kind's own words; empty at the end."""
+    """Cursor of the next page, in the kind's own format; empty at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +133,12 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One of several courses that a session took from some point on."""
+    """One of several continuations of a session from some item on."""
 
     name: str
-    """As the agent named it; it may say anything."""
+    """The agent's name for it; any text."""
     number: int
-    """For addresses, which must not say anything."""
+    """Identifier for URLs, which must not contain text of agents."""
     item_count: int
     """Capped at COUNT_CAP + 1; items that several branches share count in each."""
     turn_count: int
@@ -146,7 +146,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class TurnUsage:
-    """What the model calls of one user turn took, as the agents' process reported it."""
+    """Tokens and requests of one user turn, as reported by the agents' process."""
 
     turn: int
     requests: int
@@ -157,19 +157,19 @@ class TurnUsage:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a list shows of one session. `item_count` is capped at COUNT_CAP + 1; None: the session is not there."""
+    """Preview of one session in a list. `item_count` is capped at COUNT_CAP + 1; None: there is no such session."""
 
     item_count: int | None
     first_user_text: str = ""
-    """On one line, as stored, and up to READ_AHEAD longer than what is to be shown of it."""
+    """On one line, as stored, and up to READ_AHEAD longer than the displayed part."""
     is_encrypted: bool = False
     expires_at: datetime | None = None
-    """As of FoundSession. A store of which sessions can have one has SELF_EXPIRY."""
+    """As in FoundSession. Stores whose sessions can have one have SELF_EXPIRY."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a store: a stable word for scripts, a sentence for people."""
+    """A problem of a store: a stable code for scripts, a sentence for people."""
 
     code: str
     sentence: str
@@ -180,13 +180,13 @@ class Problem:
 class Health:
     problems: Sequence[Problem] = field(default_factory=tuple)
     sessions: int | None = None
-    """About how many, from statistics; None when unknown."""
+    """Approximate number, from statistics; None if unknown."""
     items: int | None = None
     fence: str = "unsupported"
     """on, off or unsupported."""
     answered_in_ms: float | None = None
     hints: Sequence[str] = ()
-    """Sentences about what nobody has said yet, and what is not done as long as that is so."""
+    """Sentences about missing settings, and about the consequences until they are set."""
 
     @property
     def state(self) -> str:
@@ -197,7 +197,7 @@ class Health:
 
 
 class Readable(Protocol):
-    """What is said in the sessions of a store; also of one that is read through something, as sealed ones are."""
+    """Read access to the sessions of a store, direct or through a wrapper such as decryption."""
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         """One entry for each id asked. One query however many ids, and its cost does not grow with long sessions."""
@@ -211,13 +211,13 @@ class Readable(Protocol):
     def page_before(self, session_id: str, position: Position, limit: int) -> ItemPage: ...
 
     def page_at(self, session_id: str, position: Position, limit: int) -> ItemPage:
-        """The page that begins with the item at a position, or with the next one when it is gone."""
+        """The page that begins with the item at a position, or with the next item if that one is gone."""
 
     def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
         """The page with this item in its middle. Raises UnknownItem."""
 
     def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
-        """The page that begins with the first item written at or after an instant; the last page when there is none."""
+        """The page that begins with the first item written at or after an instant; the last page if there is none."""
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         """One item, whole, however large. Raises UnknownItem."""
@@ -230,53 +230,53 @@ class Readable(Protocol):
 
     @property
     def search(self) -> ItemSearch:
-        """Looks for words in its items; `ScanSearch(self)` where it has nothing better."""
+        """Search for words in its items; `ScanSearch(self)` unless the store has a faster way."""
 
     @property
     def word_index(self) -> WordIndex | None:
-        """The index of words that it may have; None for a kind that cannot have one."""
+        """Its optional full-text index; None for a kind that cannot have one."""
 
 
 class Backend(Readable, Protocol):
-    """One connected store, ready to be asked."""
+    """One connected store."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this store can do. A method whose capability is missing raises NotPossible."""
+        """Abilities of this store. A method without its capability raises NotPossible."""
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
     def health(self, *, thorough: bool = False) -> Health:
-        """How the store is, at a cost that does not grow with it; `thorough` may read all of it. Never raises."""
+        """Health of the store, at constant cost; `thorough` may read all of the store. Never raises."""
 
     def system(self) -> str:
-        """The sort of system that it is in, as its settings tell: `postgresql`, `file`. Asks nothing.
+        """Sort of system according to the settings: `postgresql`, `file`. Does not connect.
 
-        Stores in two sorts are never in one place. Empty where nobody can tell. Raises StoreUnavailable.
+        Stores of two sorts never share a place. Empty if unknown. Raises StoreUnavailable.
         """
 
     def places(self) -> AbstractSet[Place]:
-        """Where it keeps what it has, the same however its settings say it. Raises StoreUnavailable."""
+        """Locations of its data, equal for all settings that lead to the same location. Raises StoreUnavailable."""
 
     def fingerprint(self) -> str:
-        """Changes whenever anything in the store does, at next to no cost; empty where nothing tells."""
+        """Value that changes with every write to the store, at almost no cost; empty if the store offers none."""
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
         """About `limit` sessions beyond a cursor, in an order of the store's own.
 
-        Every session that stands from the first page to the last is in one of them; one may be in two. Items without a
-        row of their session count as a session, too. Needs ENUMERATE.
+        Every session that exists from the first page to the last is in at least one of them. Items without a
+        session row count as a session, too. Needs ENUMERATE.
         """
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
-        """Those of these sessions that are there, at most a hundred at once. Of a store without ENUMERATE."""
+        """The existing ones among at most a hundred sessions. For stores without ENUMERATE."""
 
     # --- one session, changed -----------------------------------------------------------------------------------------
     #
-    # All of these take part in the way in which the SDK locks, wait for an agent for a few seconds, and raise
-    # SessionBusy when that was not enough. They are safe to repeat, and their text is then not in files, logs or orphan
-    # rows of the store either. Registry and store are two systems for most kinds: then the registry follows the
-    # transaction of the caller, and the store has changed when the method returns.
+    # All of these lock as the SDK does, wait for an agent for a few seconds, and then raise SessionBusy. They are safe
+    # to repeat. Afterwards the text is not in files, logs or orphan rows of the store either. For most kinds registry
+    # and store are two systems: then the registry follows the transaction of the caller, and the change of the store is
+    # permanent when the method returns.
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         """Deletes the newest items of a session, at most so many, and reports how many are left. Needs ERASE_SESSIONS.
@@ -306,33 +306,34 @@ class Backend(Readable, Protocol):
         """
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
-        """Puts a text in the place of the stored one; place, id and time of the item stay.
+        """Replaces the stored text; position, id and time of the item stay.
 
         Raises UnknownItem, and ItemChanged when what is stored is not `expected`. Needs REPLACE_ITEMS.
         """
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        """Takes items out of a session, all or none; returns how many. Those that are gone already count as done.
+        """Deletes some items of a session, all or none; returns their number. Items that are gone already count as
+        done.
 
-        The items are whole, as read. Raises ItemChanged when one of them is not any more what it was. What would stay
-        without its other half, as an output without its call, is the caller's to think of. Needs ERASE_ITEMS.
+        The items are whole, as read. Raises ItemChanged if one of them has changed. The caller has to choose pairs
+        together, such as a call and its output. Needs ERASE_ITEMS.
         """
 
 
 class Branching(Backend, Protocol):
-    """A store that keeps several courses of one session, of which the agent goes on with one. Has BRANCHES.
+    """A store with branches: several continuations of one session, one of which the agent uses. Has BRANCHES.
 
-    Its other methods answer for all of them together: an item that branches share is there once.
+    Its other methods cover all branches together; an item that branches share is there once.
     """
 
     def branches(self, session_id: str) -> Sequence[Branch]:
         """In the order of their names' first use; at most a hundred."""
 
     def on_branch(self, branch: Branch) -> Readable:
-        """The same store with nothing in the session but what this branch has. Places are the same in both."""
+        """The same store with only the items of this branch in the session. Positions are the same in both."""
 
     def shared_count(self, session_id: str, branch: Branch) -> int:
-        """How many items of a branch are in others as well, as far as they are counted."""
+        """Number of items of a branch that are in other branches as well, as far as they are counted."""
 
     def usage(self, session_id: str, branch: Branch) -> Sequence[TurnUsage]:
-        """The newest turns, oldest of them first, as far as the agents noted them. Needs USAGE."""
+        """Usage of the newest turns, oldest first, as far as the agents recorded it. Needs USAGE."""

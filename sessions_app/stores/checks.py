@@ -1,4 +1,4 @@
-"""What is wrong with the kinds of stores that the environment names, said before anything starts."""
+"""System check for the store kinds in MEMADMIN_STORE_KINDS."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""How long stores that hang may let a page wait: once in a few seconds, however many pages ask, how often, and how many
-stores.
+"""Circuit breaker and timeouts for slow stores.
 
-A store that is asked by pages, and takes long to say nothing, rests: until its seconds are over, the pages of this
-process say what it said instead of asking it. Several are asked side by side. Verbs, commands and jobs do not come by
-here, so they always ask.
+A store that took long to fail is not asked again by the pages of this process until its rest time is over: they show
+its last error instead. Several stores are asked side by side. Services, commands and jobs do not use this module.
 """
 
 from __future__ import annotations
@@ -26,30 +24,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REST_SECONDS = 15.0
-"""How long pages leave a store alone that hung; one that answers again is seen after this time at the latest."""
+"""Rest time of a store that hung; a store that answers again is noticed after this time at the latest."""
 
 LONG_SECONDS = 1.0
-"""Who says sooner that it cannot be reached holds nobody up, and is asked each time."""
+"""A store that fails sooner delays no page, and is asked each time."""
 
 PAGE_SECONDS = 10.0
-"""How long a page waits for all of its stores together: one that hangs gives up after half of it."""
+"""Time that a page waits for all of its stores together; a single store times out after half of it."""
 
 ASKED_AT_ONCE = 16
 
 _resting: dict[int, tuple[float, str]] = {}
-"""Until when, and what the store said, by its id."""
+"""End of the rest time and last error of a store, by its id."""
 
 
 class StoreResting(StoreUnavailable):
-    """The store hung a moment ago, and was not asked again."""
+    """The store hung recently and was not asked again."""
 
 
 @contextmanager
 def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
-    """Around one question that a page asks. Raises StoreResting instead of asking; `anyway` asks all the same.
+    """Context for one call to a store from a page. Raises StoreResting during the rest time, unless `anyway`.
 
-    A store with a fence is in the console's own database, which is not away alone: there, one statement that takes too
-    long says nothing of the next.
+    A store with a fence never rests: it is in the console's own database, where one slow statement is no sign that the
+    next one is slow.
     """
     if can(store, Capability.FENCE):
         yield
@@ -73,11 +71,11 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
 def ask_all(
     questions: Mapping[SessionStore, Callable[[], T]], *, anyway: bool = False
 ) -> dict[SessionStore, T | StoreUnavailable]:
-    """What each store says, asked side by side: for PAGE_SECONDS at most, so that several that hang let a page wait as
-    long as one does. What does not answer is in the place of its answer.
+    """Answers of several stores, asked side by side for PAGE_SECONDS at most: several slow stores delay a page no more
+    than one. A store that fails has its exception in place of the answer.
 
-    A store with a fence is asked here, on the connection of the caller. All others are asked in threads, where a
-    question must not look into the database of the console.
+    A store with a fence is asked on the connection of the caller. All others are asked in threads, where a call must
+    not use the database of the console.
     """
 
     def ask(store: SessionStore) -> T | StoreUnavailable:
@@ -91,7 +89,7 @@ def ask_all(
         try:
             return ask(store)
         finally:
-            connections.close_all()  # of a kind of somebody's own, perhaps
+            connections.close_all()  # a third-party kind may have opened some
 
     give_up_at = monotonic() + PAGE_SECONDS
     elsewhere = [store for store in questions if not can(store, Capability.FENCE)]
@@ -121,5 +119,5 @@ def _rests(store: SessionStore, away: StoreUnavailable) -> None:
 
 
 def wake_all() -> None:
-    """Forgets which stores hung."""
+    """Ends all rest times."""
     _resting.clear()

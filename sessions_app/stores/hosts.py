@@ -1,4 +1,4 @@
-"""Telling that two names and ports are one and the same, where a server does not say which one it is."""
+"""Comparison of host names and ports, for servers without an identifier of their own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ THIS_MACHINE = "this machine"
 
 
 def endpoint(host: str, port: int | None) -> str:
-    """The same for all names of a machine, as far as its addresses tell; a path of a socket stays what it is.
+    """Text that is equal for all names of a machine, as far as its addresses show; the path of a socket is unchanged.
 
-    Asks for the addresses of a name, so whoever calls it has just reached that name.
+    Resolves the name; callers have just connected to it.
     """
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
@@ -22,7 +22,7 @@ def endpoint(host: str, port: int | None) -> str:
 
 
 def is_own(address: str) -> bool:
-    """Whether an address is one of this machine: then a socket can be bound to it."""
+    """Whether an address belongs to this machine: then a socket can be bound to it."""
     plain = address.split("%")[0]
     if ip_address(plain).is_loopback:
         return True

@@ -1,6 +1,6 @@
-"""Which kinds of stores there are: each is one file with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
+"""Registry of store kinds: each is one file with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
 
-`docs/own-kind.md` tells what such a file contains.
+`docs/own-kind.md` describes such a file.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ BUILT_IN = (
 
 
 class NoSettings(forms.Form):
-    """Of a kind that takes none."""
+    """Empty form of a kind without settings."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A way of keeping sessions, and what is to be known of it before a store of it is opened."""
+    """A kind of store, with everything needed before a store of this kind is opened."""
 
     name: str
-    """As it is written in the database and on the command line."""
+    """Identifier in the database and on the command line."""
     label: str
     icon: str
     """The name of a symbol in static/icons.svg."""
     open: Callable[[SessionStore], Backend]
-    """Connects nothing yet: the first question does. The drivers are imported here, not at the top of the file."""
+    """Does not connect: the first call does. The drivers are imported here, not at the top of the file."""
     form: type[forms.Form] = NoSettings
-    """The settings of a store of this kind. What it makes of them is kept as JSON in `SessionStore.options`."""
+    """Settings of a store of this kind. The cleaned values are kept as JSON in `SessionStore.options`."""
     has_tables: bool = False
-    """Whether sessions_table and messages_table name something in it."""
+    """Whether it uses sessions_table and messages_table."""
     has_zone: bool = False
-    """Whether there may be times in it that are in the writers' zone."""
+    """Whether it may contain times in the writers' zone."""
     limits: Sequence[str] = ()
-    """Sentences about what it cannot do, besides its missing capabilities."""
+    """Sentences about its limits besides the missing capabilities."""
     lacks: Mapping[Capability, str] = field(default_factory=dict)
-    """What to say of a missing capability, where the usual sentence does not fit."""
+    """Sentences about missing capabilities that replace the usual ones."""
     setting_names: Sequence[str] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -70,12 +70,12 @@ class Kind:
 
     @property
     def watched_field(self) -> PathField | None:
-        """The setting that may be a path with `*`, where the kind has one: each place that it names is a store."""
+        """The setting that may be a path with `*`, if the kind has one: each match is a store."""
         path = self.form.base_fields.get("path")
         return path if isinstance(path, PathField) else None
 
     def settings_of(self, store: SessionStore) -> list[tuple[str, str]]:
-        """What a store was told, as label and value, for a person to read."""
+        """Settings of a store, as label and value, for display."""
         fields = self.form.base_fields
         return [
             (str(fields[name].label or name.replace("_", " ").capitalize()), str(value))
@@ -85,7 +85,7 @@ class Kind:
 
 
 class Missing:
-    """The backend of a store whose kind nobody brings: whatever it is asked, it is away."""
+    """Backend of a store of an unknown kind: every call raises StoreUnavailable."""
 
     capabilities: frozenset[Capability] = frozenset()
 
@@ -101,7 +101,7 @@ class Missing:
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """By name, those built in first. Raises ImproperlyConfigured for a setting that names none."""
+    """All kinds by name, built-in ones first. Raises ImproperlyConfigured for an invalid setting."""
     found: dict[str, Kind] = {}
     for path in (*BUILT_IN, *settings.STORE_KINDS):
         try:
@@ -117,7 +117,7 @@ def kinds() -> Mapping[str, Kind]:
 
 
 def kind_of(store: SessionStore) -> Kind:
-    """A stand-in, whose stores are away, for one that nobody brings."""
+    """The kind of a store; for an unknown kind a replacement whose stores are unavailable."""
     unknown = Kind(store.kind, f"unknown kind {store.kind}", "plug-connected-x", open=missing_backend)
     return kinds().get(store.kind, unknown)
 
@@ -128,18 +128,18 @@ def missing_backend(store: SessionStore) -> Backend:
 
 
 def backend_for(store: SessionStore) -> Backend:
-    """The store, ready to be asked. Opens nothing: the first question does."""
+    """Backend of the store. Opens nothing: the first call does."""
     return kind_of(store).open(store)
 
 
 def branching(store: SessionStore) -> Branching | None:
-    """The store, where its sessions have branches."""
+    """Backend of the store if its sessions have branches; None otherwise."""
     backend: Any = backend_for(store)
     return backend if Capability.BRANCHES in backend.capabilities else None
 
 
 def on_branch(store: SessionStore, branch: Branch | None) -> Readable:
-    """The store with one course of each session in it; all of it without a branch."""
+    """The store with one branch of each session; with all items if there is no branch."""
     if branch is None:
         return backend_for(store)
     backend = branching(store)
@@ -152,12 +152,12 @@ def can(store: SessionStore, capability: Capability) -> bool:
 
 
 def lack_of(store: SessionStore, capability: Capability) -> str:
-    """What to say of a capability that a store does not have."""
+    """Sentence about a capability that a store does not have."""
     return kind_of(store).lacks.get(capability, capability.lack)
 
 
 def limits_of(store: SessionStore) -> list[str]:
-    """What a store cannot do, as sentences."""
+    """Limits of a store, as sentences."""
     missing = [each for each in Capability if each.lack and each not in backend_for(store).capabilities]
     return [*kind_of(store).limits, *(lack_of(store, each) for each in missing)]
 
@@ -166,7 +166,7 @@ def limits_of(store: SessionStore) -> list[str]:
 
 
 class PathField(forms.CharField):
-    """A file or a folder as the console reaches it. Whether it is there is the store's health."""
+    """Path of a file or folder on this machine. Its existence is part of the store's health."""
 
     def __init__(self, *, is_folder: bool = False, **options: Any) -> None:
         super().__init__(**options)

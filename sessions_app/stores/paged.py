@@ -1,4 +1,4 @@
-"""What most kinds of stores share: all pages of a session from one question, and what a store without more can do."""
+"""Common base class of stores: all pages of a session from one method, erasure in steps, and defaults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STEPS_IN_VAIN = 20
 """Number of steps without a deleted item after which `erase_session` gives up."""
 
 BATCH_ITEMS = 100
-"""How many items `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
+"""Number of items that `every_item` reads at once; with WHOLE_ITEM_BYTES it bounds the memory of a download."""
 
 
 class PagedBackend(ABC):
@@ -61,15 +61,15 @@ class PagedBackend(ABC):
 
     @abstractmethod
     def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
-        """Up to `earlier` items before a place and `later` items from it on, and whether there are more.
+        """Up to `earlier` items before a position and `later` items from it on, and whether there are more.
 
-        Without a place the earlier ones are counted from the end, the later ones from the start; only one of the two
-        is asked for then. Of an item longer than WHOLE_ITEM_BYTES only both ends are in it (`both_ends`).
+        Without a position the earlier ones are counted from the end, the later ones from the start; only one of the
+        two is above 0 then. Of an item longer than WHOLE_ITEM_BYTES it has only both ends (`both_ends`).
         """
 
     @abstractmethod
     def position_of(self, session_id: str, item_id: str) -> Position:
-        """Raises UnknownItem, also for what cannot be an id."""
+        """Position of an item. Raises UnknownItem, also for a malformed id."""
 
     @abstractmethod
     def item(self, session_id: str, item_id: str) -> StoredItem:
@@ -81,14 +81,14 @@ class PagedBackend(ABC):
 
     @abstractmethod
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        """One entry for each id asked; `previews.preview_from` makes it of the beginnings of the first items."""
+        """One entry for each id; `previews.preview_from` makes it from the beginnings of the first items."""
 
     @abstractmethod
     def health(self, *, thorough: bool = False) -> Health:
         """Never raises."""
 
     def position_from(self, session_id: str, instant: datetime) -> Position | None:
-        """Where the items begin that were written at an instant or later; None: nothing was, or nobody knows."""
+        """Position of the first item written at an instant or later; None if there is none, or it is unknown."""
         return None
 
     def first_page(self, session_id: str, limit: int) -> ItemPage:
@@ -175,10 +175,10 @@ class PagedBackend(ABC):
 
 
 def page_of_list(texts: Sequence[str], pivot: Position | None, *, earlier: int, later: int, first: int = 0) -> ItemPage:
-    """`window` for a place that keeps a session as one list: ids and positions are places in it, from 0.
+    """`window` for a store that keeps a session as one list: ids and positions are indexes in it, from 0.
 
-    `first` is the place of the first text, where only a part of the list was read; it then reaches one item beyond the
-    page on either side.
+    `first` is the index of the first text if only a part of the list was read; that part then extends one item beyond
+    the page on either side.
     """
     end = first + len(texts)
     place = min(max(int(pivot.key[-1]), first), end) if pivot else (end if earlier else first)
@@ -188,21 +188,21 @@ def page_of_list(texts: Sequence[str], pivot: Position | None, *, earlier: int, 
 
 
 def listed_item(number: int, text: str) -> StoredItem:
-    """An item at a place in a list, as a page shows it."""
+    """An item at an index of a list, as a page shows it."""
     raw, tail = both_ends(text)
     byte_count = len(text.encode(errors="surrogatepass"))
     return StoredItem(str(number), Position((number,)), raw, byte_count, None, raw_tail=tail)
 
 
 def both_ends(text: str) -> tuple[str, str]:
-    """Beginning and end of a stored text as a page shows them; of one that is not too long all of it, and nothing."""
+    """Beginning and end of a stored text as a page shows them; the whole text and an empty end if it is short."""
     if len(text) <= WHOLE_ITEM_BYTES and len(text.encode(errors="surrogatepass")) <= WHOLE_ITEM_BYTES:
         return text, ""
     return text[:ITEM_HEAD_BYTES], text[-ITEM_TAIL_BYTES:]
 
 
 def whole_number(item_id: str) -> int:
-    """The id of an item that is a number, in one spelling only. Raises UnknownItem."""
+    """Number in the id of an item, in one spelling only. Raises UnknownItem."""
     try:
         number = int(item_id)
     except ValueError:
@@ -213,8 +213,7 @@ def whole_number(item_id: str) -> int:
 
 
 def mark_erased(store: SessionStore, session_id: str) -> None:
-    """Notes in the registry that a session is erased; one that was never seen gets a row for it. Its first instant
-    stays."""
+    """Marks a session as erased in the registry, with a new row if it has none. An earlier mark keeps its time."""
     record = SessionRecord(store=store, session_id=session_id)
     SessionRecord.objects.bulk_create([record], ignore_conflicts=True)
     SessionRecord.objects.filter(store=store, session_id=session_id, erased_at=None).update(erased_at=Now())

@@ -1,4 +1,4 @@
-"""What a list shows of a session, from the beginnings of its first items."""
+"""Previews of sessions for lists, from the beginnings of their first items."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, is_envelope
 
 PREVIEW_ITEMS = 5
-"""In how many of a session's first items its first user text is looked for: other texts may precede it."""
+"""Number of first items in which the first user text is searched: other texts may precede it."""
 
 PREVIEW_HEAD_CHARACTERS = 3_300
-"""How much of each is read: as many emoji as are wanted, escaped as `\\ud83d\\ude00`, and the members around them."""
+"""Characters read of each item: enough emoji, escaped as `\\ud83d\\ude00`, and the members around them."""
 
 USER_TEXT_PARTS = {"input_text", "text"}
 
 
 def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
-    """Never raises: what cannot be read is passed over, the timeline shows it."""
+    """Preview from the beginnings of items. Never raises: unreadable items are skipped; the timeline shows them."""
     # Most are read no further than to the first.
     sealed = [head for head in heads if ENVELOPE_MEMBER in head]
     return Preview(
@@ -29,7 +29,7 @@ def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
 
 
 def user_text(entry: dict[str, object]) -> str:
-    """What a user said in an item, on one line, a little more than is shown of it; empty when it is something else.
+    """User text of an item, on one line, a little more than is displayed; empty for any other item.
 
     The SDK writes `{"content": ..., "role": "user"}`: the role of a long one is cut off, and is taken to be the user's.
     """

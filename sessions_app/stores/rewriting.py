@@ -1,7 +1,7 @@
-"""Changing many stored items where they are, in the agents' own order of locks: for sealing anew, and for purging.
+"""Changes of many stored items in place, in the agents' lock order: for key rotation and for purging.
 
-Any kind of store is rewritten through its `Backend`, item by item. The main store has a quicker way: a chunk at a time,
-with one statement, and one event, for it.
+Any kind of store is rewritten through its `Backend`, item by item. The main store has a faster way: a chunk at a time,
+with one statement and one event.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from sessions_app.stores.sqlalchemy.backend import ERASE_PAUSE, ERASE_TURN, SQLA
 from sessions_app.stores.sqlalchemy.postgres import INSTANT, fetch, in_plain_words, with_parameters
 
 PATIENCE = timedelta(seconds=5)
-"""How long somebody who holds a session is waited for, in turns of ERASE_TURN: it must be us who gives way."""
+"""Time to wait for another holder of a session, in turns of ERASE_TURN: this process has to give way."""
 
 SESSIONS_A_PAGE = 500
 
 ITEMS_A_CHUNK = 100
-"""How many items are changed at once. An agent of the session waits for so long."""
+"""Number of items changed at once. An agent of the session waits for so long."""
 
 
 class CannotRewrite(Exception):
-    """Items of this kind of store are changed by nobody but its agents, or it does not tell its sessions."""
+    """Only agents can change items in this kind of store, or it cannot list its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What becomes of the items that somebody was shown."""
+    """Decision about items that were read."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     """The new stored text, by the id of the item."""
@@ -55,10 +55,10 @@ class Rewriter(Protocol):
     """All methods raise StoreUnavailable."""
 
     def session_count(self) -> int | None:
-        """About how many; None where nobody knows."""
+        """Approximate number; None if unknown."""
 
     def session_ids(self) -> Iterator[str]:
-        """Every session that has an item, in an order of the store's; one that comes meanwhile may be among them."""
+        """Every session with an item, in the store's order; a session that begins meanwhile may be included."""
 
     def change_items(
         self,
@@ -69,15 +69,16 @@ class Rewriter(Protocol):
         before_writing: Callable[[Changes], None],
         limit: int = ITEMS_A_CHUNK,
     ) -> Position | None:
-        """Shows the next whole turns beyond a place and writes what is decided. Returns where to go on, or None.
+        """Passes the next whole turns beyond a position to `decide` and writes the changes. Returns the position to
+        continue from, or None.
 
-        One transaction, in which nobody else changes the session, and which `before_writing` is part of. Where somebody
-        holds the session both are called again. Raises SessionBusy after PATIENCE, with nothing changed.
+        One transaction, which locks the session and includes `before_writing`. If another process holds the session,
+        both are called again. Raises SessionBusy after PATIENCE, with nothing changed.
         """
 
 
 def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
-    """For changes that take these capabilities. Raises CannotRewrite where the store has not all of them."""
+    """Rewriter for changes that need these capabilities. Raises CannotRewrite if the store lacks one of them."""
     backend = backend_for(store)
     if isinstance(backend, SQLAlchemyBackend):
         return SqlRewriter(store)
@@ -88,7 +89,7 @@ def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
 
 
 class BackendRewriter:
-    """Item by item: an item that somebody has changed since it was read is left for the next time."""
+    """Item by item: an item that has changed since it was read is left for the next time."""
 
     def __init__(self, store: SessionStore, backend: Backend) -> None:
         self.store, self.backend = store, backend
@@ -97,7 +98,7 @@ class BackendRewriter:
         return self.backend.health().sessions
 
     def session_ids(self) -> Iterator[str]:
-        """Of a store that cannot list its sessions: those that were registered, and are not known to be gone."""
+        """All sessions; of a store that cannot list them, the registered ones that are not known to be gone."""
         if Capability.ENUMERATE not in self.backend.capabilities:
             yield from self._registered()
             return
@@ -195,7 +196,7 @@ DELETE_ITEMS = sql.SQL("DELETE FROM {messages} WHERE session_id = %(session_id)s
 
 
 class SqlRewriter:
-    """Of the tables in Django's own database."""
+    """Rewriter of the tables in Django's own database."""
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
@@ -261,7 +262,7 @@ class SqlRewriter:
         return items[-1].position if has_more else None
 
     def _lock_session(self, cursor: Any, session_id: str) -> None:
-        """First of all, as each of the SDK's own transactions begins."""
+        """Locks the session first, as each transaction of the SDK does."""
         cursor.execute(self._compose(LOCK_SESSION), {"session_id": session_id})
 
     def _whole_turns(

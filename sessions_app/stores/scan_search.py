@@ -1,4 +1,4 @@
-"""Looking for words in a scan: a store's items are read page by page, which works for every kind of store."""
+"""Search by scan: reads a store's items page by page, which works for every kind of store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PAGE_ITEMS = 100
 
 
 class ScanSearch:
-    """Implements `ItemSearch` with nothing but the pages of a backend.
+    """Implements `ItemSearch` on the pages of a backend.
 
-    The time is looked at between items: nobody can stop a store in the middle of one.
+    The time limit is checked between items: reading one item cannot be interrupted.
     """
 
     def __init__(self, backend: Readable) -> None:
@@ -90,7 +90,7 @@ class ScanSearch:
             start, limit = items[-1].position, limit - len(items)
 
     def _beginning(self, session_id: str, stored: StoredItem) -> str:
-        """What is searched of an item; of a very long one the page has less than that."""
+        """Searched part of an item; of a very long one the page has less than that."""
         if stored.is_whole or len(stored.raw) >= READ_CHARACTERS:
             return stored.raw[:READ_CHARACTERS]
         return self.beginnings([(session_id, stored.id)]).get((session_id, stored.id), "")

@@ -1,4 +1,4 @@
-"""A store whose agents seal what they say: read with the seals looked at and, where the reader may, opened."""
+"""Read access to encrypted items: checks their envelopes and, where permitted, decrypts them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from sessions_app.models import SessionStore
 
 PROOF_ITEMS = 20
-"""How many items at each end of a session are tried, to tell a wrong key from a broken seal."""
+"""Number of items at each end of a session that are tried, to tell a wrong key from a damaged envelope."""
 
 
 def sealed_backend_for(store: SessionStore, *, opens: bool, branch: Branch | None = None) -> SealedBackend:
-    """`opens` is for who may read what is sealed in the session that they ask about; `branch` for one course of it."""
+    """`opens`: decrypt, for readers who may read the session's encrypted items; `branch`: only one branch of it."""
     return SealedBackend(on_branch(store, branch), sealing_of(store), opens=opens)
 
 
 class SealedBackend:
-    """Implements `Readable` on a backend: items come with their seals, and opened on demand.
+    """Implements `Readable` on a backend: items come with their seals, and decrypted on demand.
 
-    Only the items that were asked for are opened. Previews never are.
+    Only requested items are decrypted. Previews never are.
     """
 
     def __init__(self, backend: Readable, sealing: Sealing, *, opens: bool) -> None:
         self.backend, self.sealing, self.opens = backend, sealing, opens
         self.kept_closed: set[tuple[str, str]] = set()
-        """Which items were to be opened and could not be, by session and item."""
+        """Items that could not be decrypted although requested, by session and item."""
         self._seals: dict[str, SessionSeals] = {}
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:

@@ -1,4 +1,4 @@
-"""What a search asks of a store: to look for words in its items and, where it has an index of words, to name them."""
+"""Protocol of search in a store: a scan of its items and, if it has one, a full-text index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
 
 READ_CHARACTERS = 131_072
-"""How much of an item is searched, as memadmin_item_words does too; what comes later in it cannot be found."""
+"""Number of searched characters of an item, equal to memadmin_item_words; later text cannot be found."""
 
 
 class Order(StrEnum):
@@ -25,7 +25,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item that says what was searched for."""
+    """A matching item."""
 
     item_id: str
     position: Position
@@ -33,7 +33,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at a slice of a session showed: an item that says so, or where to look on, or neither at its end."""
+    """Result of searching a slice of a session: a hit, or the position to continue from, or neither at the end."""
 
     hit: Hit | None
     looked_to: Position | None
@@ -41,27 +41,27 @@ class Look:
 
 
 class ItemSearch(Protocol):
-    """Looks for words in the items of a store by reading them. All methods raise StoreUnavailable.
+    """Search for words by reading the items of a store. All methods raise StoreUnavailable.
 
-    `stores.scan_search` does it for every kind of store; a kind that can look where its items are is quicker.
+    `stores.scan_search` works for every kind of store; a kind that can search inside its system is faster.
     """
 
     def raise_if_away(self) -> None:
-        """Costs next to nothing: a search asks it of every store before it begins."""
+        """Raises StoreUnavailable if the store is away. Cheap: a search calls it for every store before it begins."""
 
     def look(
         self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
     ) -> dict[str, Look]:
-        """Reads up to `limit` items of each session, beyond where it starts, and stops at the first that says so.
+        """Reads up to `limit` items of each session, beyond its start position, and stops at the first match.
 
-        Raises StoreTooSlow when it takes longer than `seconds`; nothing is known then.
+        Raises StoreTooSlow after `seconds`, without a result.
         """
 
     def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
-        """Where the item stands that follows in the order, whatever it says, for passing over it."""
+        """Position of the next item in the order, matching or not, for skipping it."""
 
     def beginnings(self, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """The first READ_CHARACTERS of items, by session id and item id, without those that are gone."""
+        """The first READ_CHARACTERS of items, by session id and item id, without deleted items."""
 
 
 class IndexState(StrEnum):
@@ -78,7 +78,7 @@ class SearchIndex:
     name: str = ""
     size_bytes: int = 0
     percent_built: int | None = None
-    """Of the table, while building; None where the server does not tell."""
+    """Progress through the table, while building; None if unknown."""
 
     @property
     def is_ready(self) -> bool:
@@ -91,14 +91,14 @@ class IndexNotPossible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """How many items an index would name for some words, about, of how many."""
+    """Estimated number of items that an index would return for some words, and of all items."""
 
     item_count: int
     of: int
 
 
 class WordIndex(Protocol):
-    """The full-text index that a store may have, if its owner chose so. All methods raise StoreUnavailable."""
+    """Optional full-text index of a store. All methods raise StoreUnavailable."""
 
     def state(self) -> SearchIndex: ...
 
@@ -109,7 +109,7 @@ class WordIndex(Protocol):
         """
 
     def drop(self) -> bool:
-        """Whether there was one to drop. Raises IndexNotPossible."""
+        """Drops the index; returns whether there was one. Raises IndexNotPossible."""
 
     def frequency(self, wording: Wording, *, seconds: float) -> Frequency | None:
         """From statistics, without reading items; None while there is no index that is ready. Raises StoreTooSlow."""

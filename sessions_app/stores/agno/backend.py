@@ -26,25 +26,25 @@ from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 RUN_COLUMNS = ("run_id", "session_id", "run_data", "run_index")
 
 SESSION_DOCUMENTS = ("summary", "session_data", "metadata", "agent_data", "team_data", "workflow_data")
-"""Columns of the session's row, in the order in which they are shown."""
+"""Columns of the session's row, in display order."""
 
 LAST = 2**62
-"""The place of a run that has no index; agno gives it one when it touches it."""
+"""Sort key of a run without an index; agno adds one when it writes the run."""
 
 WITHOUT_USER = "default"
-"""Whose the memories are that agno makes for nobody in particular."""
+"""User id of memories that agno creates without a user."""
 
 
 class Neighbour(NamedTuple):
-    """A table in which agno keeps more of a session."""
+    """Another table with content of a session."""
 
     has: tuple[str, ...]
-    """The columns that tell it."""
+    """Columns that identify it."""
     condition: str
 
 
 NEIGHBOURS = (
-    # Before traces, which it is found by.
+    # Before traces, which its condition needs.
     Neighbour(("span_id", "trace_id", "attributes"), "trace_id IN (SELECT trace_id FROM {traces} WHERE {session})"),
     Neighbour(("trace_id", "session_id", "duration_ms"), "{session}"),
     Neighbour(("compaction_id", "session_id", "archived_messages"), "{session}"),
@@ -98,7 +98,7 @@ class AgnoSessions(TableAdapter):
     has = frozenset({"session_id", "session_type", "session_data", "user_id", "created_at", "updated_at"})
 
     def runs(self, db: DatabaseSession) -> str | None:
-        """The table of the runs, by its key to the sessions; None while agno has not made it."""
+        """Table of the runs, by its foreign key to the sessions; None until agno has created it."""
         found = db.tables_with(*RUN_COLUMNS)
         if len(found) > 1:
             children = db.children()
@@ -108,7 +108,7 @@ class AgnoSessions(TableAdapter):
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def session_ids(self, db: DatabaseSession, after: str | None, limit: int) -> list[str]:
-        """In SQLite, which does not look at the key, runs without the row of their session are one, too."""
+        """Session ids. In SQLite, which does not enforce the key, runs without a session row are included."""
         beyond = "WHERE session_id > :after" if after is not None else ""
         query = f"SELECT session_id FROM {db.name()} {beyond}"
         if db.is_sqlite and (runs := self.runs(db)):
@@ -211,7 +211,7 @@ class AgnoSessions(TableAdapter):
     # --- changed ------------------------------------------------------------------------------------------------------
 
     def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
-        """The session first: agno's writers of runs look at it for their key."""
+        """Locks the session first: agno's writers of runs check their foreign key against it."""
         found: list[tuple[Row, Sequence[Document]]] = [
             (row, self._of_row(db))
             for row in db.locked_rows(db.table, db.text_columns(db.table), OF_SESSION, session_id=session_id)
@@ -230,7 +230,7 @@ class AgnoSessions(TableAdapter):
         ]
 
     def _neighbours(self, db: DatabaseSession) -> Iterator[tuple[str, str]]:
-        """Tables with more of the session, each with the condition on its rows."""
+        """Tables with further content of the session, each with the condition on its rows."""
         traces = next(iter(self._beside_this(db, *NEIGHBOURS[1].has)), None)
         for neighbour in NEIGHBOURS:
             if "{traces}" in neighbour.condition and not traces:
@@ -240,7 +240,7 @@ class AgnoSessions(TableAdapter):
                 yield table, condition
 
     def _beside_this(self, db: DatabaseSession, *columns: str) -> list[str]:
-        """The tables of that kind that go with these sessions: by their names, where others are in the schema."""
+        """Tables of that kind that belong to these sessions: by their names, if the schema has several."""
         found = db.tables_with(*columns)
         begins = db.table.removesuffix("sessions")
         if len(db.tables_with(*self.has)) == 1:
@@ -256,7 +256,7 @@ class AgnoSessions(TableAdapter):
         return conversation_without(text, gone) if document.column == "run_data" else "null"
 
     def erase(self, db: DatabaseSession, session_id: str) -> None:
-        """As agno does, and more. Memories stay, they are the user's; what they quote of the session goes."""
+        """Deletes the rows that agno deletes, and more. Memories of the user stay, without quotes of the session."""
         self._forget_in_memories(db, session_id)
         wanted = {"session_id": session_id}
         for table, condition in self._neighbours(db):

@@ -1,1 +1,1 @@
-"""What the SDK's `DaprSession` keeps in a state store behind a Dapr sidecar."""
+"""State of the SDK's `DaprSession`, in a state store behind a Dapr sidecar."""

@@ -40,7 +40,7 @@ from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
 ATTEMPTS = 20
-"""How often a session that an agent writes to meanwhile is read again, before a change of ours gives way."""
+"""Number of attempts to change a session that an agent changes at the same time."""
 
 PAUSE_SECONDS = 0.02
 
@@ -100,11 +100,11 @@ class DaprBackend(PagedBackend):
         return "dapr"
 
     def places(self) -> frozenset[Place]:
-        """By where the sidecar is: another sidecar of the same app has the same sessions, which nobody can see."""
+        """Places by the address of the sidecar; another sidecar of the same app has the same sessions, unnoticed."""
         return frozenset({("dapr", self.state.endpoint(), str(self.store.options.get("state_store", "")))})
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
-        """By what the SDK notes of each session; its items are read only where that note is missing."""
+        """Existing sessions by the SDK's metadata; items are read only if the metadata is missing."""
         notes = self.state.get_all([about_key(session_id) for session_id in session_ids])
         without = [session_id for session_id in session_ids if about_key(session_id) not in notes]
         lists = self.state.get_all([items_key(session_id) for session_id in without]) if without else {}
@@ -120,11 +120,11 @@ class DaprBackend(PagedBackend):
     # --- one session, read --------------------------------------------------------------------------------------------
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        """Reads the sessions whole, twenty with one question."""
+        """Reads whole sessions, twenty in one request."""
         ids = list(dict.fromkeys(session_ids))
         lists = self.state.get_all([items_key(session_id) for session_id in ids])
         empty = [session_id for session_id in ids if is_empty(lists.get(items_key(session_id)))]
-        # An empty list without a note is what an erasure leaves.
+        # An erasure leaves an empty list without metadata.
         notes = self.state.get_all([about_key(session_id) for session_id in empty]) if empty else {}
         for session_id in empty:
             if about_key(session_id) not in notes:
@@ -155,7 +155,7 @@ class DaprBackend(PagedBackend):
 
         An empty list takes the place of the items, and is deleted when the session is erased again.
         Where a key is missing, state stores take a write with any etag: an agent that had read the session before
-        would write all of it there again. With the empty list it is told to read anew.
+        would write all of it there again. With the empty list its write fails, and it reads the session again.
         """
         with erasing(self.store, session_id):
             count = self._patiently(lambda: self._erase_items(session_id))
@@ -208,7 +208,7 @@ class DaprBackend(PagedBackend):
         self.state.put(items_key(session_id), data, instead_of=stored.value)
 
     def _patiently(self, change: Callable[[], T]) -> T:
-        """Makes a change that compares and writes again as long as agents are quicker. Raises SessionBusy."""
+        """Repeats a compare-and-write change while agents win the race. Raises SessionBusy."""
         for _ in range(ATTEMPTS):
             try:
                 return change()
@@ -238,7 +238,7 @@ class DaprBackend(PagedBackend):
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items in a value; where it is no list, all of it as one that cannot be read."""
+    """Items in a value; a value that is not a list is one unreadable item."""
 
     value: Value | None
     entries: Sequence[Any]
@@ -257,7 +257,7 @@ class Items:
 
     @property
     def texts(self) -> list[str]:
-        """The SDK writes texts, and reads other JSON as well."""
+        """Texts of the items. The SDK writes texts, and reads other JSON as well."""
         return [entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":")) for entry in self.entries]
 
 
@@ -283,7 +283,7 @@ def preview_of(value: Value | None) -> Preview:
 
 
 def found_session(session_id: str, value: Value, *, has_note: bool) -> FoundSession:
-    """From what the SDK notes of a session, or from its items."""
+    """Session from the SDK's metadata, or from its items."""
     try:
         note = json.loads(value.data) if has_note else {}
     except ValueError:
@@ -296,7 +296,7 @@ def found_session(session_id: str, value: Value, *, has_note: bool) -> FoundSess
 
 
 def instant_in(note: Mapping[str, Any], name: str) -> datetime | None:
-    """The SDK writes whole seconds as a text."""
+    """Time in the metadata: the SDK writes whole seconds as a text."""
     try:
         return datetime.fromtimestamp(int(note.get(name, "")), UTC)
     except (ValueError, TypeError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Asking a Dapr sidecar for the state that agents keep, and what it refuses in plain words.
+"""Client of a Dapr sidecar's state API, with its errors as sentences for operators.
 
 The generated stubs of the `dapr` package, not its client: that one waits for the sidecar for a minute, and tries
 again by itself. One channel per address, kept for the life of the process.
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 5.0
 
 KEYS_AT_ONCE = 20
-"""For how many values one question asks: each may be a whole session."""
+"""Number of values in one request: each may be a whole session."""
 
 LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
 
 
 class Conflict(Exception):
-    """Somebody has written since the value was read; nothing was changed."""
+    """The value has changed since it was read; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a state store has under a key."""
+    """Value of a key in a state store."""
 
     data: bytes
     etag: str
     expires_at: datetime | None = None
-    """When the state store lets go of it by itself."""
+    """Time at which the state store deletes it by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A state store, and the names of the variables that say where its sidecar is, for sentences."""
+    """A state store, and the names of the variables with the address of its sidecar, for sentences."""
 
     address: str
     state_store: str
@@ -59,13 +59,13 @@ class Sidecar:
 
 
 class StateStore:
-    """Raises StoreUnavailable with a sentence for all that the sidecar refuses, and Conflict."""
+    """State API of one state store. Raises Conflict, and StoreUnavailable with a sentence for all other errors."""
 
     def __init__(self, place: Sidecar) -> None:
         self.place = place
 
     def endpoint(self) -> str:
-        """Where the sidecar is, whatever its address calls it. Raises StoreUnavailable."""
+        """Address of the sidecar, equal for all names of its machine. Raises StoreUnavailable."""
         found = address_of(self.place)
         return endpoint(found.hostname, int(found.port) if found.port else None)
 
@@ -75,7 +75,7 @@ class StateStore:
         return value_of(told)
 
     def get_all(self, keys: Sequence[str]) -> dict[str, Value]:
-        """Those of the keys that are there."""
+        """Values of the existing keys."""
         api_v1, _ = messages()
         found: dict[str, Value] = {}
         for start in range(0, len(keys), KEYS_AT_ONCE):
@@ -92,7 +92,7 @@ class StateStore:
         return found
 
     def put(self, key: str, data: bytes, *, instead_of: Value) -> None:
-        """Writes a value in the place of the one that was read; what was to expire still does. Raises Conflict."""
+        """Replaces the value that was read, and keeps its expiry. Raises Conflict."""
         api_v1, common_v1 = messages()
         metadata = {}
         if instead_of.expires_at:
@@ -106,7 +106,7 @@ class StateStore:
         )
 
     def delete(self, key: str, value: Value | None = None) -> None:
-        """Only as long as it is the one that was read, where one is given. Raises Conflict."""
+        """Deletes a value; only the one that was read, if given. Raises Conflict."""
         api_v1, _ = messages()
         request = api_v1.DeleteStateRequest(store_name=self.place.state_store, key=key)
         if value:
@@ -136,7 +136,7 @@ class StateStore:
 
 
 def value_of(told: Any) -> Value | None:
-    """A key that is not there is answered with nothing."""
+    """Value in an answer; None for a missing key, which the sidecar answers with nothing."""
     return Value(bytes(told.data), told.etag, expiry_in(told.metadata)) if told.data else None
 
 
@@ -149,7 +149,7 @@ def expiry_in(metadata: Mapping[str, str]) -> datetime | None:
 
 
 def messages() -> tuple[Any, Any]:
-    """What is sent to a sidecar, and what is in it. Raises StoreUnavailable without the package."""
+    """Generated message classes of the sidecar's API. Raises StoreUnavailable without the package."""
     try:
         from dapr.proto import api_v1, common_v1
     except ImportError as problem:
@@ -166,8 +166,8 @@ def stub_for(place: Sidecar) -> Any:
 
 
 def address_of(place: Sidecar) -> GrpcEndpoint:
-    """In its parts. Raises StoreUnavailable for what is no address."""
-    messages()  # says so where the package is not there
+    """Parsed address. Raises StoreUnavailable if it is invalid."""
+    messages()  # raises if the package is missing
     from dapr.conf.helpers import GrpcEndpoint
 
     try:
@@ -218,7 +218,7 @@ def plain_words(place: Sidecar, *, is_write: bool) -> Iterator[None]:
 
 
 def is_conflict(code: str, said: str) -> bool:
-    """As the SDK tells it: the code, or the words of the state stores that have none."""
+    """Whether an error is a conflict, by the SDK's rule: the code, or the words of state stores without one."""
     words = ("etag mismatch", "etag does not match", "failed to set key", "failed to delete key", "user_script")
     return code == "ABORTED" or any(each in said for each in words)
 

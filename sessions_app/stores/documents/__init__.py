@@ -1,1 +1,1 @@
-"""What agno and phidata have in common: rows with whole JSON documents, in which the same text stands many times."""
+"""Common parts of agno and phidata: rows with whole JSON documents, in which the same text occurs many times."""

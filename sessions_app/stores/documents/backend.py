@@ -40,7 +40,7 @@ from sessions_app.stores.remote_sql.dialects import Sqlite
 from sessions_app.stores.sqlite import file as sqlite_file
 
 DOCUMENTS_AT_ONCE = 20
-"""How many documents are read at once; with what one of them may be it bounds the memory of a download."""
+"""Number of documents read at once; with the size of a document it bounds the memory of a download."""
 
 SESSIONS_AT_ONCE = 100
 
@@ -105,7 +105,7 @@ class DocumentBackend(PagedBackend, ABC):
         )
 
     def holds_memories(self) -> bool:
-        """Whether a session here is a user, and an item a memory of theirs. Raises StoreUnavailable."""
+        """Whether its sessions are users, and its items their memories. Raises StoreUnavailable."""
         with self.database.session() as db:
             return self.adapter(db).holds_memories
 
@@ -142,7 +142,7 @@ class DocumentBackend(PagedBackend, ABC):
                 yield Problem("read-only", sentence)
 
     def _try_rights(self, connection: Connection) -> None:
-        """Nothing is changed: the database looks at the rights first."""
+        """Checks the rights without a change: the database checks them first."""
         db = self.database.session_on(connection)
         for table in (db.table, *db.children()):
             column = next(iter(db.layout[table]))
@@ -157,7 +157,7 @@ class DocumentBackend(PagedBackend, ABC):
 
     @property
     def _file(self) -> str:
-        """The path, where it is a file. Raises StoreUnavailable."""
+        """Path of the file; empty for a server. Raises StoreUnavailable."""
         dialect = self.database.dialect
         return dialect.path if isinstance(dialect, Sqlite) else ""
 
@@ -182,7 +182,7 @@ class DocumentBackend(PagedBackend, ABC):
     # --- one session, read --------------------------------------------------------------------------------------------
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        """Counted are the messages; what a library keeps beside them is on the timeline only."""
+        """Counts messages only; other content of a session is on its timeline only."""
         ids = list(dict.fromkeys(session_ids))
         previews = {session_id: preview_from([], None) for session_id in ids}
         if not ids:
@@ -204,7 +204,7 @@ class DocumentBackend(PagedBackend, ABC):
     def _side(
         self, db: DatabaseSession, session_id: str, pivot: Position | None, wanted: int, *, is_back: bool
     ) -> list[StoredItem]:
-        """One more item than wanted is read: it tells that there are more."""
+        """Reads one more item than wanted, to find out whether there are more."""
         return list(islice(self._items(db, session_id, pivot, is_back=is_back), wanted + 1))
 
     def position_of(self, session_id: str, item_id: str) -> Position:
@@ -234,7 +234,7 @@ class DocumentBackend(PagedBackend, ABC):
             return sum(1 for _ in islice(self._items(db, session_id, None, is_back=False), cap + 1))
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """Some documents at a time, each as it is when it is read; no transaction is open in between."""
+        """Reads some documents at a time, each in its current state; no transaction is open in between."""
         with self.database.session() as db:
             documents = self.adapter(db).documents(db, session_id)
         for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
@@ -249,7 +249,7 @@ class DocumentBackend(PagedBackend, ABC):
     def _items(
         self, db: DatabaseSession, session_id: str, pivot: Position | None, *, is_back: bool
     ) -> Iterator[StoredItem]:
-        """From a place on, or before it and backwards; without a place from the beginning, or from the end."""
+        """Items from a position on, or before it and backwards; without one from the beginning, or from the end."""
         adapter = self.adapter(db)
         documents = adapter.documents(db, session_id)
         if pivot:
@@ -274,12 +274,12 @@ class DocumentBackend(PagedBackend, ABC):
     # --- one session, changed -----------------------------------------------------------------------------------------
 
     def _session_for_change(self, connection: Connection) -> DatabaseSession:
-        """Which neighbours there are must be true now: a table that was made a moment ago may repeat it, too."""
+        """Session with a fresh list of tables: one that was just created may contain copies, too."""
         return self.database.session_on(connection, is_fresh=True)
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
-        """All items at once, whatever `at_most` is: many are in one document, and what users said in them is needed
-        to remove its copies from their memories."""
+        """All items at once, whatever `at_most` is: many are in one document, and the texts of users in them are needed
+        to remove their copies from memories."""
 
         def erase(connection: Connection) -> Deleted:
             db = self._session_for_change(connection)
@@ -293,7 +293,7 @@ class DocumentBackend(PagedBackend, ABC):
             return self.database.change(erase)
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
-        """Together with all copies of what it said: in other documents of the session, and in what is kept beside."""
+        """Replaces an item and all copies of its text: in other documents of the session, and in other tables."""
 
         def replace(connection: Connection) -> None:
             db = self._session_for_change(connection)
@@ -308,7 +308,7 @@ class DocumentBackend(PagedBackend, ABC):
         self.database.change(replace)
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        """Together with all copies of what they said."""
+        """Deletes items and all copies of their texts."""
 
         def delete(connection: Connection) -> int:
             db = self._session_for_change(connection)
@@ -332,7 +332,7 @@ Own = Callable[[str, list[Fragment]], str | None]
 
 
 class Change:
-    """All documents of a session and all that may repeat them, locked; changed in memory, and then written."""
+    """Change of a session: all its documents and all rows with copies, locked, changed in memory, and then written."""
 
     def __init__(self, db: DatabaseSession, adapter: TableAdapter, session_id: str) -> None:
         self.db, self.adapter = db, adapter
@@ -357,7 +357,7 @@ class Change:
         raise UnknownItem(item_id)
 
     def swap(self, old: str, new: str) -> None:
-        """What an item said becomes something else, wherever it is repeated."""
+        """Registers the replacement of an item's texts in all copies."""
         self.swaps.append(Swaps.between(*map(as_value, (old, new))))
 
     def put(self, document: Document, fragment: Fragment, new: str) -> None:
@@ -381,7 +381,7 @@ class Change:
             write_changes(self.db, row, {column: swapped(self.swaps, text) for column, text in row.texts.items()})
 
     def _changed(self, document: Document, text: str) -> str | None:
-        """Copies go first; other items stay as they are, and so do, until their turn comes, those that are changed."""
+        """Replaces copies first, outside of other items and of the changed items, and then the changed items."""
         fragments, own = self.own.get(document.key, ([], None))
         mine = {fragment.number for fragment in fragments}
         besides = [each.part for each in self._fragments(document, text) if each.is_message or each.number in mine]
@@ -395,7 +395,7 @@ class Change:
 
 
 OWN_MEMBERS = ("id", "created_at")
-"""What a message is known by, and when it was: a new text that does not say so keeps them."""
+"""Members with id and time of a message; a new text without them keeps them."""
 
 
 def with_own_members(old: str, new: str) -> str:
@@ -414,7 +414,7 @@ def write_changes(db: DatabaseSession, row: Row, texts: Mapping[str, str | None]
 
 
 def swapped(swaps: Sequence[Swaps], text: str, *, besides: Sequence[Part] = ()) -> str:
-    """A stored text, JSON or not, without what became something else. Parts to leave are only of JSON, and of one
+    """A stored text, JSON or not, with all replacements. Excluded parts are possible only in JSON, and of one
     change: each further one would find them elsewhere."""
     together = Swaps.together(swaps)
     if text.lstrip()[:1] in ("{", "[", '"') and is_readable(text):

@@ -1,4 +1,4 @@
-"""Where the rows of agno and phidata are: in the console's own PostgreSQL, another by URL, or a file of SQLite."""
+"""Databases of agno and phidata: the console's own PostgreSQL, another one by URL, or an SQLite file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sessions_app.stores.remote_sql.dialects import Dialect, MySql, Refusal, Sql
 OWN = "the console's own settings"
 
 DEFAULT_SCHEMA = "ai"
-"""Of both libraries in PostgreSQL."""
+"""Default schema of both libraries in PostgreSQL."""
 
-# Not from information_schema, which hides what the user has no right to: a table with copies must not be passed over.
+# Not from information_schema, which hides tables without a right of the user: a table with copies must not be missed.
 COLUMNS_OF_POSTGRES = """
 SELECT found.relname, columns.attname, format_type(columns.atttypid, NULL)
 FROM pg_class AS found
@@ -56,13 +56,13 @@ _layouts: dict[tuple[str, str | None], tuple[float, Layout]] = {}
 
 
 class DocumentDatabase(RemoteDatabase):
-    """Reached like the SDK's tables elsewhere; what they say of `url_env` is true of the console's own address, too."""
+    """Connected like the SDK's tables elsewhere, or through the console's own address."""
 
     def __init__(self, store: SessionStore) -> None:
         super().__init__(store)
         self.path = str(store.options.get("path", ""))
         self.is_own = not (self.variable or self.path)
-        # Its connections would outlive a request, and nobody counts them with those of the web process.
+        # Kept connections would outlive a request, beyond the connection limit of the web process.
         self.keeps_connections = not self.is_own
         self.variable = self.variable or self.path or OWN
 
@@ -75,7 +75,7 @@ class DocumentDatabase(RemoteDatabase):
 
     @property
     def schema_and_table(self) -> tuple[str | None, str]:
-        """As it was given; in PostgreSQL a table without a schema is in that of the library."""
+        """Schema and table of the settings; without a schema, in PostgreSQL, that of the library."""
         schema, _, table = str(self.store.options.get("table", "")).rpartition(".")
         return (schema or None if isinstance(self.dialect, Sqlite) else schema or DEFAULT_SCHEMA), table
 
@@ -84,7 +84,7 @@ class DocumentDatabase(RemoteDatabase):
         return f"at {self.store.options.get('table', '')}"
 
     def _dialect_of(self, url: URL) -> Dialect:
-        # A path may have letters in it that an address gives a meaning.
+        # A path may contain characters that are special in a URL.
         dialect = Sqlite(self.path) if self.path else super()._dialect_of(url)
         if isinstance(dialect, MySql):
             raise StoreUnavailable(f"{self.variable} names a MySQL. Only PostgreSQL and SQLite are read here.")
@@ -92,16 +92,16 @@ class DocumentDatabase(RemoteDatabase):
 
     @contextmanager
     def session(self, *, is_fresh: bool = False) -> Iterator[DatabaseSession]:
-        """One moment of the database, to be asked. Raises StoreUnavailable."""
+        """Read transaction on the database. Raises StoreUnavailable."""
         with self.reading() as connection:
             yield self.session_on(connection, is_fresh=is_fresh)
 
     def session_on(self, connection: Connection, *, is_fresh: bool = False) -> DatabaseSession:
-        """Within `reading` or `change`. Raises StoreUnavailable where the table is not there."""
+        """Session on a connection of `reading` or `change`. Raises StoreUnavailable if the table is missing."""
         schema, table = self.schema_and_table
         layout = self._layout(connection, schema, is_fresh=is_fresh)
         if table not in layout:
-            # Somebody may have made it a moment ago.
+            # It may have been created a moment ago.
             layout = self._layout(connection, schema, is_fresh=True)
         if table not in layout:
             raise self._unavailable(Refusal.NO_TABLES)
@@ -121,7 +121,7 @@ class DocumentDatabase(RemoteDatabase):
 
 
 def own_address() -> URL:
-    """Of the database of this console, as Django reaches it; starts the embedded server."""
+    """URL of the console's own database, from Django's settings; starts the embedded server."""
     given = own_connection.get_connection_params()
     query = {name: str(given[name]) for name in ("host", "port") if given.get(name)}
     query |= {name: str(value) for name, value in given.items() if name.startswith("ssl") and value}
@@ -135,11 +135,11 @@ class Row(NamedTuple):
 
     table: str
     place: str
-    """By which the database finds it again, within a transaction that has locked it."""
+    """Internal row address, valid within the transaction that has locked the row."""
     name: str
-    """What the library knows it by, where that was asked for."""
+    """The library's own identifier, if requested."""
     texts: Mapping[str, str]
-    """By column; those that are empty are left out."""
+    """Texts by column, without empty ones."""
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,11 @@ class DatabaseSession:
         return [row[0] for row in self.rows(query, **wanted)]
 
     def name(self, table: str = "") -> str:
-        """For a statement."""
+        """Quoted table name for a statement."""
         return ".".join(f'"{part}"' for part in self._escaped(table or self.table))
 
     def _escaped(self, table: str) -> list[str]:
-        """For a statement with parameters, which begin with a colon."""
+        """Escaped parts of a table name, for a statement whose parameters begin with a colon."""
         return [part.replace('"', '""').replace(":", "\\:") for part in (self.schema, table) if part]
 
     def text_of(self, column: str) -> str:
@@ -188,7 +188,7 @@ class DatabaseSession:
         return self.connection.execute(text(statement), wanted).rowcount
 
     def wanted(self, session_ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """A query of these ids, with its parameters."""
+        """Query that returns these ids, with its parameters."""
         each = [f"SELECT CAST(:id_{n} AS varchar) AS session_id" for n in range(len(session_ids))]
         return " UNION ALL ".join(each), {f"id_{n}": session_id for n, session_id in enumerate(session_ids)}
 
@@ -197,7 +197,7 @@ class DatabaseSession:
     def locked_rows(
         self, table: str, columns: Sequence[str], condition: str, also: str = "''", **wanted: Any
     ) -> list[Row]:
-        """Within a change; nobody else writes to them until it is over. `also` is the column with their names."""
+        """Rows with their texts, locked until the end of the transaction. `also`: the column with their identifiers."""
         place = "rowid" if self.is_sqlite else "CAST(ctid AS text)"
         shown = ", ".join([place, also, *map(self.text_of, columns)])
         lock = "" if self.is_sqlite else "FOR UPDATE"
@@ -217,7 +217,7 @@ class DatabaseSession:
         ]
 
     def write(self, row: Row, texts: Mapping[str, str | None]) -> None:
-        """Puts texts into columns of a row, once for each row that `locked_rows` gave."""
+        """Writes texts to columns of a locked row; once for each row of `locked_rows`."""
         if not texts:
             return
         changes = [f'"{column}" = {self._typed(row.table, column, n)}' for n, column in enumerate(texts)]
@@ -236,7 +236,7 @@ class DatabaseSession:
         return f":text_{n}" if self.is_sqlite or kind not in ("json", "jsonb") else f"CAST(:text_{n} AS {kind})"
 
     def text_columns(self, table: str) -> list[str]:
-        """The columns in which somebody's words may be."""
+        """Columns that may contain text of users or agents."""
         return [
             column
             for column, kind in self.layout[table].items()
@@ -247,7 +247,7 @@ class DatabaseSession:
 TEXT_TYPES = frozenset({"json", "jsonb", "text", "varchar", "character varying", "string"})
 
 NOT_SAID = frozenset({"id", "session_type", "run_type", "status", "namespace", "path", "subpath", "framework"})
-"""Columns by which the library finds its rows."""
+"""Columns that the library uses as identifiers."""
 
 
 def as_text(stored: object) -> str:
@@ -256,7 +256,7 @@ def as_text(stored: object) -> str:
 
 
 def instant(seconds: object) -> datetime | None:
-    """Aware UTC, of seconds since 1970; None for what is no time that Python knows."""
+    """Aware UTC of seconds since 1970; None if Python cannot represent it."""
     try:
         return datetime.fromtimestamp(float(str(seconds)), UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""JSON as it is stored: where its parts begin and end, and texts in it replaced with all else left as it is."""
+"""Stored JSON: offsets of its parts, and replacement of texts in it that leaves everything else unchanged."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ STRUCTURAL = frozenset(
         "last_updated",
     }
 )
-"""Members whose texts nobody said, and by which the library finds its way: they are no copies of anything."""
+"""Members with identifiers and fixed words of the library: their texts are no copies of what was said."""
 
 CONTAINED_FROM = 8
-"""A text of so many characters is replaced wherever it is contained; a shorter one only where it is all of a text."""
+"""Minimum length of a text that is replaced as a part of others; a shorter one is replaced only as a whole text."""
 
 
 class Part(NamedTuple):
-    """From where to where a value stands in a text."""
+    """Start and end of a value in a text."""
 
     start: int
     end: int
 
 
 class NotReadable(ValueError):
-    """The text is no JSON, or none that can be gone through."""
+    """The text is not JSON, or is nested too deeply."""
 
 
 def members(text: str, start: int = 0) -> dict[str, Part]:
-    """Where the value of each member of an object is; none for anything else. Raises NotReadable."""
+    """Offsets of the value of each member of an object; none for anything else. Raises NotReadable."""
     found: dict[str, Part] = {}
     place = _skip(text, start)
     if text[place : place + 1] != "{":
@@ -98,12 +98,12 @@ def members(text: str, start: int = 0) -> dict[str, Part]:
 
 
 def elements(text: str, start: int = 0) -> list[Part]:
-    """Where each element of an array is; none for anything else. Raises NotReadable."""
+    """Offsets of each element of an array; none for anything else. Raises NotReadable."""
     return _elements(text, _skip(text, start))[0]
 
 
 def _elements(text: str, start: int) -> tuple[list[Part], int]:
-    """The same, and where the array ends. A long one never stands in memory as values."""
+    """The same, and the end of the array. The elements are decoded one at a time, to save memory."""
     found: list[Part] = []
     if text[start : start + 1] != "[":
         return found, start
@@ -128,7 +128,7 @@ def is_readable(text: str) -> bool:
 
 
 def value_of(text: str) -> Any:
-    """Raises NotReadable."""
+    """Decoded value. Raises NotReadable."""
     try:
         return _decoder.raw_decode(text, _skip(text, 0))[0]
     except (ValueError, RecursionError) as problem:
@@ -146,7 +146,7 @@ def with_replaced(text: str, part: Part, new: str) -> str:
 
 
 def words_in(value: Any) -> Iterator[str]:
-    """Every text that somebody may have said, from the outermost in."""
+    """Every text in a value that is not structural, from the outermost in."""
     yield from (text for _, text in _texts_in(value, ()))
 
 
@@ -155,16 +155,16 @@ def words_in(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Swaps:
-    """Which texts became which others."""
+    """Texts and their replacements."""
 
     whole: Mapping[str, str]
-    """Where it is all of a text."""
+    """For whole texts."""
     contained: Sequence[tuple[str, str]]
-    """Where it is a part of one, the longest first."""
+    """For parts of texts, the longest first."""
 
     @classmethod
     def between(cls, old: Any, new: Any) -> Swaps:
-        """What changes from one value to another, member by member; what has no counterpart becomes nothing."""
+        """Differences between two values, member by member; a text without a counterpart is replaced by nothing."""
         after = dict(_texts_in(new, ()))
         whole: dict[str, str] = {}
         parts: dict[str, str] = {}
@@ -175,14 +175,14 @@ class Swaps:
             whole.setdefault(text, instead)
             for before, then in ((text, instead), _middle(text, instead)):
                 if len(before) >= CONTAINED_FROM:
-                    # As it is, and as it stands in JSON or in Python's own writing that is kept as a text.
+                    # Plain, and as written in JSON or by Python's repr inside of a text.
                     for written in (str, _as_json, _as_ascii_json, _as_python):
                         parts.setdefault(written(before), written(then))
         return cls(whole, longest_first(parts))
 
     @classmethod
     def of_nothing(cls, texts: Iterable[str]) -> Swaps:
-        """For texts that go without anything in their place."""
+        """Removal of texts without a replacement."""
         return cls.between(list(texts), [])
 
     @classmethod
@@ -205,7 +205,7 @@ class Swaps:
         return text
 
     def applied_to_json(self, text: str, *, besides: Sequence[Part] = ()) -> str:
-        """A JSON text with its strings swapped, but for names of members, what is structural, and some parts."""
+        """A JSON text with its strings replaced, except member names, structural members, and some parts."""
         if not (self.whole or self.contained):
             return text
         pieces: list[str] = []
@@ -249,7 +249,7 @@ def _texts_in(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[s
 
 
 def _middle(old: str, new: str) -> tuple[str, str]:
-    """What differs, without what both begin and end with."""
+    """The different middles of two texts, without their common beginning and end."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1

@@ -1,4 +1,4 @@
-"""The users' memories of both libraries: what is kept of one user is read like a session that has the user's id."""
+"""User memories of both libraries: the memories of one user are read like a session with the user's id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sessions_app.stores.documents.json_text import Part
 
 
 class MemoriesAdapter(TableAdapter):
-    """A memory is an item. Other columns of its row, as with what it was made of, change and go with it."""
+    """Adapter of memory tables: each memory is an item. The other columns of its row change and go with it."""
 
     id_column: ClassVar[str]
     holds_memories = True
@@ -39,7 +39,7 @@ class MemoriesAdapter(TableAdapter):
         return found
 
     def heads(self, db: DatabaseSession, session_ids: Sequence[str]) -> Mapping[str, Head]:
-        """Nobody says anything in a memory: there is no first text."""
+        """Counts without first texts: a memory is not said by a user."""
         source, wanted = db.wanted(session_ids)
         query = (
             f"SELECT w.session_id, count(*) FROM ({source}) AS w JOIN {db.name()} AS m ON m.user_id = w.session_id"
@@ -92,7 +92,7 @@ class MemoriesAdapter(TableAdapter):
 
 
 def time_of(stored: object) -> datetime | None:
-    """Aware UTC, of seconds since 1970 or of what a database gives for a time."""
+    """Aware UTC of seconds since 1970, or of any time that a database returns."""
     if isinstance(stored, datetime):
         return stored if stored.tzinfo else stored.replace(tzinfo=UTC)
     if isinstance(stored, str):

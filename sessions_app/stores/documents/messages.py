@@ -1,4 +1,4 @@
-"""Cutting items out of a stored document: its messages, and what it keeps beside them that no message says."""
+"""Fragments of a stored document: its messages, and other content that is in no message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BESIDE = 2**31
 
 
 LONG = 64 * 1024
-"""A document of so many characters takes long to go through, and is read again for each page."""
+"""Length from which the fragments of a document are cached, because each page reads it again."""
 
 REMEMBERED = 32
 """Number of long documents whose fragment offsets are cached, by the hash of the document; no text is kept."""
@@ -42,7 +42,7 @@ _lock = threading.Lock()
 
 
 def fragments_of_conversation(text: str, written_at: datetime | None) -> Iterator[Fragment]:
-    """Of an object with messages. A message that the library itself calls a copy of an earlier one is none."""
+    """Fragments of an object with messages, without messages marked by the library as copies of earlier ones."""
     if len(text) < LONG:
         yield from _fragments(text, written_at)
         return
@@ -59,7 +59,7 @@ def fragments_of_conversation(text: str, written_at: datetime | None) -> Iterato
 
 
 def hash_of(text: str) -> bytes:
-    """A stretch at a time: of a long document one more copy would be as long."""
+    """Hash of a text, computed in parts: encoding a long document at once would copy it."""
     hashed = blake2b(digest_size=32)
     for start in range(0, len(text), LONG):
         hashed.update(text[start : start + LONG].encode(errors="surrogatepass"))
@@ -71,7 +71,7 @@ def _fragments(text: str, written_at: datetime | None) -> list[Fragment]:
         top = members(text)
         messages = elements(text, top[MESSAGES].start) if MESSAGES in top else []
         beside = {name: part for name, part in top.items() if name != MESSAGES and name not in STRUCTURAL}
-        # Of a long history that is half of what it takes to look through it.
+        # Saves half of the time of a long history.
         is_compared = any(text.find('"', *part) >= 0 for part in beside.values())
         said: list[str] = []
         shown: list[Fragment] = []
@@ -92,7 +92,7 @@ def _fragments(text: str, written_at: datetime | None) -> list[Fragment]:
 
 
 def fragment_of_document(text: str, written_at: datetime | None) -> Iterator[Fragment]:
-    """All of it, if anybody said anything in it."""
+    """One fragment with the whole document, if it contains any text."""
     try:
         has_words = any(word.strip() for word in words_in(value_of(text)))
     except NotReadable:
@@ -114,7 +114,7 @@ def conversation_without(text: str, gone: Sequence[Fragment]) -> str | None:
 
 
 def said_by_users(documents: Iterable[str]) -> Iterator[str]:
-    """What the messages of users say in some documents with messages."""
+    """Texts of user messages in some documents."""
     for text in documents:
         for fragment in fragments_of_conversation(text, None):
             message = value_of(text[fragment.part.start : fragment.part.end]) if fragment.is_message else None
@@ -130,7 +130,7 @@ def _beside(text: str, beside: dict[str, Part], said: Sequence[str], written_at:
         return "\0".join(said)
 
     def is_new(word: str) -> bool:
-        """Most words are all of a text that was said; to look whether they are a part of one takes long."""
+        """Whether a text is in no message. Most are equal to a whole text, which is faster to check than a part."""
         return word not in whole_texts and bool(word.strip()) and word not in known()
 
     found = []

@@ -36,7 +36,7 @@ from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
 COPIES = ("~", ".bak", ".old", ".orig", ".swp", ".tmp", ".copy")
-"""How the names of what editors and backups leave beside a file end."""
+"""Endings of the files that editors and backups leave beside a file."""
 
 
 class JsonFileForm(forms.Form):
@@ -111,7 +111,7 @@ class JsonFileBackend(PagedBackend):
         return "folder"
 
     def places(self) -> frozenset[Place]:
-        """Files that end with `.chat.json` are among those that end with `.json`."""
+        """Places by folder and ending: files that end with `.chat.json` are among those that end with `.json`."""
         return frozenset({("folder", *self.folder.identity(), *reversed(self.ending.lstrip(".").split(".")))})
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
@@ -151,7 +151,7 @@ class JsonFileBackend(PagedBackend):
         return page_of_list(texts, Position((place,)), earlier=earlier, later=later, first=first)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """As the file is at one moment, which is read once."""
+        """All items of one state of the file, which is read once."""
         entries = self._entries(self._name(session_id))
         for place, span in enumerate(entries.spans()):
             yield item_at(place, entries, span)
@@ -226,19 +226,19 @@ class JsonFileBackend(PagedBackend):
         return str(self.store.options.get("names")) == "quoted"
 
     def _entries(self, name: str) -> Entries:
-        """Of what is not there, none."""
+        """Entries of a file; none if it does not exist."""
         return Entries(self.folder.read(name) or b"")
 
     def _name(self, session_id: str) -> str:
         return f"{quote(session_id, safe='') if self.has_quoted_names else session_id}{self.ending}"
 
     def _session_id(self, name: str) -> str | None:
-        """None for a name that the registry cannot hold, or under which nobody would find the file again."""
+        """Session id in a file name; None if the registry cannot store it, or it would not lead back to the file."""
         stem = name.removesuffix(self.ending)
         session_id = unquote(stem) if self.has_quoted_names else stem
         try:
             is_short = 0 < len(session_id.encode()) <= LONGEST_ID_BYTES
-        except UnicodeEncodeError:  # no UTF-8 on the disk
+        except UnicodeEncodeError:  # the name is not UTF-8
             return None
         return session_id if is_short and "\0" not in session_id and self._name(session_id) == name else None
 

@@ -1,7 +1,6 @@
-"""Where the entries of a JSON array, or of JSON Lines, begin and end in a file: to the byte, and never decoded.
+"""Byte offsets of the entries in a file of JSON Lines or a JSON array, without decoding them.
 
-What is broken is an entry, too: the last line that is still being written, and all that follows where an array stops
-making sense.
+Broken parts are entries, too: the last line that is still being written, and the rest of an array from its first fault.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Entries:
-    """What a file contains, as pieces of its bytes."""
+    """Entries of a file, as spans of its bytes."""
 
     content: bytes
 
@@ -36,28 +35,28 @@ class Entries:
         return self.content[self.start : self.start + 4_096].lstrip(BLANK).startswith(b"[")
 
     def spans(self) -> Iterator[Span]:
-        """Of each entry, in order."""
+        """Span of each entry, in order."""
         return self._spans_of_array() if self.is_array else self._spans_of_lines()
 
     def text(self, span: Span) -> str:
-        """What is no UTF-8 is shown all the same, and written back as the bytes that it was."""
+        """Text of an entry. Bytes that are not UTF-8 are kept as surrogates, and written back unchanged."""
         return self.content[slice(*span)].decode(errors="surrogateescape")
 
     def at(self, place: int) -> Span | None:
         return next(islice(self.spans(), place, None), None) if place >= 0 else None
 
     def count(self, cap: int) -> int:
-        """At most cap + 1."""
+        """Number of entries, at most cap + 1."""
         return sum(1 for _ in islice(self.spans(), cap + 1))
 
     @property
     def is_finished(self) -> bool:
-        """Whether its end looks like one: an array is closed, and the last line has its end or is whole."""
+        """Whether the file is complete: an array is closed, and the last line has a line break or is whole."""
         end = self.content.rstrip(BLANK)
         if self.is_array:
             last = deque(self.spans(), maxlen=1)
             return end.endswith(b"]") and not (last and last[0][1] == len(end))
-        # Who writes a file anew empties it first.
+        # A program that rewrites a file empties it first.
         return len(end) > self.start and (self.content.endswith(b"\n") or end.endswith(b"}"))
 
     # --- changed ------------------------------------------------------------------------------------------------------
@@ -65,12 +64,12 @@ class Entries:
     def with_replaced(self, span: Span, text: bytes) -> bytes:
         start, end = span
         if not self.is_array:
-            # Between the parts of JSON a line may end anywhere, within a string nowhere.
+            # JSON may contain line breaks between its tokens, but not within a string.
             text = b" ".join(text.splitlines())
         return self.content[:start] + text + self.content[end:]
 
     def without(self, places: Collection[int]) -> bytes:
-        """Each goes with what stands between it and the one before, so that the others stay as they are."""
+        """Content without some entries: each goes with the separator before it, so that the others stay unchanged."""
         spans = list(self.spans())
         if not self.is_array:
             return self._without_lines([spans[place] for place in sorted(places)])
@@ -127,7 +126,7 @@ class Entries:
         yield from filter(None, [self._trimmed(place, len(self.content))])
 
     def _trimmed(self, start: int, end: int) -> Span | None:
-        """Without the blanks around it; None if nothing else is there."""
+        """Span without surrounding blanks; None if it has only blanks."""
         text = self.content[start:end]
         start += len(text) - len(text.lstrip(BLANK))
         end = start + len(text.strip(BLANK))

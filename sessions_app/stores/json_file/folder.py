@@ -1,9 +1,8 @@
-"""A folder whose files agents write at any time: reading one as it is at one moment, and changing one without losing
-what is written meanwhile.
+"""Folder of files that agents write at any time: consistent reads, and changes that lose no concurrent write.
 
-Nobody locks such files. So a change goes into a new file, which takes the place of the old one in one step, and gives
-way where the old one is not any more what was read: before that step, and for a moment after it, because an agent that
-had opened the old file writes to it still.
+Agents do not lock such files. So a change is written to a new file, which replaces the old one in one step, and starts
+again if the old one has changed since it was read: before that step, and for a moment after it, because an agent that
+had opened the old file still writes to it.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.json_file.entries import Entries
 
 PATIENCE_SECONDS = 5.0
-"""How long a change waits for agents that write."""
+"""Time that a change waits for writing agents."""
 
 SETTLING_LOOKS, SETTLING_SECONDS = 10, 0.01
-"""How often after a change the old file is looked at, with so long a pause before each look, for what an agent writes
-that had opened it before. Not until an instant: a machine that stands still meanwhile stops the agent as well."""
+"""Number of checks of the old file after a change, and the pause before each, for late writes of an agent that had
+opened it before. A count and not a deadline: on a machine that is suspended meanwhile the agent stops as well."""
 
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
-"""A file is read whole, and changed whole."""
+"""Largest file: files are read and written as a whole."""
 
 OWN_FILES = ".memadmin-"
-"""How the names of files begin that are about to take the place of others."""
+"""Prefix of temporary files that are about to replace others."""
 
 LEFT_BEHIND_SECONDS = 60
-"""A file of our own that is older was left by a process that died."""
+"""Age from which a temporary file was left by a process that died."""
 
 Change = Callable[[Entries], bytes]
 
@@ -45,7 +44,7 @@ class FileUnusable(StoreUnavailable):
 
 @dataclass(frozen=True)
 class Version:
-    """What tells that a file is still the one that was read."""
+    """Version of a file, to notice that it has changed since it was read."""
 
     inode: int
     byte_count: int
@@ -58,12 +57,12 @@ class Version:
 
 @dataclass(frozen=True)
 class Folder:
-    """Names are those of files directly in it; whatever a name contains, it leads nowhere else."""
+    """Access to the files directly in a folder; no name leads elsewhere."""
 
     path: str
 
     def identity(self) -> tuple[str, str]:
-        """The same by every path that leads to it."""
+        """Identity of the folder, equal for every path to it."""
         with self._in_plain_words(), self._entered() as folder:
             status = os.fstat(folder)
         return str(status.st_dev), str(status.st_ino)
@@ -71,7 +70,7 @@ class Folder:
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def names(self, ending: str) -> list[str]:
-        """Of its files with this ending, in order. Links are none of them."""
+        """Names of its files with this ending, in order, without links."""
         with self._in_plain_words(), os.scandir(self.path) as entries:
             return sorted(
                 entry.name
@@ -82,24 +81,24 @@ class Folder:
             )
 
     def links(self, ending: str) -> int:
-        """How many names with this ending lead elsewhere."""
+        """Number of links with this ending."""
         with self._in_plain_words(), os.scandir(self.path) as entries:
             return sum(entry.name.endswith(ending) and entry.is_symlink() for entry in entries)
 
     def status(self, name: str) -> os.stat_result | None:
-        """None for what is not there, or is no file."""
+        """Status of a file; None if there is no such file."""
         with self._opened(name) as file:
             return None if file is None else os.fstat(file)
 
     def read(self, name: str, limit: int = -1) -> bytes | None:
-        """The file, or its beginning; None for what is not there."""
+        """Content of a file, or its beginning; None if there is no such file."""
         with self._opened(name) as file:
             return None if file is None else self._content(file, limit)
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
     def remove(self, name: str) -> bytes | None:
-        """Takes a file away, and gives what was in it."""
+        """Deletes a file, and returns its content."""
         with self._opened(name) as file, self._in_plain_words(is_change=True), self._entered() as folder:
             if file is None:
                 return None
@@ -110,7 +109,7 @@ class Folder:
             return self._content(file)
 
     def change(self, name: str, change: Change) -> None:
-        """Puts what `change` makes of a file in its place; what it raises passes, and nothing is changed then.
+        """Replaces a file by the result of `change`; an exception of it passes, and nothing is changed then.
 
         Mode, owner and times stay. Raises FileNotFoundError, SessionBusy and StoreUnavailable.
         """
@@ -129,7 +128,7 @@ class Folder:
             before = os.fstat(file)
             self._check_replaceable(before)
             entries = Entries(self._content(file))
-            # What never gets an end was broken off: then it stays as it is.
+            # An incomplete file that stays so was cut off by its writer: then its end is kept as it is.
             is_still = Version.of(os.fstat(file)) == Version.of(before)
             if not is_still or not (entries.is_finished or is_last_try):
                 return False
@@ -152,7 +151,7 @@ class Folder:
                     os.unlink(new, dir_fd=folder)
 
     def _take_over(self, folder: int, name: str, old: int, before: bytes, after: bytes, change: Change) -> None:
-        """What was written to the old file, which has no name any more, goes to the new one."""
+        """Copies late writes to the old file, which has no name any more, to the new one."""
         for _ in range(SETTLING_LOOKS):
             sleep(SETTLING_SECONDS)
             late = self._content(old)
@@ -168,13 +167,13 @@ class Folder:
                 return
 
     def _put_back(self, folder: int, name: str, late: bytes, change: Change, *, like: int, unless_not: bytes) -> None:
-        """An agent's later version, changed in the same way. One that is later still, at the name itself, wins."""
+        """Applies the change to an agent's later version. An even later one, at the name itself, wins."""
         if self.read(name) != unless_not:
             return
         try:
             content = change(Entries(late))
         except Exception:
-            # What was to be changed is not in it, or elsewhere: the agent's version stands, and the caller is told.
+            # The change does not apply to it: the agent's version stays, and the exception reaches the caller.
             self._write_at(folder, name, late, like=like)
             raise
         self._write_at(folder, name, content, like=like)
@@ -183,7 +182,7 @@ class Folder:
         os.rename(self._write_beside(folder, content, like=like), name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def _write_beside(self, folder: int, content: bytes, *, like: int) -> str:
-        """The name of a new file that can take the place of another: whoever may use that one may use it, too."""
+        """Name of a new file that can replace another: it has the same owner and permissions."""
         name = f"{OWN_FILES}{os.urandom(8).hex()}"
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:
@@ -203,7 +202,7 @@ class Folder:
         return name
 
     def _sweep(self, folder: int) -> None:
-        """Copies of sessions that were never put in place would outlive them."""
+        """Deletes old temporary files: such copies of sessions would outlive them."""
         for name in os.listdir(folder):
             if name.startswith(OWN_FILES):
                 with suppress(FileNotFoundError):
@@ -230,7 +229,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[int | None]:
-        """None for what is not there, or is no file: a link, a folder, a pipe."""
+        """Open file; None if it does not exist, or is a link, a folder or a pipe."""
         with self._in_plain_words():
             file = self._open(name)
             try:
@@ -265,7 +264,7 @@ class Folder:
 
     @contextmanager
     def _in_plain_words(self, *, is_change: bool = False) -> Iterator[None]:
-        """Turns what the system refuses into StoreUnavailable with a sentence, without the name of a session."""
+        """Turns errors of the system into StoreUnavailable with a sentence, without the name of a session."""
         nothing = " Nothing was changed." if is_change else ""
         try:
             yield

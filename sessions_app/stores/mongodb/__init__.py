@@ -1,1 +1,1 @@
-"""What the SDK's `MongoDBSession` writes into a MongoDB database."""
+"""Collections of the SDK's `MongoDBSession` in a MongoDB database."""

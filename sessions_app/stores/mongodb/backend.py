@@ -54,11 +54,11 @@ from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS,
 BATCHES_AT_ONCE = 50
 
 ATTEMPTS = 5
-"""How often a batch that an agent changes meanwhile is read again before a change of ours gives way."""
+"""Number of attempts to change a batch that an agent changes at the same time."""
 
 OLDEST_FIRST = [("seq", 1)]
 
-# ObjectIds tell the second in which they were made, in 32 bits.
+# ObjectIds contain the second of their creation, in 32 bits.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2106, 1, 1, tzinfo=UTC)
 
 
@@ -134,7 +134,7 @@ class MongoBackend(PagedBackend):
         return "mongodb"
 
     def places(self) -> frozenset[Place]:
-        """A server by where it is, and of several that are copies of each other the one that is written to."""
+        """Places by the address of the server; of a replica set, by the primary."""
         with plain_words(self.variable):
             self._database.command("hello")
             server = endpoint(*self._database.client.address)
@@ -142,12 +142,12 @@ class MongoBackend(PagedBackend):
         return frozenset(("mongodb", server, str(self.store.options.get("database", "")), name) for name in names)
 
     def _problem_of_index(self, batches: int) -> Iterator[Problem]:
-        """The SDK makes it, unless agents may not."""
+        """Problem of a missing index. The SDK creates it, unless its user lacks the right."""
         if batches and not any(list(index["key"])[:1] == ["session_id"] for index in self._messages.list_indexes()):
             yield Problem("no-index", "The messages have no index on session_id, seq: every page reads all of them.")
 
     def _count_all(self) -> tuple[int, int]:
-        """How many items agents see, and how many they do not. Reads the keys of all batches."""
+        """Number of items that agents read, and that they do not. Reads the keys of all batches."""
         seen = unseen = 0
         cursor = ""
         while True:
@@ -170,8 +170,8 @@ class MongoBackend(PagedBackend):
         return SessionPage([session.found() for session in sessions if session.is_there], next_cursor)
 
     def _stretch(self, cursor: str, *, limit: int) -> tuple[list[Known], str]:
-        """The sessions beyond an id, up to the one that the next cursor names: those that have a document of their own,
-        and those of which only batches are left."""
+        """Sessions beyond an id, up to the next cursor: those with a document of their own, and those of which only
+        batches are left."""
         beyond: dict[str, Any] = {"$gt": cursor} if cursor else {"$gte": ""}
         rows = list(self._sessions.find({"session_id": beyond}).sort("session_id", 1).limit(limit))
         next_cursor = str(rows[-1]["session_id"]) if len(rows) == limit else ""
@@ -200,7 +200,7 @@ class MongoBackend(PagedBackend):
     # --- one session, read --------------------------------------------------------------------------------------------
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        """A query for all, and two for each."""
+        """One query for all sessions, and two for each."""
         ids = list(dict.fromkeys(session_ids))
         with plain_words(self.variable):
             rows = {row["session_id"]: row for row in self._sessions.find({"session_id": {"$in": ids}})}
@@ -230,7 +230,7 @@ class MongoBackend(PagedBackend):
         return ItemPage([*before, *behind], has_earlier, has_later)
 
     def _behind(self, seen: Document, place: Position, limit: int) -> tuple[list[StoredItem], bool]:
-        """Up to `limit` items from a place on, and whether there are more."""
+        """Up to `limit` items from a position on, and whether there are more."""
         batches = self._messages.find({**seen, "seq": {"$gte": int(place.key[0])}}).sort(OLDEST_FIRST)
         items: list[StoredItem] = []
         for item in items_of(batches.batch_size(BATCHES_AT_ONCE)):
@@ -241,7 +241,7 @@ class MongoBackend(PagedBackend):
         return items, False
 
     def _before(self, seen: Document, place: Position | None, limit: int) -> tuple[list[StoredItem], bool]:
-        """The same towards the beginning; from the end without a place."""
+        """The same towards the beginning; from the end without a position."""
         beyond = {"seq": {"$lte": int(place.key[0])}} if place else {}
         batches = self._messages.find({**seen, **beyond}).sort([("seq", -1)])
         items: list[StoredItem] = []
@@ -288,7 +288,7 @@ class MongoBackend(PagedBackend):
         return min(sum(int(each["items"]) for each in counted), cap + 1)
 
     def _seen(self, session_id: str, row: Document | None = None) -> dict[str, Any]:
-        """Which batches agents see; where the document that says so is lost, the newest."""
+        """Filter for the batches that agents read; the newest ones if the session's document is lost."""
         row = row or self._sessions.find_one({"session_id": session_id}, {"_generation": 1})
         if row is None:
             newest = self._messages.find_one({"session_id": session_id}, {"generation": 1}, sort=[("generation", -1)])
@@ -357,8 +357,8 @@ class MongoBackend(PagedBackend):
         raise ItemChanged(item_id)
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        """All are compared before the first goes. Each batch is one step, for a server may have no transactions: where
-        an agent changes one in between, those before it are gone, and the same again goes on."""
+        """All are compared before the first is deleted. Each batch is one change, because a server may have no
+        transactions: if an agent changes one in between, the earlier ones are gone, and calling it again continues."""
         by_batch: dict[Any, list[tuple[int, str]]] = {}
         for item in items:
             batch_id, index = parts_of(item.id)
@@ -383,7 +383,7 @@ class MongoBackend(PagedBackend):
         return batch, entries_of(batch) if batch else []
 
     def _put(self, batch: Document, entries: Sequence[Any]) -> bool:
-        """Writes a batch unless somebody has changed it since it was read; says whether it was written."""
+        """Writes a batch unless it has changed since it was read; returns whether it was written."""
         as_read = {"_id": batch["_id"], "message_data": {"$eq": batch.get("message_data")}}
         with plain_words(self.variable, changed=IN_DOUBT):
             if not entries:
@@ -413,7 +413,7 @@ class MongoBackend(PagedBackend):
 
 
 def problems_of(about: Document) -> Iterator[Problem]:
-    """From the server's answer to hello."""
+    """Problems found in the server's answer to hello."""
     if not about.get("isWritablePrimary", True):
         yield Problem("read-only", "The server is not a primary: sessions are read, and nothing can be erased in it.")
 

@@ -1,4 +1,4 @@
-"""What the documents of MongoDBSession say: of a session, and of a batch with its items. Asks nobody."""
+"""Documents of MongoDBSession: decoding of sessions, and of batches with their items. No queries."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sessions_app.stores.paged import both_ends
 
 Document = Mapping[str, Any]
 
-# What is in a batch; one item, where an older SDK wrote it.
+# Number of items in a batch; one if an older SDK wrote it.
 BATCH_SIZE = {"$cond": [{"$isArray": "$message_data"}, {"$size": "$message_data"}, 1]}
 
 
 class Known:
-    """A session as a stretch of the collections tells it."""
+    """A session as found in a stretch of both collections."""
 
     def __init__(self, session_id: str, row: Document | None) -> None:
         self.session_id, self.row = session_id, row
         self.items: dict[int, int] = {}
-        """How many items there are of each generation."""
+        """Number of items, by generation."""
 
     @property
     def generation(self) -> int:
@@ -49,17 +49,17 @@ class Known:
 
     def found(self) -> FoundSession:
         row = self.row or {}
-        told = (row.get("_seq"), self.generation, row.get("updated_at"), sorted(self.items.items()))
+        state = (row.get("_seq"), self.generation, row.get("updated_at"), sorted(self.items.items()))
         return FoundSession(
             self.session_id,
             created_at=instant_in(row, "created_at"),
             last_activity_at=instant_in(row, "updated_at"),
-            mark=sha256(repr(told).encode()).hexdigest()[:16],
+            mark=sha256(repr(state).encode()).hexdigest()[:16],
         )
 
 
 def generation_in(row: Document) -> int:
-    """As the SDK reads it."""
+    """Generation of a session, as the SDK reads it."""
     generation = row.get("_generation", 0)
     return generation if isinstance(generation, int) else 0
 
@@ -70,13 +70,13 @@ def instant_in(row: Document, name: str) -> datetime | None:
 
 
 def entries_of(batch: Document) -> list[Any]:
-    """What is in a batch; an older SDK wrote each item by itself."""
+    """Entries of a batch; an older SDK wrote each item by itself."""
     stored = batch.get("message_data")
     return stored if isinstance(stored, list) else [stored]
 
 
 def text_of(entry: Any) -> str:
-    """An item as it is stored; what is no text, as MongoDB writes it down in JSON."""
+    """Stored text of an item; of any other type its MongoDB Extended JSON."""
     if isinstance(entry, str):
         return entry
     from bson import json_util
@@ -89,7 +89,7 @@ def texts_of(batch: Document) -> list[str]:
 
 
 def items_of(batches: Iterable[Document]) -> Iterator[StoredItem]:
-    """As a page shows them."""
+    """Items of some batches, as a page shows them."""
     for batch in batches:
         for index, text in enumerate(texts_of(batch)):
             whole = whole_item(batch, index, text)
@@ -109,7 +109,7 @@ def sequence_of(batch: Document) -> int:
 
 
 def parts_of(item_id: str) -> tuple[Any, int]:
-    """The id of a batch and the place in it. Raises UnknownItem."""
+    """Batch id and index in an item id. Raises UnknownItem."""
     from bson import ObjectId
 
     batch_id, _, place = item_id.rpartition("-")
@@ -119,9 +119,9 @@ def parts_of(item_id: str) -> tuple[Any, int]:
 
 
 def places_of(entries: Sequence[Any], wanted: Iterable[tuple[int, str]]) -> set[int]:
-    """Where in a batch the wanted items are now: where they were, or as far up as others before them went.
+    """Current indexes of the wanted items in a batch, which are lower if earlier items were deleted.
 
-    Those that are gone have no place. Raises ItemChanged when something else is where one was.
+    Deleted items have none. Raises ItemChanged if an index has another item now.
     """
     places: set[int] = set()
     for index, text in sorted(wanted):

@@ -1,4 +1,4 @@
-"""Asking a MongoDB server that agents write to, and what it refuses in plain words.
+"""Connections to a MongoDB server, and its errors as sentences for operators.
 
 One client per address, which keeps its own pool of connections, for the life of the process. A change is never tried
 again by the driver: whoever asked decides that, because it may have been made although no answer came.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pymongo import MongoClient
 
 ANSWER_SECONDS = 5.0
-"""How long a question may take, with finding the server, connecting and answering."""
+"""Timeout of a call, including server selection and connecting."""
 
 NO_RIGHT, WRONG_PASSWORD = 13, 18
 
@@ -61,7 +61,7 @@ def _client(address: str, seconds: float) -> MongoClient[Any]:
                 address,
                 tz_aware=True,
                 datetime_conversion=DatetimeConversion.DATETIME_AUTO,
-                # An address can have settings of its own; these are not for it to decide.
+                # These settings override the address.
                 timeoutMS=int(seconds * 1000),
                 serverSelectionTimeoutMS=int(seconds * 1000),
                 connectTimeoutMS=int(seconds * 1000),
@@ -109,12 +109,12 @@ def _refusal(problem: Any, server: str) -> str:
             f"{server} refuses this to the user of this console, or asks for one: the role readWrite on the agents'"
             " database is what it needs. Nothing was changed."
         )
-    # What it says beside the number may quote stored text.
+    # Its message may quote stored text; the code does not.
     return f"{server} refuses (error {problem.code})."
 
 
 def _unreachable(problem: Exception, server: str) -> StoreUnavailable:
-    """The driver looks for a server until the time is over, and then tells what it met; it quotes hosts, we do not."""
+    """Reason in the driver's error after server selection timed out, without the host names that it quotes."""
     said = str(problem)
     if re.search(r"certificate verify failed", said, re.IGNORECASE):
         return StoreUnavailable(f"{server} cannot be reached: its TLS certificate is not trusted here.")

@@ -1,4 +1,4 @@
-"""Asking the Conversations API through the `openai` package, and what it refuses in plain words.
+"""Client of the Conversations API on the `openai` package, with its errors as sentences for operators.
 
 One client per address and key, kept for the life of the process. It tries nothing again by itself: whoever asked
 decides that, because a page must not wait for as long as a rate limit lasts.
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 ANSWER_SECONDS = 5.0
-"""How long a connection, and each part of an answer, may take."""
+"""Timeout of connecting, and of each part of an answer."""
 
 PAGE_ITEMS = 100
-"""As many as one answer can hold."""
+"""Largest page of the API."""
 
 OFFICIAL_ADDRESS = "https://api.openai.com/v1"
 
@@ -32,11 +32,11 @@ Order = Literal["asc", "desc"]
 
 
 class NotThere(Exception):
-    """No such conversation, or no such item in it, as far as this key may see."""
+    """No such conversation or item is visible to this key."""
 
 
 class AskedToWait(StoreUnavailable):
-    """Too many requests: the API says when it takes the next one."""
+    """Rate limit: the API names the time of the next request."""
 
     def __init__(self, sentence: str, seconds: float) -> None:
         super().__init__(sentence)
@@ -45,7 +45,7 @@ class AskedToWait(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where the API is, and the names of the variables that say so, for sentences."""
+    """Address and key of the API, and the names of their variables, for sentences."""
 
     address: str
     key: str
@@ -58,13 +58,13 @@ class Account:
 
 
 class ConversationsApi:
-    """What is asked of the API. Raises NotThere, and StoreUnavailable with a sentence for all else that it refuses."""
+    """Requests to the API. Raises NotThere, and StoreUnavailable with a sentence for all other errors."""
 
     def __init__(self, place: Account) -> None:
         self.place = place
 
     def items(self, conversation_id: str, *, order: Order, after: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
-        """One answer: up to `limit` items, at most PAGE_ITEMS, beyond the item `after`; and whether there are more."""
+        """One page: up to `limit` items, at most PAGE_ITEMS, beyond the item `after`; and whether there are more."""
         from openai import omit
 
         told = self._told(
@@ -101,7 +101,7 @@ class ConversationsApi:
     def _told(self, ask: Callable[[OpenAI], Any], *, changed: str = "") -> dict[str, Any]:
         client = client_for(self.place)
         with plain_words(self.place, changed=changed):
-            # What the package makes of an answer leaves out what it does not know: so the text itself is read.
+            # The package's models drop unknown members: so the text itself is read.
             answer = ask(client)
             told = json.loads(answer.http_response.content)
         if not isinstance(told, dict):
@@ -110,7 +110,7 @@ class ConversationsApi:
 
 
 def patiently(change: Callable[[], None], *, until: float) -> None:
-    """Makes a change again after as long as the API asks to wait; raises AskedToWait when that is beyond `until`."""
+    """Retries a change after the time that the API asks for; raises AskedToWait if that is beyond `until`."""
     while True:
         try:
             return change()
@@ -141,9 +141,9 @@ def _client(address: str, key: str, seconds: float) -> OpenAI:
 
 @contextmanager
 def plain_words(place: Account, *, changed: str = "") -> Iterator[None]:
-    """Turns what the API or the network refuses into NotThere or StoreUnavailable; mistakes of ours pass.
+    """Turns errors of the API or the network into NotThere or StoreUnavailable; programming errors pass.
 
-    `changed` is added where an answer is missing, and with it whether something was changed.
+    `changed` is appended if there is no answer, so that the outcome of a change is unknown.
     """
     import openai
 
@@ -169,13 +169,13 @@ def not_the_api(place: Account) -> str:
 
 
 def _says_not_there(problem: Any) -> bool:
-    """Only in the API's own words: any web server answers 404 to what it does not know."""
+    """Whether the error is the API's own: any web server answers 404 to an unknown path."""
     said = problem.body
     if not isinstance(said, dict) or not isinstance(said.get("message"), str):
         return False
     if problem.status_code == 404:
         return not said["message"].startswith("Invalid URL")
-    # To what has not the form of an id.
+    # The answer to a malformed id.
     return problem.status_code == 400 and said.get("param") in ("conversation_id", "item_id", "after")
 
 

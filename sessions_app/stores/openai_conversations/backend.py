@@ -49,19 +49,19 @@ from sessions_app.stores.paged import PagedBackend, both_ends, erasing
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
 WALK_SECONDS = 20.0
-"""How long a conversation may be read from its beginning to find its end, and several for a list."""
+"""Time limit of reading a conversation from its beginning to its end, and of several for a list."""
 
 ERASE_SECONDS = 60.0
-"""After so long an erasure stops, to be gone on with by the same verb."""
+"""Time limit of an erasure; calling it again continues."""
 
 AT_ONCE = 8
-"""Requests that are under way at the same time, where there are several to make."""
+"""Largest number of concurrent requests."""
 
 SAMPLED = 3
-"""How many registered conversations are asked for to see whether the key belongs to their project."""
+"""Number of registered conversations that are requested to check whether the key belongs to their project."""
 
 NOBODY = "conv_00000000000000000000000000000000"
-"""Asked for where nothing is registered: whoever answers that there is no such conversation has accepted the key."""
+"""Requested if nothing is registered: the answer that it does not exist proves that the key is accepted."""
 
 R = TypeVar("R")
 
@@ -112,13 +112,13 @@ class ConversationsBackend(PagedBackend):
         return "openai"
 
     def places(self) -> frozenset[Place]:
-        """Nobody can see which project a key is of: two keys are two places."""
+        """Places by key: the project of a key is unknown, so two keys are two places."""
         reached = self.api.place
         key = hashlib.sha256(reached.key.encode()).hexdigest()
         return frozenset({("openai", reached.address.rstrip("/"), key)})
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
-        """A request for each."""
+        """One request for each session."""
         found = self._for_each(session_ids, self._found)
         return {session_id: session for session_id, session in found.items() if session}
 
@@ -136,7 +136,7 @@ class ConversationsBackend(PagedBackend):
     # --- one session, read --------------------------------------------------------------------------------------------
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        """As many requests for each as it has hundreds of items, up to the eleven that its number is told from."""
+        """One request for each hundred items of a session, at most eleven, which is enough for the capped count."""
         until = monotonic() + WALK_SECONDS
         return self._for_each(session_ids, lambda session_id: self._preview(session_id, until))
 
@@ -168,7 +168,7 @@ class ConversationsBackend(PagedBackend):
         return ItemPage(shown(items, first=0), has_earlier=False, has_later=has_later)
 
     def _end(self, session_id: str, earlier: int) -> ItemPage:
-        """The API does not tell how many items there are: the numbers of the last come from reading all."""
+        """Reads all items, because the API does not count them and the last ones need their numbers."""
         count, last = 0, deque[dict[str, Any]](maxlen=earlier)
         for item in self._walk(session_id, monotonic() + WALK_SECONDS):
             count += 1
@@ -177,7 +177,7 @@ class ConversationsBackend(PagedBackend):
         return ItemPage(shown(last, first=first), has_earlier=first > 0, has_later=False)
 
     def _around(self, session_id: str, number: int, item_id: str, beyond: int, *, earlier: int, later: int) -> ItemPage:
-        """Raises NotThere when the item is gone. What is not asked for is not read, but for whether it is there."""
+        """Page around an item. Raises NotThere if the item is gone. Reads only the requested sides."""
         is_in = bool(earlier) if beyond else bool(later)
         itself = [self.api.item(session_id, item_id)] if is_in else []
         wanted_before, wanted_behind = earlier - (is_in and bool(beyond)), later - (is_in and not beyond)
@@ -193,7 +193,7 @@ class ConversationsBackend(PagedBackend):
         return ItemPage(shown(items, first=first), has_earlier=has_earlier, has_later=has_later)
 
     def _around_number(self, session_id: str, number: int, *, earlier: int, later: int) -> ItemPage:
-        """Where the item of a position is gone: from what has moved up to its number."""
+        """Page around a number, for a position whose item is gone."""
         items = list(islice(self._walk(session_id, monotonic() + WALK_SECONDS), number + later + 1))
         place = min(number, len(items))
         start, stop = max(place - earlier, 0), min(place + later, len(items))
@@ -271,9 +271,9 @@ class ConversationsBackend(PagedBackend):
         return True
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        """All are compared before the first goes: nobody can change an item, so what is the same stays so.
+        """All are compared before the first is deleted: items never change, so the comparison stays valid.
 
-        A request for each to look and one to delete; when the API fails in between, the same again goes on.
+        One request to compare and one to delete each; if the API fails in between, calling it again continues.
         """
         until = monotonic() + ERASE_SECONDS
         stored = self._for_each([item.id for item in items], lambda item_id: self._stored(session_id, item_id))
@@ -300,13 +300,13 @@ class ConversationsBackend(PagedBackend):
     def _items(
         self, session_id: str, *, order: Order = "asc", after: str = "", limit: int
     ) -> tuple[list[dict[str, Any]], bool]:
-        """Up to `limit` items beyond another, in as many requests as that takes, and whether there are more.
+        """Up to `limit` items beyond another, in as many requests as needed, and whether there are more.
 
         With a limit of 0, only the latter.
         """
         api, items, has_more = self.api, list[dict[str, Any]](), True
         if not can_be_asked_for(session_id):
-            # No conversation has such an id; whether the API is there at all is to be told all the same.
+            # No conversation has such an id; the request still finds out whether the API answers.
             api.items(NOBODY, order=order, after="", limit=1)
             raise NotThere
         while has_more and (len(items) < limit or not limit):
@@ -319,7 +319,7 @@ class ConversationsBackend(PagedBackend):
         return items, has_more
 
     def _walk(self, session_id: str, until: float = float("inf")) -> Iterator[dict[str, Any]]:
-        """All items, oldest first, a request for a hundred. Raises StoreTooSlow at `until`."""
+        """All items, oldest first, one request for each hundred. Raises StoreTooSlow at `until`."""
         after, has_more = "", True
         while has_more:
             if monotonic() > until:
@@ -335,14 +335,14 @@ class ConversationsBackend(PagedBackend):
         return map(text_of, self._walk(session_id, until))
 
     def _for_each(self, ids: Sequence[str], ask: Callable[[str], R]) -> dict[str, R]:
-        """Several requests at the same time; what the first that fails raises, when all have ended."""
+        """Concurrent requests; after all have ended, raises the first exception."""
         unique = list(dict.fromkeys(ids))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="conversations") as several:
             return dict(zip(unique, several.map(ask, unique), strict=True))
 
 
 def can_be_asked_for(session_id: str) -> bool:
-    """Whether an id can stand in a path at all."""
+    """Whether an id is possible in a URL path."""
     return session_id not in ("", ".", "..")
 
 
@@ -352,7 +352,7 @@ def whole_position(position: Position) -> tuple[int, str, int]:
 
 
 def text_of(item: Mapping[str, Any]) -> str:
-    """As the SDK writes an item into other stores: there is no text of it that the API would give byte for byte."""
+    """JSON of an item as the SDK writes it to other stores: the API has no stored text to return byte for byte."""
     return json.dumps(item, separators=(",", ":"))
 
 
@@ -362,7 +362,7 @@ def whole_item(number: int, item: Mapping[str, Any]) -> StoredItem:
 
 
 def shown(items: Sequence[Mapping[str, Any]] | deque[dict[str, Any]], *, first: int) -> list[StoredItem]:
-    """As a page shows them."""
+    """Items as a page shows them."""
     page = []
     for number, item in enumerate(items, start=first):
         whole = whole_item(number, item)

@@ -1,6 +1,6 @@
-"""Tables of phidata: a row for each session, whose column `memory` is one document with all that was said in it.
+"""Tables of phidata: a row for each session, whose column `memory` is one document with the whole conversation.
 
-Items are its messages; behind them is what no message says: runs without messages, the summary, the memories in it.
+Items are its messages, followed by its other content: runs without messages, the summary, and memories.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 OF_SESSION = "session_id = :session_id"
 
 DOCUMENTS = ("session_data", "user_data", "agent_data", "workflow_data")
-"""Columns beside `memory`, in the order in which they are shown before it."""
+"""Columns besides `memory`, in display order, before it."""
 
 BEGUN_IN_POSTGRES = """
 SELECT w.session_id, coalesce(jsonb_array_length(CASE jsonb_typeof(m.said) WHEN 'array' THEN m.said END), 0), {heads}
@@ -117,7 +117,7 @@ class PhidataSessions(TableAdapter):
         return [(row, self._documents(db)) for row in rows]
 
     def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
-        """The memories of the user, where they are in the same schema."""
+        """Memories of the user, if they are in the same schema."""
         whose = f"user_id = (SELECT user_id FROM {db.name()} WHERE {OF_SESSION})"
         return [
             row
@@ -127,11 +127,11 @@ class PhidataSessions(TableAdapter):
         ]
 
     def shortened(self, document: Document, text: str, gone: Sequence[Fragment]) -> str | None:
-        """The session stays when all is gone that was said in it."""
+        """An empty document instead of None: the session stays without its messages."""
         return (conversation_without(text, gone) or "{}") if document.column == "memory" else "null"
 
     def erase(self, db: DatabaseSession, session_id: str) -> None:
-        """Memories stay, they are the user's; what they quote of the session goes."""
+        """Deletes the session. Memories of the user stay, without quotes of the session."""
         memory = self.texts(db, session_id, [each for each in self._documents(db) if each.column == "memory"])
         swaps = [Swaps.of_nothing(said_by_users(each.text for each in memory.values()))]
         for row in self.beside(db, session_id):
@@ -145,12 +145,12 @@ class PhidataMemories(MemoriesAdapter):
     id_column = "id"
 
     def is_surely(self, columns: Collection[str]) -> bool:
-        """Columns of such names are in many tables; here there are no others."""
+        """Many tables have columns of these names; this one has no others."""
         return set(columns) == self.has
 
 
 class PhidataForm(DocumentForm):
-    """Without a usual table: phidata takes any name, and asks for one."""
+    """No default table: phidata requires a name, and accepts any."""
 
 
 class PhidataBackend(DocumentBackend):

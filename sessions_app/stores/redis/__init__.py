@@ -1,1 +1,1 @@
-"""What the SDK's `RedisSession` writes into a Redis server."""
+"""Keys of the SDK's `RedisSession` on a Redis server."""

@@ -45,7 +45,7 @@ from sessions_app.stores.redis import scripts
 from sessions_app.stores.redis import server as redis_server
 
 WALK_SECONDS = 2.0
-"""After so long a page of `enumerate_sessions` ends, however few of the keys that were passed are sessions."""
+"""Time limit of one page of `enumerate_sessions`, however few of the scanned keys are sessions."""
 
 LIST, COUNTER = b":messages", b":counter"
 
@@ -107,13 +107,13 @@ class RedisBackend(PagedBackend):
         return "redis"
 
     def places(self) -> frozenset[Place]:
-        """Of a longer prefix that begins with this one the keys are told apart by what is in them."""
+        """Keys of a longer prefix that begins with this one are distinguished by their content."""
         run = self._ask("INFO", "server")["run_id"]
         database = self._client().get_connection_kwargs().get("db", 0)
         return frozenset({("redis", str(run), str(database), self.prefix)})
 
     def _count_all(self) -> tuple[int, int, int]:
-        """How many sessions and items there are, and how many keys that are neither. Walks over all keys."""
+        """Number of sessions, of items, and of keys that are neither. Scans all keys."""
         items, odd, cursor = {}, 0, 0
         while True:
             cursor, found = self._found(cursor, 1_000)
@@ -134,7 +134,7 @@ class RedisBackend(PagedBackend):
                 return SessionPage(list(sessions.values()), str(place or ""))
 
     def _found(self, cursor: int, count: int) -> tuple[int, list[FoundKey]]:
-        """About so many of the server's keys beyond a cursor, those of the store looked at; and the cursor behind."""
+        """Next cursor, and the store's keys among about `count` keys of the server from a cursor on."""
         prefix = as_bytes(f"{self.prefix}:")
         pattern = re.sub(rb"([\\*?\[\]])", rb"\\\1", prefix) + b"*"
         cursor, keys = self._ask("SCAN", cursor, "MATCH", pattern, "COUNT", count)
@@ -145,7 +145,7 @@ class RedisBackend(PagedBackend):
 
     def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
         ids = list(dict.fromkeys(session_ids))
-        # Four bytes are the longest letter there is.
+        # A character has at most four bytes.
         answers = self._ask_all(
             scripts.PREVIEW,
             [self._keys(session_id)[:2] for session_id in ids],
@@ -165,7 +165,7 @@ class RedisBackend(PagedBackend):
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
         place = whole_number(item_id)
-        # To the server a negative place is one from the end.
+        # A negative index would count from the end.
         text = self._ask("LINDEX", self._keys(session_id)[1], place) if place >= 0 else None
         if text is None:
             raise UnknownItem(item_id)
@@ -231,7 +231,7 @@ class RedisBackend(PagedBackend):
     def _ask_all(
         self, script: str, keys: Sequence[Sequence[bytes]], arguments: Sequence[str | bytes | int] = ()
     ) -> list[Any]:
-        """A script for each of several sets of keys, in one trip."""
+        """Runs a script for each of several sets of keys, in one round trip."""
         if not keys:
             return []
         client = self._client()
@@ -242,7 +242,7 @@ class RedisBackend(PagedBackend):
             return list(pipeline.execute())
 
     def _change(self, script: str, keys: Sequence[bytes], arguments: Sequence[str | bytes | int]) -> Any:
-        # A server that does not answer would carry out later what was sent to it: so it is asked first.
+        # A server that does not answer now might still execute the script later: so it is tested first.
         self._ask("PING")
         client = self._client()
         with redis_server.plain_words(self.variable, changed=IN_DOUBT):
@@ -250,7 +250,7 @@ class RedisBackend(PagedBackend):
 
 
 def problems_of(about: Mapping[str, Any]) -> Iterator[Problem]:
-    """From the server's INFO."""
+    """Problems found in the server's INFO."""
     if about.get("role") in ("slave", "replica"):
         yield Problem("read-only", "The server is a replica: sessions are read, and nothing can be erased in it.")
     if about.get("cluster_enabled"):
@@ -274,7 +274,7 @@ class FoundKey:
     session: FoundSession | None
     item_count: int = 0
     is_odd: bool = False
-    """Whether it is neither a session nor belongs to one."""
+    """True if the key is neither a session nor part of one."""
 
 
 def found_key(
@@ -288,23 +288,23 @@ def found_key(
     left: int = -1,
     digest: bytes = b"",
 ) -> FoundKey:
-    """What the script FOUND says of a key."""
+    """Result of the script FOUND for one key."""
     if not digest:
         belongs_to_one = (kind == b"list" and key.endswith(LIST)) or (kind == b"string" and key.endswith(COUNTER))
         return FoundKey(None, is_odd=not belongs_to_one)
     session_id = key.removeprefix(prefix) if kind == b"hash" else key.removeprefix(prefix).removesuffix(LIST)
     if kind == b"hash" and owner and owner != session_id:
-        return FoundKey(None)  # of a longer prefix, which begins with this one
+        return FoundKey(None)  # a key of a longer prefix that begins with this one
     if not is_text(session_id):
         return FoundKey(None, is_odd=True)
-    # Times are whole seconds, and taking an item back changes none: the mark goes by the number of items and the last.
+    # Times are whole seconds, and pop_item changes none: the mark includes the number of items and the last item.
     mark = f"{as_text(updated_at)[:20]}/{item_count}/{as_text(digest)}"
     session = FoundSession(as_text(session_id), instant(created_at), instant(updated_at), mark, expiry(left))
     return FoundKey(session, item_count)
 
 
 def is_text(session_id: bytes) -> bool:
-    """Whether the registry can hold it."""
+    """Whether the registry can store this session id."""
     try:
         return bool(session_id.decode()) and b"\0" not in session_id and len(session_id) <= LONGEST_ID_BYTES
     except UnicodeDecodeError:
@@ -317,14 +317,14 @@ def as_bytes(text: str) -> bytes:
 
 
 def as_text(stored: bytes) -> str:
-    """What is no UTF-8 is shown all the same, and written back as the bytes that it was."""
+    """Text of stored bytes. Bytes that are not UTF-8 are kept as surrogates, and written back unchanged."""
     return stored.decode(errors="surrogateescape")
 
 
 def item_at(place: int, byte_count: int, raw: bytes, tail: bytes) -> StoredItem:
     if not tail:
         return StoredItem(str(place), Position((place,)), as_text(raw), byte_count, None)
-    # The cut may have gone through a letter.
+    # The cut may be inside of a character.
     head, end = raw.decode(errors="ignore"), tail.decode(errors="ignore")
     return StoredItem(str(place), Position((place,)), head, byte_count, None, raw_tail=end)
 
@@ -338,7 +338,7 @@ def preview_of(answer: Sequence[Any]) -> Preview:
 
 
 def instant(seconds: bytes) -> datetime | None:
-    """None for what is no time."""
+    """Aware UTC of seconds since 1970; None for anything else."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC)
     except (ValueError, OverflowError, OSError):
@@ -346,7 +346,7 @@ def instant(seconds: bytes) -> datetime | None:
 
 
 def expiry(milliseconds: int) -> datetime | None:
-    """When what is left of a key's time is over; None where it stays."""
+    """Time at which a key expires; None if it does not."""
     with suppress(OverflowError):
         return now() + timedelta(milliseconds=milliseconds) if milliseconds >= 0 else None
     return None

@@ -1,4 +1,4 @@
-"""What the server runs in one step, in Lua.
+"""Lua scripts, which the server runs in one step.
 
 KEYS are the hash, the list and the counter of a session, as far as a script needs them.
 """
@@ -22,7 +22,7 @@ end
 return {count, first, items}
 """
 
-# How many items, for how long the session stays, and the beginnings of the first items; nothing where it is not there.
+# Number of items, remaining time to live, and the beginnings of the first items; empty if there is no session.
 PREVIEW = """
 local is_hash = redis.call('TYPE', KEYS[1]).ok == 'hash'
 local is_list = redis.call('TYPE', KEYS[2]).ok == 'list'
@@ -37,8 +37,8 @@ end
 return {count, redis.call('PTTL', is_hash and KEYS[1] or KEYS[2]), heads}
 """
 
-# What a key that was come upon is: a session, a list that lost its hash, or neither. KEYS: the key, its list if it is a
-# hash, and its hash if it is a list.
+# Meaning of a scanned key: a session, a list without its hash, or neither. KEYS: the key, its list if it is a hash, and
+# its hash if it is a list.
 FOUND = """
 local kind = redis.call('TYPE', KEYS[1]).ok
 local about, list = {}, KEYS[2]
@@ -86,8 +86,8 @@ redis.call('LSET', KEYS[1], ARGV[1], ARGV[3])
 return 'done'
 """
 
-# ARGV: what no item is, and then place and text of each item. Marked first and taken out at once, because places move
-# up with each that goes.
+# ARGV: a text that is no item, and then index and text of each item. Items are marked first and removed together,
+# because each removal changes the indexes behind it.
 DELETE = """
 local gone = {}
 for number = 2, #ARGV, 2 do

@@ -1,4 +1,4 @@
-"""Asking a Redis server that agents write to, and what it refuses in plain words.
+"""Connections to a Redis server, and its errors as sentences for operators.
 
 One pool of connections per address, kept for the life of the process. What changes something is a script on the
 server: nothing of an agent's comes in between, and an agent that had begun to write (WATCH) begins anew.
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from redis import Redis
 
 ANSWER_SECONDS = 5.0
-"""How long a connection, and an answer, may take."""
+"""Timeout of connecting, and of each answer."""
 
 WRONG_TYPE = "WRONGTYPE"
-"""What the server says, and our scripts say, of a key that holds something else than the SDK keeps there."""
+"""Error of the server, and of the scripts, for a key with another type than the SDK writes."""
 
 NO_TLS = "TLS failed; it may not speak TLS on this port, or want a certificate."
 
 HANDSHAKE = "handshake operation timed out"
-"""What Python says when a server takes the beginning of TLS for a command, and waits for the rest of it."""
+"""Python's error for a server without TLS, which takes the handshake for a command and waits for its end."""
 
 
 def client_for(address: str, variable: str) -> Redis:
@@ -61,7 +61,7 @@ def _client(address: str, seconds: float) -> Redis:
         "decode_responses": False,
         "socket_timeout": seconds,
         "socket_connect_timeout": seconds,
-        # Whoever asks again decides that: a change may have been made although no answer came.
+        # Retrying is left to the caller: a change may have been made although no answer came.
         "retry": Retry(NoBackoff(), 0),
     }
     pool.make_connection()  # raises for a setting that there is not

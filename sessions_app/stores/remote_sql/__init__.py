@@ -1,1 +1,1 @@
-"""What the SDK's `SQLAlchemySession` writes into any other database, by its URL."""
+"""Tables of the SDK's `SQLAlchemySession` in any other database, by its URL."""

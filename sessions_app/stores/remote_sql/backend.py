@@ -69,7 +69,7 @@ from sessions_app.stores.remote_sql.statements import (
 )
 
 ASKED_AT_ONCE = 100
-"""How many sessions one statement is about: each is a part of it."""
+"""Number of sessions in one statement: each adds a part to it."""
 
 IDS_AT_ONCE = 1_000
 """Number of ids in one statement; databases limit its parameters."""
@@ -78,7 +78,7 @@ LARGEST_INTEGER = 2**31 - 1
 IDS_USED_UP_AT = 0.8
 
 AHEAD_AT_MOST = timedelta(minutes=5)
-"""By how much the clock of a writer may be wrong."""
+"""Tolerated error of a writer's clock."""
 
 
 class RemoteSqlForm(forms.Form):
@@ -129,7 +129,7 @@ class RemoteSqlBackend(PagedBackend):
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def _about(self, connection: Connection, table: str) -> int:
-        """How many rows a table has: exactly if they are few, else about."""
+        """Number of rows of a table: exact if small, otherwise estimated."""
         count = int(
             self._rows(connection, ABOUT, {"cap": COUNTED_EXACTLY}, table=self.database.dialect.quoted(table))[0][0]
         )
@@ -193,7 +193,7 @@ class RemoteSqlBackend(PagedBackend):
         return self.database.places(*map(schema_and_table, (self.store.sessions_table, self.store.messages_table)))
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
-        """In the database's own order of their ids; with each page come the items of it that have no session row."""
+        """In the database's own order of ids; each page includes sessions that have items and no row."""
         wanted = {"after": json.loads(cursor) if cursor else None, "limit": limit}
         with self.database.reading() as connection:
             layout = self.database.layout(connection)
@@ -207,7 +207,7 @@ class RemoteSqlBackend(PagedBackend):
     def _lone(
         self, connection: Connection, layout: Layout, wanted: dict[str, Any], last: str | None, listed: AbstractSet[str]
     ) -> Iterator[FoundSession]:
-        """The sessions of one page that have items and no row."""
+        """Sessions of one page that have items and no row."""
         bounds = ["session_id > :after"] if wanted["after"] is not None else []
         if last is not None:
             bounds.append("session_id <= :until")
@@ -260,7 +260,7 @@ class RemoteSqlBackend(PagedBackend):
     def _side(
         self, connection: Connection, session_id: str, direction: str, pivot: Position | None, wanted: int
     ) -> list[StoredItem]:
-        """One more item than wanted is read: it tells that there are more."""
+        """Reads one more item than wanted, to find out whether there are more."""
         parameters: dict[str, Any] = {"session_id": session_id, "limit": wanted + 1, **ENDS}
         condition = ""
         if pivot:
@@ -276,7 +276,7 @@ class RemoteSqlBackend(PagedBackend):
     def position_from(self, session_id: str, instant: datetime) -> Position:
         with self.database.reading() as connection:
             layout = self.database.layout(connection)
-        with suppress(OverflowError):  # on the first and the last day that Python knows
+        with suppress(OverflowError):  # on the first and the last day that Python can represent
             instant = instant.astimezone(self._zone(layout))
         # Below all ids: whatever was written at this very instant comes after it.
         return Position((instant.replace(tzinfo=None).isoformat(" "), -(2**63)))
@@ -365,7 +365,7 @@ class RemoteSqlBackend(PagedBackend):
         return list(connection.execute(text(self._compose(query, **parts)), wanted or {}))
 
     def _rows_about(self, connection: Connection, query: str, session_ids: Sequence[str]) -> list[Any]:
-        """The rows of one query for each session, in which the session is its number in the list."""
+        """Rows of one query for each session, which is identified by its index in the list."""
         arm = self._compose(query).replace(":session_id", ":session_$n")
         each = [arm.replace("$n", str(n)) for n in range(len(session_ids))]
         composed = " UNION ALL ".join(each)
@@ -400,7 +400,7 @@ class RemoteSqlBackend(PagedBackend):
         )
 
     def _instant(self, place: str | None, layout: Layout) -> datetime | None:
-        """Aware UTC; None for what is no time that Python knows."""
+        """Aware UTC; None if Python cannot represent it."""
         try:
             time = datetime.fromisoformat(place or "")
             return (time if time.tzinfo else time.replace(tzinfo=self._zone(layout))).astimezone(UTC)

@@ -1,7 +1,7 @@
-"""Reaching a database by the SQLAlchemy URL in an environment variable, and what it refuses in plain words.
+"""Connections to a database by the SQLAlchemy URL in an environment variable, and errors as sentences for operators.
 
-No message holds anything of the URL, where a password that was not quoted can stand in the place of a host or a port:
-all name the variable instead.
+No message contains any part of the URL, because an unquoted password can end up in the place of a host or a port:
+messages name the variable instead.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from sessions_app.stores.sqlite import file as sqlite_file
 T = TypeVar("T")
 
 READ_SECONDS = 5
-"""What one question may take."""
+"""Time limit of one query."""
 
 WRITE_SECONDS = 30
-"""What one statement of a change may take: deleting all of a long session is one."""
+"""Time limit of one statement of a change."""
 
 PATIENCE_SECONDS = 5
-"""How long a change tries while agents hold the session."""
+"""Time that a change retries while agents hold the session."""
 
 PAUSE_SECONDS = 0.02
 
 CONNECTIONS = 2
-"""Kept open by each process for each place; as many again are opened for a moment where these are taken."""
+"""Connections kept open by each process for each place; as many again are opened temporarily if needed."""
 
 LAYOUT_SECONDS = 60
-"""How long somebody who changes a column waits until that is noticed."""
+"""Time after which a changed column is noticed."""
 
 SENTENCES = {
     Refusal.UNREACHABLE: "No database answers at the address in {variable}: host and port may be wrong, the server or"
@@ -74,14 +74,14 @@ _lock = threading.Lock()
 
 
 class RemoteDatabase:
-    """Where the tables of a store are. Connects when it is asked."""
+    """Database with the tables of a store. Connects on the first call."""
 
     keeps_connections: bool = True
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
         self.variable = str(store.options.get("url_env", ""))
-        """What the address is in, as sentences call it."""
+        """Source of the address, for sentences."""
 
     def address(self) -> str:
         """The URL. Raises StoreUnavailable."""
@@ -93,23 +93,23 @@ class RemoteDatabase:
 
     @property
     def dialect(self) -> Dialect:
-        """Raises StoreUnavailable for an address that is none."""
+        """Dialect of the address. Raises StoreUnavailable if it is invalid."""
         return self._connector().dialect
 
     def places(self, *tables: tuple[str | None, str]) -> frozenset[Place]:
-        """Where these tables are, each given with its schema. Raises StoreUnavailable."""
+        """Places of these tables, each given with its schema. Raises StoreUnavailable."""
         with self.reading() as connection:
             return self.dialect.places(connection, tables)
 
     @contextmanager
     def reading(self, *, seconds: float = READ_SECONDS) -> Iterator[Connection]:
-        """One moment of the database. Raises StoreUnavailable with a sentence; mistakes of ours pass."""
+        """Read transaction. Raises StoreUnavailable with a sentence; programming errors pass."""
         with self._connected() as (connection, dialect):
             dialect.begin(connection, seconds=seconds, is_writing=False)
             yield connection
 
     def change(self, work: Callable[[Connection], T]) -> T:
-        """What the work returns, in a transaction that gives way to agents and begins again.
+        """Runs the work in a transaction that gives way to agents and begins again; returns its result.
 
         Raises StoreUnavailable, and SessionBusy when agents hold the session for longer than PATIENCE_SECONDS.
         """
@@ -123,13 +123,13 @@ class RemoteDatabase:
                     dialect.committed(connection)
                     return done
             except SessionBusy:
-                # In a file the wait was long enough, and the change may even be made.
+                # A file has waited long enough already, and the change may even be made.
                 if monotonic() > give_up_at or isinstance(self.dialect, Sqlite):
                     raise
             sleep(PAUSE_SECONDS)
 
     def layout(self, connection: Connection, *, is_fresh: bool = False) -> Layout:
-        """What the tables look like, as seen within LAYOUT_SECONDS. Only inside of `reading` and `change`."""
+        """Layout of the tables, at most LAYOUT_SECONDS old. Only inside of `reading` and `change`."""
         key = (self.variable, self.store.sessions_table, self.store.messages_table)
         seen_at, layout = _layouts.get(key, (0.0, None))
         if layout is None or is_fresh or monotonic() > seen_at + LAYOUT_SECONDS:
@@ -141,7 +141,7 @@ class RemoteDatabase:
     # --- connecting ---------------------------------------------------------------------------------------------------
 
     def _connector(self) -> Connector:
-        """One for each variable in this process, until what is in it changes."""
+        """Engine of the variable in this process, until its value changes."""
         address = self.address()
         with _lock:
             known = _engines.get(self.variable)
@@ -157,14 +157,14 @@ class RemoteDatabase:
         try:
             url = make_url(address)
         except (ArgumentError, ValueError):
-            # Without the cause, which quotes what may be a password.
+            # Without the cause, which may quote a password.
             raise StoreUnavailable(
                 f"What is in {self.variable} is not an address such as postgresql://user:password@host/database. A @, :"
                 " or / in a password is written %40, %3A or %2F."
             ) from None
         dialect = self._dialect_of(url)
         driver_url, arguments = dialect.connecting(url)
-        # No error quotes what a statement was about.
+        # Errors must not quote parameters.
         common: dict[str, Any] = {"hide_parameters": True}
         if isinstance(dialect, Sqlite):
             path = dialect.path

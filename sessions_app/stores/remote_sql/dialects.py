@@ -1,4 +1,4 @@
-"""How PostgreSQL, MySQL or MariaDB, and SQLite differ where they are reached by URL: words of SQL, limits, refusals.
+"""Differences between PostgreSQL, MySQL or MariaDB, and SQLite: SQL expressions, transactions, limits and errors.
 
 Each statement of `remote_sql` is written once, with these words in it.
 """
@@ -24,14 +24,14 @@ from sessions_app.stores.sqlite import file as sqlite_file
 CONNECT_SECONDS = 5
 
 TURN_SECONDS = 1
-"""How long a change stands in line for one lock before it lets go of all it has: the least that MySQL knows. PostgreSQL
-finds a deadlock after a second and may end the agent's write, so there it is less."""
+"""Time that a change waits for one lock before it releases all its locks: the minimum of MySQL. PostgreSQL detects a
+deadlock after a second and may abort the agent's write, so there it is less."""
 
 POSTGRES_TURN_MS = 300
 
 
 class Refusal(Enum):
-    """Why a database did not do what it was asked."""
+    """Reason why a database refused a statement or a connection."""
 
     UNREACHABLE = "unreachable"
     WRONG_PASSWORD = "wrong password"
@@ -51,33 +51,33 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What somebody made of the two tables."""
+    """Relevant properties of the two tables, which may have been created by hand."""
 
     times_are_utc: bool
-    """Else times are in the zone of whoever wrote them."""
+    """Otherwise times are in the zone of their writer."""
     ids_are_exact: bool
-    """Whether two session ids that differ are two for the database, too; without regard for blanks at their ends."""
+    """Whether the database distinguishes any two different session ids, apart from trailing blanks."""
     has_parents: bool
-    """Whether the database sees to it that each item has the row of its session."""
+    """Whether a foreign key ensures that each item has a session row."""
     has_time_index: bool
     times_may_be_empty: bool
     has_short_texts: bool
-    """Whether the place for an item ends at 64 KB."""
+    """Whether items are limited to 64 KB."""
     has_short_ids: bool
-    """Whether the ids of the items end at 2^31."""
+    """Whether item ids are limited to 2^31."""
 
 
 AS_IT_IS = {"no_parameters": True}
-"""For a message that is several statements, or has a percent sign."""
+"""For several statements in one message, and for percent signs."""
 
 
 class Dialect(ABC):
     system: ClassVar[str]
     driver: ClassVar[str]
     package: ClassVar[str]
-    """What to install where the driver is missing."""
+    """Package to install if the driver is missing."""
     quote: ClassVar[str] = '"'
-    """Around the name of a table."""
+    """Quotation mark of identifiers."""
 
     raw: ClassVar[str]
     octets: ClassVar[str]
@@ -86,12 +86,12 @@ class Dialect(ABC):
     tail: ClassVar[str]
     beginning: ClassVar[str]
     place: ClassVar[str]
-    """A time as text that sorts like the time."""
+    """A time as text, in the same sort order."""
     instant: ClassVar[str]
     """The parameter `instant`, to be compared with a time."""
     lock: ClassVar[str] = "FOR UPDATE"
     exact_id: ClassVar[str] = "session_id"
-    """A session id that is equal to another only if all its bytes are."""
+    """Session id for comparisons by bytes."""
     of_session: ClassVar[str] = "session_id = :session_id"
     rows_by_statistics: ClassVar[str]
 
@@ -102,27 +102,27 @@ class Dialect(ABC):
 
     @abstractmethod
     def connecting(self, url: URL) -> tuple[URL, Mapping[str, Any]]:
-        """The address for the driver that is used here, and what else the driver is told."""
+        """URL for the driver used here, and further arguments of the driver."""
 
     @abstractmethod
     def begin(self, connection: Connection, *, seconds: float, is_writing: bool) -> None:
-        """Begins a transaction in which no statement takes longer; one that only reads sees one moment."""
+        """Begins a transaction with this time limit for each statement; a read transaction has one snapshot."""
 
     def committed(self, connection: Connection) -> None:  # noqa: B027  most have nothing to do
-        """After a transaction that changed something."""
+        """Called after a write transaction."""
 
     @abstractmethod
     def refusal(self, problem: BaseException) -> Refusal | None:
-        """Of what the driver raised; None for a mistake of ours."""
+        """Reason in an exception of the driver; None for a programming error."""
 
     @abstractmethod
     def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
-        """Where these tables are, whatever address leads to them; nothing of those that are not there."""
+        """Places of these tables, equal for every address; without missing tables."""
 
     def layout(
         self, connection: Connection, sessions: tuple[str | None, str], messages: tuple[str | None, str]
     ) -> Layout:
-        """Raises what the driver raises, and NoSuchTableError."""
+        """Layout of the tables. Raises exceptions of the driver, and NoSuchTableError."""
         look = inspect(connection)
         columns = {column["name"]: column for column in look.get_columns(messages[1], schema=messages[0])}
         if not columns or not look.get_columns(sessions[1], schema=sessions[0]):
@@ -186,7 +186,7 @@ class Postgres(Dialect):
         "53300": Refusal.FULL,
         "23514": Refusal.TEXT_REFUSED,
     }
-    # Of a connection that did not come about the driver tells the words only.
+    # A failed connection has only words, and no code.
     WORDS: ClassVar[Mapping[str, Refusal]] = {
         "no encryption": Refusal.MUST_ENCRYPT,
         "SSL off": Refusal.MUST_ENCRYPT,
@@ -212,13 +212,13 @@ class Postgres(Dialect):
             "connect_timeout": CONNECT_SECONDS,
             "tcp_user_timeout": 1000 * sqlite_file.READ_SECONDS * 4,
             "application_name": "memadmin",
-            # Behind a pooler the next statement may be another server's.
+            # Behind a pooler the next statement may reach another server.
             "prepare_threshold": None,
         }
 
     def begin(self, connection: Connection, *, seconds: float, is_writing: bool) -> None:
         mode = "READ COMMITTED" if is_writing else "REPEATABLE READ, READ ONLY"
-        # One message. Nothing stays behind on a connection that a pooler gives to somebody else.
+        # One message, for this transaction only: a pooler may give the connection to another client.
         connection.exec_driver_sql(
             f"SET TRANSACTION ISOLATION LEVEL {mode}; SET LOCAL TIME ZONE 'UTC';"
             f" SET LOCAL statement_timeout = {int(seconds * 1000)};"
@@ -260,7 +260,7 @@ class MySql(Dialect):
     place = "CAST({column} AS CHAR)"
     instant = ":instant"
     exact_id = "CAST(CONVERT(session_id USING utf8mb4) AS BINARY)"
-    # The first half goes along the index, the second half is true.
+    # The first half uses the index, the second half is exact.
     of_session = f"session_id = :session_id AND {exact_id} = CAST(:session_id AS BINARY)"
     rows_by_statistics = (
         "SELECT table_rows FROM information_schema.tables"
@@ -312,7 +312,7 @@ class MySql(Dialect):
         return url.set(drivername=self.driver, query=query), {
             "charset": "utf8mb4",
             "connect_timeout": CONNECT_SECONDS,
-            # Beyond all limits on statements: for a network that is silent.
+            # Longer than all statement timeouts: for a silent network.
             "read_timeout": 60,
             "write_timeout": 60,
         }
@@ -324,7 +324,7 @@ class MySql(Dialect):
             f" /*M! , max_statement_time = {seconds} */ /*!50708 , max_execution_time = {int(seconds * 1000)} */",
             execution_options=AS_IT_IS,
         )
-        # Reading again what was read is for readers only: a lock on a gap would keep agents from new sessions.
+        # Repeatable reads for readers only: gap locks of a writer would block new sessions of agents.
         mode = "READ COMMITTED" if is_writing else "REPEATABLE READ, READ ONLY"
         connection.exec_driver_sql(f"SET TRANSACTION ISOLATION LEVEL {mode}")
         connection.exec_driver_sql("START TRANSACTION")
@@ -342,13 +342,13 @@ class MySql(Dialect):
         return None
 
     def places(self, connection: Connection, tables: Sequence[tuple[str | None, str]]) -> frozenset[Place]:
-        """A server is told by where it keeps its files, and tables of servers that say the same by when each was made:
-        MariaDB has nothing of its own that any user may see."""
+        """A server is identified by its data directory, and tables of servers with equal ones by their creation time:
+        MariaDB has no identifier that every user may read."""
         found = (connection.exec_driver_sql(self.PLACES, parts).one_or_none() for parts in tables)
         return frozenset(("mysql", *map(str, row)) for row in found if row)
 
     def is_utc(self, column_type: Any) -> bool:
-        """A DATETIME is as the writer's zone had it."""
+        """A DATETIME is in the zone of its writer."""
         return isinstance(column_type, TIMESTAMP)
 
     def is_short(self, column_type: Any) -> bool:
@@ -403,9 +403,9 @@ class Sqlite(Dialect):
         return sqlite_file.places(self.path, *(table for _, table in tables))
 
     def refusal(self, problem: BaseException) -> Refusal | None:
-        """`sqlite_file` has the words."""
+        """None: `sqlite_file` has the sentences."""
         return None
 
     def has_parents(self, look: Inspector, messages: tuple[str | None, str]) -> bool:
-        """Nobody switches foreign keys on."""
+        """Foreign keys are never switched on."""
         return False

@@ -1,4 +1,4 @@
-"""What `remote_sql` asks, with the words of a dialect left open. `$n` is the number of one of several sessions."""
+"""SQL statements, with braces for the expressions of a dialect. `$n` is the index of one of several sessions."""
 
 # The rows are picked before their text is looked at; of a long item only both ends leave the database.
 WINDOW = """
@@ -45,7 +45,7 @@ SELECT * FROM (
 ) AS newest_$n
 """
 
-# As the SDK does, first of all, and by the same comparison as the SDK.
+# The first statement of a change, with the same comparison as in the SDK.
 LOCK_SESSION = "SELECT session_id FROM {sessions} WHERE session_id = :session_id {lock}"
 LOCK_ITEM = "SELECT {raw} FROM {messages} WHERE {of_session} AND id = :id {lock}"
 REPLACE_ITEM = "UPDATE {messages} SET message_data = :text WHERE {of_session} AND id = :id"
@@ -53,8 +53,8 @@ DELETE_ITEM = "DELETE FROM {messages} WHERE {of_session} AND id = :id"
 NEWEST_IDS = "SELECT id FROM {messages} WHERE {of_session} ORDER BY created_at DESC, id DESC LIMIT :limit"
 DELETE_MESSAGES = "DELETE FROM {messages} WHERE {of_session} AND id IN :ids"
 DELETE_SESSION = "DELETE FROM {sessions} WHERE {of_session}"
-# Where `M1` is `m1` for MySQL, the items of both hang on one row, which is called like the first of them. It takes the
-# name of another one then; that this is the same to a foreign key is beyond MySQL.
+# If MySQL takes `M1` for `m1`, the items of both belong to one row, with the id of the first of them. It then gets the
+# id of the other; MySQL's foreign key would refuse that although the two are equal to it.
 OTHERS_ON_ROW = "SELECT session_id FROM {messages} WHERE session_id = :session_id LIMIT 1"
 RENAME_SESSION = (
     "SET foreign_key_checks = 0",
@@ -62,7 +62,7 @@ RENAME_SESSION = (
     "SET foreign_key_checks = 1",
 )
 
-# Nothing is changed by these: the database looks at the rights first.
+# These change nothing: the database checks the rights first.
 RIGHTS_TO_CHANGE = (
     "SELECT session_id FROM {sessions} WHERE 1 = 0 {lock}",
     "UPDATE {messages} SET message_data = message_data WHERE 1 = 0",

@@ -1,1 +1,1 @@
-"""What the SDK's `SQLAlchemySession` writes into memadmin's own PostgreSQL."""
+"""Tables of the SDK's `SQLAlchemySession` in memadmin's own PostgreSQL."""

@@ -55,22 +55,22 @@ from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 T = TypeVar("T")
 
 ERASE_TURN = "300ms"
-"""How long an erasure stands in line for one lock, before it lets go of all it has and begins again.
+"""Time that an erasure waits for one lock, before it releases all its locks and begins again.
 
-Well below PostgreSQL's deadlock_timeout, 1 s unless somebody changed it: where an agent and we wait for each other, it
-must be us who gives way, before PostgreSQL finds out and ends the write of either.
+Well below PostgreSQL's deadlock_timeout, 1 s by default: if an agent and the erasure wait for each other, the erasure
+must give way before PostgreSQL detects the deadlock and aborts one of them.
 """
 
 ERASE_PAUSE = timedelta(milliseconds=20)
 
 ERASE_PATIENCE = timedelta(seconds=5)
-"""How long an erasure tries. Longer than any ordinary write takes."""
+"""Time that an erasure retries. Longer than any ordinary write takes."""
 
 EMPTY = sql.SQL("")
 
 
 def instant_in(column: LiteralString) -> sql.SQL:
-    """One expression for columns with and without a time zone. An instant that Python cannot hold is left out."""
+    """Expression for columns with and without a time zone; NULL for an instant that Python cannot represent."""
     return sql.SQL(
         f"""
     CASE WHEN NOT {column} BETWEEN '0002-01-01' AND '9998-12-31' THEN NULL
@@ -109,7 +109,7 @@ FROM (
 
 # Both subqueries stop at their limit, so a session of a million items costs what one of a thousand does. Bytes are
 # known at once; left() counts characters, and most items are short. Each head is a column: an array of them is written
-# with a sign before each quotation mark, which takes PostgreSQL and its reader longer than all the rest.
+# with a backslash before each quotation mark, which takes PostgreSQL and its reader longer than all the rest.
 PREVIEWS = sql.SQL("""
 SELECT wanted.session_id,
        counted.items > 0 OR EXISTS (SELECT FROM {sessions} AS s WHERE s.session_id = wanted.session_id),
@@ -198,7 +198,7 @@ class SQLAlchemyBackend(PagedBackend):
 
     def position_from(self, session_id: str, instant: datetime) -> Position:
         zone = UTC if self._times_have_a_zone else zoneinfo.ZoneInfo(self.store.writer_timezone)
-        with suppress(OverflowError):  # on the first and the last day that Python knows
+        with suppress(OverflowError):  # on the first and the last day that Python can represent
             instant = instant.astimezone(zone)
         # Below all ids: whatever was written at this very instant comes after it.
         return Position((instant.replace(tzinfo=None).isoformat(" "), -(2**63)))
@@ -213,7 +213,7 @@ class SQLAlchemyBackend(PagedBackend):
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
     def health(self, *, thorough: bool = False) -> Health:
-        """Whether it answers; `registry.health` knows of tables, fence and zone."""
+        """Health of the connection; `registry.health` adds tables, fence and zone."""
         try:
             self.count("")
         except StoreUnavailable as away:
@@ -269,7 +269,7 @@ class SQLAlchemyBackend(PagedBackend):
         return self._in_turn(delete)
 
     def _lock_item(self, cursor: Any, session_id: str, number: int, expected: str) -> None:
-        """The session first, as the SDK does: the other order deadlocks with its pop_item."""
+        """Locks the session first, as the SDK does: the other order deadlocks with its pop_item."""
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
         cursor.execute(self._compose(LOCK_SESSION), {"session_id": session_id})
         cursor.execute(self._compose(LOCK_ITEM), {"id": number, "session_id": session_id})
@@ -280,7 +280,7 @@ class SQLAlchemyBackend(PagedBackend):
             raise ItemChanged(str(number))
 
     def _in_turn(self, work: Callable[[], T]) -> T:
-        """What the work returns, in a transaction of its own that gives way to agents and begins again.
+        """Runs the work in a transaction that gives way to agents and begins again; returns its result.
 
         Raises SessionBusy when agents hold the session for longer than ERASE_PATIENCE.
         """
@@ -293,18 +293,18 @@ class SQLAlchemyBackend(PagedBackend):
                 except OperationalError as problem:
                     if not isinstance(problem.__cause__, LockNotAvailable) or monotonic() > give_up_at:
                         raise
-                # Who waited for us has to be quicker than our next try.
+                # A process that waited for this lock has to come before the next attempt.
                 sleep(ERASE_PAUSE.total_seconds())
 
     def _delete_now(self, session_id: str, at_most: int) -> Deleted:
         wanted = {"session_id": session_id, "at_most": at_most, "cap": COUNT_CAP + 1}
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
-            # A writer holds the session row, then the registry row; so do we. Where the session is born meanwhile, or
-            # somebody stands between us in line, we still come to wait for each other: then ERASE_TURN ends it.
+            # A writer locks the session row, then the registry row; so does this. If the session is created meanwhile,
+            # or a third process waits between, a deadlock is still possible: then ERASE_TURN ends it.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
             mark_erased(self.store, session_id)
-            # From here on no writer passes the fence. One that had passed it has committed, perhaps a new session row.
+            # From here on no writer passes the fence. An earlier one has committed, perhaps with a new session row.
             cursor.execute(self._compose(LOCK_SESSION), wanted)
             cursor.execute(self._compose(DELETE_NEWEST), wanted)
             count = int(cursor.rowcount)
@@ -352,7 +352,7 @@ class SQLAlchemyBackend(PagedBackend):
         )
 
     def _side(self, direction: LiteralString, condition: LiteralString, wanted: int) -> sql.Composed:
-        """One more row than wanted is read: it tells that there are more."""
+        """Reads one more row than wanted, to find out whether there are more."""
         return self._compose(
             SIDE,
             is_later=sql.Literal(direction == "ASC"),

@@ -59,7 +59,7 @@ def open_agent_tables(
 
     Names are `table` or `schema.table`, both in one schema. `timezone` is the zone in which the agents write: the
     SDK stores CURRENT_TIMESTAMP without one. `role` is whom to connect as, where the server does not ask for a
-    password; `acting_as` is what `audit.name_for_triggers` gives, so that the log knows who writes here.
+    password; `acting_as` is the result of `audit.name_for_triggers`, which names the writer in the log.
     """
     schema, sessions = _schema_and_table(sessions_table)
     messages_schema, messages = _schema_and_table(messages_table)
@@ -79,7 +79,7 @@ def open_agent_tables(
 
 
 def asyncpg_arguments(alias: str = DEFAULT_DB_ALIAS) -> dict[str, Any]:
-    """What `asyncpg.connect` needs to reach the database of a Django connection; starts the embedded server.
+    """Arguments of `asyncpg.connect` for the database of a Django connection; starts the embedded server.
 
     As arguments and not as a URL: a password or a socket path then needs no quoting and is in no log line.
     """

@@ -1,4 +1,4 @@
-"""What PostgreSQL refuses, in words that an operator can act on."""
+"""Queries on Django's PostgreSQL connection, with time limits, and errors as sentences for operators."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sessions_app.models import SessionStore
 from sessions_app.stores.base import Place, SessionBusy, StoreLocked, StoreTooSlow, StoreUnavailable
 
 BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
-"""Somebody else held the rows; the same statement may work a moment later."""
+"""Errors of a lock conflict; the same statement may succeed a moment later."""
 
 LOCK_TIMEOUT = "2s"
-"""How long a question waits for somebody who locked a whole table, as a change of its columns does.
+"""Time that a query waits for a lock on a whole table, as a change of its columns takes.
 
-Agents that write are in no reader's way.
+Writing agents do not block readers.
 """
 
 PLACES = """
@@ -27,14 +27,14 @@ SELECT to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:M
        (SELECT oid FROM pg_database WHERE datname = current_database()), CAST(to_regclass(wanted.name) AS oid)
 FROM (VALUES {wanted}) AS wanted(name)
 """
-"""Where two tables are. A server is told by the instant of its start: nothing else is its own, with or without rights,
-whatever way leads to it, and not that of a server that was made from its files."""
+"""Query for the places of tables. A server is identified by its start time: no other value is readable without rights,
+equal on every connection, and different for a server that was copied from its files."""
 
 LIMIT_WAITING = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
 """For the rest of the transaction."""
 
 LIMIT_TAKING = sql.SQL("SET LOCAL statement_timeout = {}")
-"""How long each statement after it may take."""
+"""Time limit of each following statement."""
 
 # As text it has the microseconds and sorts like the instant; infinity has no digits of its own.
 INSTANT = sql.SQL("coalesce(to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.US'), created_at::text)")
@@ -51,7 +51,7 @@ def with_parameters(table: str) -> sql.Identifier:
 
 
 def places_in(rows: Iterable[Sequence[object]]) -> frozenset[Place]:
-    """What PLACES found, without the tables that are not there."""
+    """Result of PLACES, without missing tables."""
     return frozenset(("postgresql", *map(str, row)) for row in rows if row[-1] is not None)
 
 
@@ -83,10 +83,10 @@ def _fetch_each(
     queries: Sequence[sql.Composable],
     parameters: Sequence[Any] | Mapping[str, Any] | None,
 ) -> list[list[tuple[Any, ...]]]:
-    # One message, which is one transaction: no round trip more, and nothing stays behind on a connection that a pooler
-    # gives to somebody else.
+    # One message, which is one transaction: no further round trip, and no setting stays on a connection that a pooler
+    # gives to another client.
     with connection.cursor() as cursor, giving_up_on_locks():
-        # Written down once: whoever looks at it on its way, the log for one, would have to do so again.
+        # Rendered once: otherwise every wrapper, such as the query log, would render it again.
         cursor.execute(sql.SQL("; ").join([*limits, *queries]).as_string(cursor.connection), parameters)
         for _ in limits:
             cursor.nextset()
@@ -109,10 +109,10 @@ def giving_up_on_locks() -> Iterator[None]:
 
 @contextmanager
 def in_plain_words(store: SessionStore) -> Iterator[None]:
-    """Turns what PostgreSQL and its driver raise into StoreUnavailable with a sentence; mistakes of ours pass."""
+    """Turns errors of PostgreSQL and its driver into StoreUnavailable with a sentence; programming errors pass."""
     try:
         yield
-    except ImproperlyConfigured as problem:  # the embedded server cannot be started, and says why
+    except ImproperlyConfigured as problem:  # the embedded server cannot be started, with the reason
         raise StoreUnavailable(str(problem)) from problem
     except Error as problem:
         cause = problem.__cause__

@@ -1,4 +1,4 @@
-"""Looking for words where the items are: the search in the SDK's tables of a PostgreSQL."""
+"""Search inside PostgreSQL, in the SDK's tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUERY = sql.SQL("websearch_to_tsquery('simple', %(wording)s)")
 INDEX_SAYS_SO = sql.SQL("{words} @@ websearch_to_tsquery('simple', %(words_alone)s)")
 SAYS_SO_TOO = sql.SQL("{in_index} AND ({says_so}) IS TRUE")
 
-# Per session: the first item that says so, or else the last one of a full slice; nothing when the session ended.
+# Per session: the first matching item, or else the last one of a full slice; nothing at the end of the session.
 LOOK = sql.SQL("""
 SELECT wanted.session_id, picked.id, picked.instant, picked.is_hit, picked.number,
        CASE WHEN picked.id IS NULL THEN (
@@ -85,7 +85,7 @@ BEGINNINGS = sql.SQL(
 
 EMPTY = sql.SQL("")
 
-# What stands before the first item of a session in each order.
+# Position before the first item of a session, in each order.
 ENDS = {
     Order.NEWEST_FIRST: Position(("infinity", 2**63 - 1)),
     Order.OLDEST_FIRST: Position(("-infinity", -(2**63))),
@@ -155,7 +155,7 @@ def ask(
     columns: sql.Composable = EMPTY,
     **parameters: Any,
 ) -> list[list[tuple[Any, ...]]]:
-    """All rows of each query, in which what was searched for stands in the forms that PostgreSQL reads.
+    """All rows of each query, with the wording as parameters in the forms that PostgreSQL reads.
 
     One round trip. Raises StoreTooSlow when a query takes longer than `seconds`.
     """
@@ -187,7 +187,7 @@ def ask(
 
 
 def matching(patterns: Sequence[str], name: str, parameters: dict[str, Any]) -> sql.Composable:
-    """That an item matches all of these, as parameters of this name."""
+    """Condition that an item matches all of these, as parameters of this name."""
     forms = []
     for pattern in patterns:
         placeholder = f"{name}_{len(parameters)}"

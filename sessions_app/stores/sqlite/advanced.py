@@ -1,8 +1,8 @@
-"""A file of the SDK's AdvancedSQLiteSession: sessions with branches, and what each turn took.
+"""A file of the SDK's AdvancedSQLiteSession: sessions with branches, and the usage of each turn.
 
 A branch is a set of rows in `message_structure` that name items; branches share the items from before they parted. An
 item's id grows along each branch, so one order and one kind of position serve the session and all of its branches.
-Which branch an agent is on is known to its process alone.
+The current branch of an agent is known only in its process.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ DELETE FROM turn_usage WHERE session_id = CAST(:session_id AS TEXT) AND NOT EXIS
 )
 """
 OWN_TABLES = ("message_structure", "turn_usage", "branch_reservations")
-"""Branch names may hold what people said, so their reservations go as well."""
+"""Tables besides the usual two. Branch names may contain text of users, so their reservations go as well."""
 
-# Agents that have the session open go back to the branch main when this number changes; else they would go on writing
-# into a branch that is not there any more. The row holds nothing but the session's id.
+# Agents that have the session open return to the branch main when this number changes; otherwise they would keep
+# writing to a deleted branch. The row contains only the session's id.
 BEGIN_ANEW = """
 INSERT INTO session_clear_generations (session_id, generation) VALUES (CAST(:session_id AS TEXT), 1)
 ON CONFLICT (session_id) DO UPDATE SET generation = generation + 1
@@ -161,14 +161,14 @@ class AdvancedSqliteBackend(SqliteBackend):
         self._change(connection, BEGIN_ANEW, wanted)
 
     def _delete_item(self, connection: sqlite3.Connection, wanted: dict[str, Any]) -> None:
-        """From all branches that share it."""
+        """Deletes an item from all branches that share it."""
         self._change(connection, DELETE_STRUCTURE_OF_ITEM, wanted)
         super()._delete_item(connection, wanted)
         self._change(connection, DELETE_USAGE_OF_EMPTY_TURNS, wanted)
 
 
 class OneBranch(AdvancedSqliteBackend):
-    """What is in one branch; changing it would change others, and is not done here."""
+    """Read access to one branch; a change would affect other branches, and is refused."""
 
     capabilities = frozenset({Capability.ITEM_TIMES, Capability.ITEM_IDS})
 

@@ -42,7 +42,7 @@ from sessions_app.stores.sqlite import statements
 from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, as_text, found_session, stored_item
 
 ASKED_AT_ONCE = 500
-"""How many sessions one statement is about; SQLite limits its parameters."""
+"""Number of sessions in one statement; SQLite limits its parameters."""
 
 OF_ADVANCED = "belongs to AdvancedSQLiteSession, which keeps branches. Connect it as advanced_sqlite."
 
@@ -65,7 +65,7 @@ class SqliteBackend(PagedBackend):
     )
 
     shown = ""
-    """A further condition on the items that are read."""
+    """Further SQL condition on the items to read."""
 
     @property
     def path(self) -> str:
@@ -91,7 +91,7 @@ class SqliteBackend(PagedBackend):
         return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def _about(self, connection: sqlite3.Connection, table: str, number: str) -> int:
-        """How many rows a table has: exactly if they are few, else about, from the highest number given out."""
+        """Number of rows of a table: exact if small, otherwise estimated from the highest rowid."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED_EXACTLY})"
         count = int(self._rows(connection, query)[0][0])
         return (
@@ -159,7 +159,7 @@ class SqliteBackend(PagedBackend):
     def _side(
         self, connection: sqlite3.Connection, session_id: str, direction: str, pivot: Position | None, wanted: int
     ) -> list[StoredItem]:
-        """One more item than wanted is read: it tells that there are more."""
+        """Reads one more item than wanted, to find out whether there are more."""
         condition = "" if pivot is None else "AND id >= :place" if direction == "ASC" else "AND id < :place"
         rows = self._rows(
             connection,
@@ -181,7 +181,7 @@ class SqliteBackend(PagedBackend):
         return self.item(session_id, item_id).position
 
     def position_from(self, session_id: str, instant: datetime) -> Position | None:
-        with suppress(OverflowError):  # on the last day that Python knows
+        with suppress(OverflowError):  # on the last day that Python can represent
             instant += timedelta(microseconds=-instant.microsecond % 1_000_000)
         wanted = {"session_id": session_id, "instant": instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")}
         with self.reading() as connection:
@@ -214,7 +214,7 @@ class SqliteBackend(PagedBackend):
         return Deleted(count, left)
 
     def _refuse_wrong_kind(self) -> None:
-        """What is erased here would stay in the tables that this kind does not know."""
+        """Raises StoreUnavailable for a file with tables that this kind would not erase."""
         with self.reading() as connection:
             if has_branches(connection):
                 raise StoreUnavailable(f"{self.path} {OF_ADVANCED}")

@@ -1,4 +1,4 @@
-"""Opening a file of SQLite beside the agents that write to it, and what SQLite refuses in plain words.
+"""SQLite files shared with running agents: connections, transactions, and errors as sentences for operators.
 
 Readers open it read-only. Writers hold it for one short transaction, because an agent that waits longer than five
 seconds fails; afterwards nothing of what went is in the file or in its write-ahead log.
@@ -17,25 +17,25 @@ from urllib.parse import quote
 from sessions_app.stores.base import Place, SessionBusy, StoreTooSlow, StoreUnavailable
 
 READ_SECONDS = 5
-"""What a question may take once it has begun."""
+"""Time limit of a read once it has begun."""
 
 LOCK_SECONDS = 2
-"""How long a question waits for somebody who keeps readers out; agents that write do not."""
+"""Time that a read waits for a process that locks out readers; writing agents do not."""
 
 WRITE_PATIENCE_SECONDS = 5
-"""How long a change waits for agents that write."""
+"""Time that a change waits for writing agents."""
 
 SECURE_DELETE = "PRAGMA secure_delete = ON"
-"""Overwrites what is deleted; without it the text stays in free pages until something else is written there."""
+"""Overwrites deleted content; without it the text stays in free pages until they are reused."""
 
 CHECKPOINT_TURN_MS = 100
-"""How long a checkpoint stands in line: while it does, it keeps agents from writing."""
+"""Time that a checkpoint waits for readers: meanwhile it blocks writing agents."""
 
 CHECK_EVERY = 20_000
-"""After so many steps of SQLite's machine the time is looked at; well below a millisecond."""
+"""Number of SQLite VM steps between two checks of the time limit; well below a millisecond."""
 
 WITH_LOG = b"\x02\x02"
-"""What the header of a file says that has a write-ahead log."""
+"""Header bytes of a file with a write-ahead log."""
 
 NOT_OPENED = "The file {path} cannot be opened; this console may lack a right to it or to its folder."
 
@@ -44,7 +44,7 @@ TABLES_WRONG = ("no such table", "no such column", "has no column")
 
 @contextmanager
 def reading(path: str, *, seconds: float = READ_SECONDS) -> Iterator[sqlite3.Connection]:
-    """One moment of the file: agents may write meanwhile. Raises StoreUnavailable with a sentence."""
+    """Read transaction on the file; agents may write meanwhile. Raises StoreUnavailable with a sentence."""
     with plain_words(path), closing(open_file(path, "ro")) as connection:
         deadline = monotonic() + seconds
         connection.set_progress_handler(lambda: monotonic() > deadline, CHECK_EVERY)
@@ -54,9 +54,9 @@ def reading(path: str, *, seconds: float = READ_SECONDS) -> Iterator[sqlite3.Con
 
 @contextmanager
 def writing(path: str) -> Iterator[sqlite3.Connection]:
-    """A transaction; after it what was deleted or replaced is nowhere in the file or in its log.
+    """Write transaction; afterwards deleted or replaced text is neither in the file nor in its log.
 
-    Raises StoreUnavailable, and SessionBusy when somebody stood in the way: before the transaction nothing was changed,
+    Raises StoreUnavailable, and SessionBusy if another process blocks: before the transaction nothing was changed,
     after it only the log still has the old text, and the same change again removes it.
     """
     with plain_words(path), closing(open_file(path, "rw")) as connection:
@@ -83,7 +83,7 @@ def open_file(path: str, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    # What is no UTF-8 is shown all the same, and written back as the bytes that it was.
+    # Bytes that are not UTF-8 are kept as surrogates, and written back unchanged.
     connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
     return connection
 
@@ -99,9 +99,9 @@ def status(path: str) -> os.stat_result:
 
 
 def is_out_of_reach(path: str) -> bool:
-    """Whether a file with a write-ahead log can only be read as one that nobody changes.
+    """Whether a file with a write-ahead log can only be opened as immutable.
 
-    To read it in the usual way takes a right to make the log, which goes with the last agent that closes the file. An
+    Reading it normally needs the right to create the log, which is deleted by the last agent that closes the file. An
     agent that opens the file again writes to a new log first, and not to the file.
     """
     if os.path.exists(f"{path}-wal") or os.access(os.path.dirname(path), os.W_OK):
@@ -112,26 +112,26 @@ def is_out_of_reach(path: str) -> bool:
 
 
 def places(path: str, *tables: str) -> frozenset[Place]:
-    """Where these tables are: the same by every path, link and second name of the file. Raises StoreUnavailable."""
+    """Places of these tables: equal for every path, link and hard link of the file. Raises StoreUnavailable."""
     file = status(path)
-    # SQLite takes no notice of capitals.
+    # Table names are case-insensitive in SQLite.
     return frozenset(("file", str(file.st_dev), str(file.st_ino), table.lower()) for table in tables)
 
 
 def fingerprint(path: str) -> str:
-    """Of the file and its log: whoever writes changes the time or the size of one of them."""
+    """Fingerprint of the file and its log: every write changes the time or the size of one of them."""
     facts = []
     for each in (path, f"{path}-wal"):
         with suppress(OSError):
             found = os.stat(each)
-            # A reader may make an empty log, and does not write with that.
+            # A reader may create an empty log, which is not a write.
             if found.st_size:
                 facts.append(f"{found.st_ino} {found.st_size} {found.st_mtime_ns}")
     return " / ".join(facts)
 
 
 def begin_writing(connection: sqlite3.Connection) -> None:
-    """Begins a transaction; after it, `empty_log` takes what went out of the log, too."""
+    """Begins a write transaction; afterwards `empty_log` removes the old text from the log, too."""
     connection.execute(SECURE_DELETE)
     connection.execute(f"PRAGMA busy_timeout = {int(WRITE_PATIENCE_SECONDS * 1000)}")
     connection.execute("BEGIN IMMEDIATE")
@@ -151,7 +151,7 @@ def empty_log(connection: sqlite3.Connection, path: str) -> None:
 
 @contextmanager
 def plain_words(path: str) -> Iterator[None]:
-    """Turns what SQLite raises into StoreUnavailable with a sentence; mistakes of ours pass."""
+    """Turns errors of SQLite into StoreUnavailable with a sentence; programming errors pass."""
     try:
         yield
     except sqlite3.Error as problem:

@@ -1,4 +1,4 @@
-"""What the rows of a file say, and texts as SQLite takes and gives them."""
+"""Conversion of rows and texts from and to SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sessions_app.stores.base import (
 
 
 def as_bytes(text: str) -> bytes:
-    """SQLite's own, also of what is no UTF-8 in the file; statements cast it back."""
+    """Bytes as SQLite stores them, also for text that is not UTF-8; statements cast them back."""
     return text.encode(errors="surrogateescape" if is_escaped(text) else "surrogatepass")
 
 
@@ -22,7 +22,7 @@ def is_escaped(text: str) -> bool:
 
 
 def as_text(stored: object) -> str:
-    """A stored text, which somebody may have written as a blob or a number."""
+    """A stored text, which may have been written as a blob or a number."""
     return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
 
 
@@ -55,7 +55,7 @@ def found_session(
 
 
 def instant(stored: object) -> datetime | None:
-    """SQLite's CURRENT_TIMESTAMP is UTC, in whole seconds; None for what is no time."""
+    """Aware UTC of SQLite's CURRENT_TIMESTAMP, in whole seconds; None for anything else."""
     try:
         time = datetime.fromisoformat(str(stored))
     except ValueError:

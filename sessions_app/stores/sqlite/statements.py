@@ -1,4 +1,4 @@
-"""The statements, with the places of table names and conditions in braces."""
+"""SQL statements, with braces for table names and conditions."""
 
 COLUMNS = """
 id, created_at, length(CAST(message_data AS BLOB)),
