@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain
 
+from memadmin.json_spans import ArrayNotContinued, each_element, skip_blank
+
 LONGEST_LINE_BYTES = 512 * 1024**2
 """Of a longer one PostgreSQL might be sent more than it takes at once, which ends the connection."""
 
@@ -18,7 +20,6 @@ LONGEST_LINE_BYTES = 512 * 1024**2
 _TOO_LONG = "\udcff too long"
 _GZIP_MAGIC = b"\x1f\x8b"
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,33 +129,28 @@ class _Lines:
 
 
 def _elements(text: str, line: int) -> Iterator[Value | Unreadable]:
-    position, counted = 1, 0
-    while True:
-        position = _skip_space(text, position)
-        line += text.count("\n", counted, position)
-        counted = position
-        if text[position : position + 1] == "]":
-            return
-        try:
-            value, end = _decoder.raw_decode(text, position)
-        except json.JSONDecodeError as problem:
-            broken_at = line + text.count("\n", position, problem.pos)
+    """Elements of an array that begins the text, up to the first fault."""
+    counted, end = 0, 0
+    try:
+        for part, value in each_element(text, 0, _decoder):
+            line += text.count("\n", counted, part.start)
+            counted, end = part.start, part.end
+            yield Unreadable(line, "not UTF-8") if _NOT_UTF8.search(text, *part) else Value(line, value)
+    except ArrayNotContinued as problem:
+        yield Unreadable(line + text.count("\n", counted, problem.place), str(problem))
+    except json.JSONDecodeError as problem:
+        # Nothing is lost by a comma behind the last element.
+        if not (end and text[problem.pos : problem.pos + 1] == "]" and _begin_behind(text, end) == problem.pos):
+            broken_at = line + text.count("\n", counted, problem.pos)
             yield Unreadable(broken_at, f"not JSON: {problem.msg}; the rest of the array cannot be read")
-            return
-        except (ValueError, RecursionError) as problem:
-            yield Unreadable(line, f"{_sentence(problem)}; the rest of the array cannot be read")
-            return
-        if _NOT_UTF8.search(text, position, end):
-            yield Unreadable(line, "not UTF-8")
-        else:
-            yield Value(line, value)
-        position = _skip_space(text, end)
-        if text[position : position + 1] == ",":
-            position += 1
-        elif text[position : position + 1] != "]":
-            broken_at = line + text.count("\n", counted, position)
-            yield Unreadable(broken_at, "not JSON: the array does not go on or end here")
-            return
+    except (ValueError, RecursionError) as problem:
+        broken_at = line + text.count("\n", counted, _begin_behind(text, end))
+        yield Unreadable(broken_at, f"{_sentence(problem)}; the rest of the array cannot be read")
+
+
+def _begin_behind(text: str, end: int) -> int:
+    """Start of the next element, behind the opening bracket at 0 or behind the comma after another element."""
+    return skip_blank(text, skip_blank(text, end) + 1)
 
 
 def _is_json(text: str) -> bool:
@@ -188,8 +184,3 @@ def _refuse_constant(name: str) -> None:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def _skip_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position

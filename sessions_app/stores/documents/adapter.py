@@ -9,9 +9,9 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import ClassVar, NamedTuple
 
+from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.database import DatabaseSession, Row
-from sessions_app.stores.documents.json_text import Part
 
 Order = tuple[int | str, ...]
 

@@ -17,6 +17,7 @@ from django import forms
 from sqlalchemy import Connection
 
 from memadmin.counting import COUNT_CAP
+from memadmin.json_spans import NotReadable, Part, is_readable, value_of, with_replaced
 from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
@@ -32,7 +33,7 @@ from sessions_app.stores.base import (
 )
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, TableAdapter
 from sessions_app.stores.documents.database import DatabaseSession, DocumentDatabase, Row
-from sessions_app.stores.documents.json_text import NotReadable, Part, Swaps, is_readable, value_of, with_replaced
+from sessions_app.stores.documents.json_text import Swaps
 from sessions_app.stores.kinds import EnvironmentField, PathField
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
 from sessions_app.stores.previews import preview_from

@@ -1,21 +1,15 @@
-"""Stored JSON: offsets of its parts, and replacement of texts in it that leaves everything else unchanged."""
+"""Replacement of texts in stored JSON that leaves everything else unchanged."""
 
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import Any
 
-BLANK = re.compile(r"[ \t\r\n]*")
-COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
-
-# Possessive, so that a string without an end costs one look and not many.
-STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+from memadmin.json_spans import STRING, Part, colon_behind
 
 STRUCTURAL = frozenset(
     {
@@ -54,95 +48,6 @@ STRUCTURAL = frozenset(
 
 CONTAINED_FROM = 8
 """Minimum length of a text that is replaced as a part of others; a shorter one is replaced only as a whole text."""
-
-
-class Part(NamedTuple):
-    """Start and end of a value in a text."""
-
-    start: int
-    end: int
-
-
-class NotReadable(ValueError):
-    """The text is not JSON, or is nested too deeply."""
-
-
-def members(text: str, start: int = 0) -> dict[str, Part]:
-    """Offsets of the value of each member of an object; none for anything else. Raises NotReadable."""
-    found: dict[str, Part] = {}
-    place = _skip(text, start)
-    if text[place : place + 1] != "{":
-        return found
-    place = _skip(text, place + 1)
-    while text[place : place + 1] == '"':
-        try:
-            name, place = scanstring(text, place + 1, False)
-        except ValueError as problem:
-            raise NotReadable from problem
-        colon = COLON.match(text, place)
-        if not colon:
-            raise NotReadable
-        end = (
-            _elements(text, colon.end())[1]
-            if text[colon.end() : colon.end() + 1] == "["
-            else _end_of(text, colon.end())
-        )
-        found[name] = Part(colon.end(), end)
-        place = _skip(text, end)
-        if text[place : place + 1] != ",":
-            break
-        place = _skip(text, place + 1)
-    if text[place : place + 1] != "}":
-        raise NotReadable
-    return found
-
-
-def elements(text: str, start: int = 0) -> list[Part]:
-    """Offsets of each element of an array; none for anything else. Raises NotReadable."""
-    return _elements(text, _skip(text, start))[0]
-
-
-def _elements(text: str, start: int) -> tuple[list[Part], int]:
-    """The same, and the end of the array. The elements are decoded one at a time, to save memory."""
-    found: list[Part] = []
-    if text[start : start + 1] != "[":
-        return found, start
-    place = _skip(text, start + 1)
-    while found or text[place : place + 1] != "]":
-        end = _end_of(text, place)
-        found.append(Part(place, end))
-        place = _skip(text, end)
-        if text[place : place + 1] != ",":
-            break
-        place = _skip(text, place + 1)
-    if text[place : place + 1] != "]":
-        raise NotReadable
-    return found, place + 1
-
-
-def is_readable(text: str) -> bool:
-    try:
-        return _skip(text, _end_of(text, _skip(text, 0))) == len(text)
-    except NotReadable:
-        return False
-
-
-def value_of(text: str) -> Any:
-    """Decoded value. Raises NotReadable."""
-    try:
-        return _decoder.raw_decode(text, _skip(text, 0))[0]
-    except (ValueError, RecursionError) as problem:
-        raise NotReadable from problem
-
-
-def without(text: str, array: Part, gone: Collection[int]) -> str:
-    """An array without the elements at some places; the others stay as they are."""
-    kept = [text[part.start : part.end] for place, part in enumerate(elements(text, array.start)) if place not in gone]
-    return f"{text[: array.start]}[{', '.join(kept)}]{text[array.end :]}"
-
-
-def with_replaced(text: str, part: Part, new: str) -> str:
-    return f"{text[: part.start]}{new}{text[part.end :]}"
 
 
 def words_in(value: Any) -> Iterator[str]:
@@ -213,8 +118,8 @@ class Swaps:
         ends = [part.end for part in sorted(besides)]
         done, name, value_at = 0, "", -1
         for token in STRING.finditer(text):
-            if colon := COLON.match(text, token.end()):
-                name, value_at = token[0], colon.end()
+            if (value_start := colon_behind(text, token.end())) >= 0:
+                name, value_at = token[0], value_start
                 continue
             if token.start() == value_at and name[1:-1] in STRUCTURAL:
                 continue
@@ -269,18 +174,3 @@ def _as_ascii_json(text: str) -> str:
 
 def _as_python(text: str) -> str:
     return repr(text)[1:-1]
-
-
-_decoder = json.JSONDecoder(strict=False)
-
-
-def _skip(text: str, place: int) -> int:
-    blank = BLANK.match(text, place)
-    return blank.end() if blank else place
-
-
-def _end_of(text: str, place: int) -> int:
-    try:
-        return int(_decoder.raw_decode(text, place)[1])
-    except (ValueError, RecursionError) as problem:
-        raise NotReadable from problem

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
-from sessions_app.stores.documents.json_text import Part
 
 
 class MemoriesAdapter(TableAdapter):

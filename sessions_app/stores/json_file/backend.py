@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from django import forms
 
 from memadmin.counting import COUNT_CAP
+from memadmin.json_spans import Part
 from sessions_app.items import LONGEST_ID_BYTES, ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
@@ -29,7 +30,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.json_file.entries import Entries, Span
+from sessions_app.stores.json_file.entries import Entries
 from sessions_app.stores.json_file.folder import FileUnusable, Folder
 from sessions_app.stores.kinds import Kind, PathField
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
@@ -243,7 +244,7 @@ class JsonFileBackend(PagedBackend):
         return session_id if is_short and "\0" not in session_id and self._name(session_id) == name else None
 
 
-def item_at(place: int, entries: Entries, span: Span) -> StoredItem:
+def item_at(place: int, entries: Entries, span: Part) -> StoredItem:
     return StoredItem(str(place), Position((place,)), entries.text(span), span[1] - span[0], None)
 
 

@@ -5,19 +5,15 @@ Broken parts are entries, too: the last line that is still being written, and th
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from memadmin.json_spans import Part, array_entries, line_entries
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
-
-# Possessive, so that a string without an end costs one look and not many.
-TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{},"]', re.DOTALL)
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -34,15 +30,15 @@ class Entries:
     def is_array(self) -> bool:
         return self.content[self.start : self.start + 4_096].lstrip(BLANK).startswith(b"[")
 
-    def spans(self) -> Iterator[Span]:
-        """Span of each entry, in order."""
-        return self._spans_of_array() if self.is_array else self._spans_of_lines()
+    def spans(self) -> Iterator[Part]:
+        """Part of each entry, in order."""
+        return (array_entries if self.is_array else line_entries)(self.content, self.start)
 
-    def text(self, span: Span) -> str:
+    def text(self, span: Part) -> str:
         """Text of an entry. Bytes that are not UTF-8 are kept as surrogates, and written back unchanged."""
         return self.content[slice(*span)].decode(errors="surrogateescape")
 
-    def at(self, place: int) -> Span | None:
+    def at(self, place: int) -> Part | None:
         return next(islice(self.spans(), place, None), None) if place >= 0 else None
 
     def count(self, cap: int) -> int:
@@ -61,7 +57,7 @@ class Entries:
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
-    def with_replaced(self, span: Span, text: bytes) -> bytes:
+    def with_replaced(self, span: Part, text: bytes) -> bytes:
         start, end = span
         if not self.is_array:
             # JSON may contain line breaks between its tokens, but not within a string.
@@ -84,7 +80,7 @@ class Entries:
             pieces.append(self.content[start:end])
         return b"".join([*pieces, self.content[spans[-1][1] :]])
 
-    def _without_lines(self, spans: list[Span]) -> bytes:
+    def _without_lines(self, spans: list[Part]) -> bytes:
         pieces, place = [], 0
         for start, end in spans:
             start = self.content.rfind(b"\n", 0, start) + 1 or self.start
@@ -92,42 +88,3 @@ class Entries:
             pieces.append(self.content[place:start])
             place = end
         return b"".join([*pieces, self.content[place:]])
-
-    # --- found --------------------------------------------------------------------------------------------------------
-
-    def _spans_of_lines(self) -> Iterator[Span]:
-        place, size = self.start, len(self.content)
-        while place < size:
-            end = self.content.find(b"\n", place)
-            end = size if end < 0 else end
-            span = self._trimmed(place, end)
-            if span:
-                yield span
-            place = end + 1
-
-    def _spans_of_array(self) -> Iterator[Span]:
-        opening = self.content.index(b"[", self.start)
-        place, depth = opening + 1, 1
-        for token in TOKEN.finditer(self.content, place):
-            match token[0]:
-                case b"[" | b"{":
-                    depth += 1
-                case b"]" | b"}":
-                    depth -= 1
-                    if depth == 0:
-                        yield from filter(None, [self._trimmed(place, token.start())])
-                        place = token.end()
-                        break
-                case b"," if depth == 1:
-                    yield from filter(None, [self._trimmed(place, token.start())])
-                    place = token.end()
-                case b'"':
-                    break  # a string that does not end
-        yield from filter(None, [self._trimmed(place, len(self.content))])
-
-    def _trimmed(self, start: int, end: int) -> Span | None:
-        """Span without surrounding blanks; None if it has only blanks."""
-        text = self.content[start:end]
-        start += len(text) - len(text.lstrip(BLANK))
-        end = start + len(text.strip(BLANK))
-        return (start, end) if end > start else None
