@@ -36,7 +36,7 @@ Place = tuple[str, ...]
 """Location of a store, from the outside in: the sort of system, the system, and the part of it. A place contains all
 places that begin with it. It is compared, and never kept or shown; it contains no secret and no address."""
 
-IN_DOUBT = " Whether the change was made is not known: look, or do it again."
+IN_DOUBT = " The change may have been made: check, or try again."
 """Appended to the error of a store that did not answer a change."""
 
 

@@ -94,7 +94,7 @@ class Missing:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise StoreUnavailable(
-            f"Nothing here knows stores of the kind {self.store.kind}. MEMADMIN_STORE_KINDS names the files of kinds"
+            f"Stores of the kind {self.store.kind} are unknown here. MEMADMIN_STORE_KINDS names the files of kinds"
             " that are not built in."
         )
 

@@ -130,7 +130,7 @@ class RemoteAgent(SdkAgent):
     def troubles(self) -> dict[str, Trouble]:
         return {
             "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
-            "no address": lambda: self.elsewhere(f"postgres:{PASSWORD}", f"What is in {VARIABLE} is not an address"),
+            "no address": lambda: self.elsewhere(f"postgres:{PASSWORD}", f"The value of {VARIABLE} is not an address"),
             "port is a password": lambda: self.elsewhere("mysql://me:se@cret:word@h/d", "is not an address"),
             "another database": lambda: self.elsewhere("oracle://me:you@here/d", "No other database is read here"),
             "tables renamed": self.renamed,

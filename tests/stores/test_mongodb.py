@@ -142,7 +142,7 @@ class MongoAgent(SdkAgent):
             "wrong password": lambda: self.at(
                 f"mongodb://a:sesame@127.0.0.1:{port}/", "refuses the user or the password", seconds=5
             ),
-            "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} holds is not the address"),
+            "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"mongodb://127.0.0.1:{port}/?colour=red", "is not the address"),
             "not set": self.unset,
             "wants a password": lambda: self.refusing(13, "or asks for one: the role readWrite"),

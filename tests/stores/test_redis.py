@@ -115,7 +115,7 @@ class RedisAgent(SdkAgent):
             "no such socket": lambda: self.at("unix:///nowhere/redis.sock", "cannot be reached: .*no such file"),
             "no such database": lambda: self.at(f"redis://127.0.0.1:{port}/99", "refuses"),
             "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed", seconds=0.5),
-            "no address": lambda: self.at("localhost:6379", f"{VARIABLE} holds is not the address"),
+            "no address": lambda: self.at("localhost:6379", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"redis://127.0.0.1:{port}/0?colour=red", "is not the address"),
             "not set": self.unset,
             "frozen": self.frozen,

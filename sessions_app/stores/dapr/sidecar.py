@@ -176,7 +176,7 @@ def address_of(place: Sidecar) -> GrpcEndpoint:
             return GrpcEndpoint(place.address)
     except ValueError as problem:
         raise StoreUnavailable(
-            f"What {place.address_variable} holds is not the address of a Dapr sidecar; it looks like localhost:50001,"
+            f"The value of {place.address_variable} is not the address of a Dapr sidecar, such as localhost:50001,"
             " or dapr.example.com:443?tls=true."
         ) from problem
 

@@ -48,13 +48,13 @@ class JsonFileForm(forms.Form):
         label="Ending of the names",
         required=False,
         max_length=50,
-        help_text="How the names of sessions' files end; .json if not given.",
+        help_text="Ending of the names of sessions' files; .json if not given.",
     )
     names = forms.ChoiceField(
         label="Names",
         required=False,
         choices=[("plain", "the session id as it is"), ("quoted", "the session id, percent-encoded")],
-        help_text="What a file's name is: plain, the session id as it is, or quoted, percent-encoded.",
+        help_text="Names of the files: plain, the session id as it is, or quoted, percent-encoded.",
     )
 
     def clean_ending(self) -> str:

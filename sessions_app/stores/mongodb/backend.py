@@ -71,7 +71,7 @@ class MongoForm(forms.Form):
     database = forms.CharField(
         required=False,
         max_length=63,
-        help_text="What the agents give to MongoDBSession as database; agents if not given.",
+        help_text="The agents' database of MongoDBSession; agents if not given.",
     )
     sessions_collection = forms.CharField(
         required=False, max_length=120, help_text="The agents' sessions_collection; agent_sessions if not given."

@@ -40,7 +40,7 @@ def client_for(address: str, variable: str) -> MongoClient[Any]:
         return _client(address, ANSWER_SECONDS)
     except (ConfigurationError, ValueError, TypeError) as problem:  # also a setting that there is not
         raise StoreUnavailable(
-            f"What {variable} holds is not the address of a MongoDB server, or has a setting that there is not; it"
+            f"The value of {variable} is not the address of a MongoDB server, or has an unknown setting; it"
             " looks like mongodb://user:password@host:27017/?tls=true."
         ) from problem
 

@@ -125,10 +125,12 @@ def client_for(place: Account) -> OpenAI:
     parts = urlsplit(place.address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise StoreUnavailable(
-            f"What {place.address_variable} holds is not the address of an API; it looks like {OFFICIAL_ADDRESS}."
+            f"The value of {place.address_variable} is not the address of an API, such as {OFFICIAL_ADDRESS}."
         )
     if not place.key.isascii() or not place.key.isprintable() or " " in place.key:
-        raise StoreUnavailable(f"What {place.key_variable} holds cannot be a key: it has letters that no key has.")
+        raise StoreUnavailable(
+            f"The value of {place.key_variable} is not a key: it contains characters that no key has."
+        )
     return _client(place.address, place.key, ANSWER_SECONDS)
 
 

@@ -378,11 +378,11 @@ KIND = Kind(
     open=ConversationsBackend,
     form=ConversationsForm,
     limits=(
-        "A conversation that the key may not see answers like one that is gone: give the key of the agents' project.",
+        "A conversation that the key may not read looks like a deleted one: use a key of the agents' project.",
         "Responses that a run stored have ids of their own, which no conversation names: they are out of reach, and"
         " OpenAI keeps them for as long as it does.",
-        "What an agent adds in the moment between the deletion of the last item and that of its conversation is out of"
-        " reach: erase while it rests.",
+        "An item that an agent adds between the deletion of the last item and that of its conversation is out of reach:"
+        " erase while no agent uses it.",
         "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
         "It was tried with the SDK's own class and the real openai client on a server that stands in for the API, not"
         " on OpenAI itself.",

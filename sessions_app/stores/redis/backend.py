@@ -61,7 +61,7 @@ class RedisForm(forms.Form):
         required=False,
         max_length=200,
         strip=False,
-        help_text="What the agents give to RedisSession as key_prefix; agents:session if not given.",
+        help_text="The agents' key_prefix of RedisSession; agents:session if not given.",
     )
 
     def clean_key_prefix(self) -> str:
@@ -358,5 +358,5 @@ KIND = Kind(
     "bolt",
     open=RedisBackend,
     form=RedisForm,
-    limits=("What is erased stays in the server's own files (RDB, AOF) until it writes them anew, and in backups.",),
+    limits=("Erased text stays in the server's own files (RDB, AOF) until it rewrites them, and in backups.",),
 )

@@ -44,7 +44,7 @@ def client_for(address: str, variable: str) -> Redis:
         return _client(address, ANSWER_SECONDS)
     except (ValueError, TypeError) as problem:
         raise StoreUnavailable(
-            f"What {variable} holds is not the address of a Redis server; it looks like"
+            f"The value of {variable} is not the address of a Redis server, such as"
             " redis://user:password@host:6379/0, rediss:// with TLS, or unix:///path of a socket."
         ) from problem
 

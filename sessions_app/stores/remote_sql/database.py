@@ -159,8 +159,8 @@ class RemoteDatabase:
         except (ArgumentError, ValueError):
             # Without the cause, which may quote a password.
             raise StoreUnavailable(
-                f"What is in {self.variable} is not an address such as postgresql://user:password@host/database. A @, :"
-                " or / in a password is written %40, %3A or %2F."
+                f"The value of {self.variable} is not an address such as postgresql://user:password@host/database. A @,"
+                " : or / in a password is written %40, %3A or %2F."
             ) from None
         dialect = self._dialect_of(url)
         driver_url, arguments = dialect.connecting(url)
