@@ -14,7 +14,6 @@ from memadmin.audit.recording import (
     record,
     record_alone,
     recording,
-    while_drawing,
 )
 from memadmin.audit.types import EventType, Undeclared, declare
 
@@ -39,5 +38,4 @@ __all__ = [
     "record",
     "record_alone",
     "recording",
-    "while_drawing",
 ]

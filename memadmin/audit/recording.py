@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
-from psycopg.pq import TransactionStatus
 
 from memadmin.audit import actors, refs
 from memadmin.audit.actors import Actor
@@ -127,61 +126,6 @@ def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Co
         return record_alone(event_type, by=by, **columns)
     except Error as problem:
         raise Unavailable from problem
-
-
-@contextmanager
-def while_drawing(event_type: EventType, *, by: By = None, **columns: Unpack[Columns]) -> Iterator[None]:
-    """Like `before_showing`, around the block that draws what is to be shown: PostgreSQL commits meanwhile.
-
-    The end of the block waits for the commit and raises Unavailable, so what was drawn goes nowhere without its event.
-    Any other statement of the block waits for it, too; the block may not begin a transaction.
-    """
-    connection = connections[DEFAULT_DB_ALIAS]
-    if connection.in_atomic_block:
-        before_showing(event_type, by=by, **columns)
-        yield
-        return
-    refused = list[Unavailable]()
-    with ExitStack() as under_way:
-
-        def close_unless_done() -> None:
-            # What was begun and did not end must not stand in the way of whoever asks next, such as an error page.
-            if connection.connection and connection.connection.info.transaction_status != TransactionStatus.IDLE:
-                connection.close()
-
-        @contextmanager
-        def or_unavailable() -> Iterator[None]:
-            try:
-                with connection.wrap_database_errors:
-                    yield
-            except Error as problem:
-                with suppress(Error), connection.wrap_database_errors:
-                    under_way.close()
-                refused.append(Unavailable())
-                raise refused[0] from problem
-
-        def settle() -> None:
-            if refused:
-                # A template may have swallowed it.
-                raise refused[0]
-            with or_unavailable():
-                under_way.close()
-
-        def settle_first(execute: Callable[..., Any], *statement: Any) -> Any:
-            settle()
-            return execute(*statement)
-
-        with or_unavailable():
-            connection.ensure_connection()
-            under_way.callback(close_unless_done)
-            under_way.enter_context(connection.connection.pipeline())
-            # Written out: what a pipeline commits by itself waits until somebody waits for it.
-            connection.connection.execute("BEGIN")
-            record_alone(event_type, by=by, **columns)
-            connection.connection.execute("COMMIT")
-        with connection.execute_wrapper(settle_first):
-            yield
-        settle()
 
 
 def commitment_to(salt: bytes, details: str) -> bytes:

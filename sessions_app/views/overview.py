@@ -51,5 +51,5 @@ def overview(request: OperatorRequest) -> HttpResponse:
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context["grants_to_decide"] = count_up_to(every.awaiting_decision(now()))
         context["grants_to_review"] = count_up_to(every.awaiting_review(now()))
-    with showing.listed(sessions):
-        return render(request, "sessions/overview.html", context)
+    showing.listed(sessions)
+    return render(request, "sessions/overview.html", context)

@@ -62,8 +62,8 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         # Loading it anew would mask it, unseen.
         context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
         return render(request, "sessions/timeline.html", context, status=window.status)
-    with showing.session(request, record, window.page.items):
-        return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
+    showing.session(request, record, window.page.items)
+    return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
 @require_POST

@@ -85,9 +85,9 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             opened=opened,
         )
         records = [match.record for match in matches.found]
-        with showing.found(request, records):
-            showing.snippets(request, records, opened)
-            prefetch_related_objects(records, "subject__aliases")
+        showing.found(request, records)
+        showing.snippets(request, records, opened)
+        prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)
     except Unsearchable as problem:

@@ -56,8 +56,8 @@ def session_list(request: OperatorRequest) -> HttpResponse:
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
     status = 400 if filters.problems else 200
-    with showing.listed(sessions):
-        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    showing.listed(sessions)
+    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 
 def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
@@ -84,8 +84,8 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
         showing.snippets(request, found, opened)
         sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores, subjects=filters.subjects)
         context |= {"matches": matches, "sessions": sessions}
-    with showing.found(request, found):
-        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    showing.found(request, found)
+    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 
 @require_safe

@@ -1,13 +1,11 @@
 """What is told to the log before people's content leaves: who saw what, and how much of it.
 
 Each function commits its event and then returns; where that fails it raises audit.Unavailable, and the view ends there.
-Those for a `with` let the page be drawn meanwhile, and raise it at the end of the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -20,18 +18,16 @@ from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
 
 
-@contextmanager
-def session(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> Iterator[None]:
+def session(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
     purpose = rules.opening(request, record.pk)
-    with audit.while_drawing(
+    audit.before_showing(
         audited.SESSION_VIEWED,
         target=record,
         subject=record.subject,
         counters={"items": len(items)},
         reason_code=purpose,
-    ):
-        decrypted(request, record, items)
-        yield
+    )
+    decrypted(request, record, items)
 
 
 def news(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
@@ -83,14 +79,13 @@ def download(request: HttpRequest, record: SessionRecord, form: str, *, opened: 
     )
 
 
-def listed(sessions: Sequence[ListedSession]) -> AbstractContextManager[None]:
-    if not sessions:
-        return nullcontext()
-    return audit.while_drawing(
-        audited.SESSIONS_LISTED,
-        shown=with_subjects(each.record for each in sessions),
-        counters={"sessions": len(sessions)},
-    )
+def listed(sessions: Sequence[ListedSession]) -> None:
+    if sessions:
+        audit.before_showing(
+            audited.SESSIONS_LISTED,
+            shown=with_subjects(each.record for each in sessions),
+            counters={"sessions": len(sessions)},
+        )
 
 
 def subject(shown: Subject, sessions: Sequence[ListedSession] = ()) -> None:
@@ -108,14 +103,15 @@ def subjects(shown: Sequence[Subject]) -> None:
         audit.before_showing(audited.SUBJECTS_LISTED, shown=shown, counters={"subjects": len(shown)})
 
 
-def found(request: HttpRequest, records: Sequence[SessionRecord]) -> AbstractContextManager[None]:
+def found(request: HttpRequest, records: Sequence[SessionRecord]) -> None:
     """What was said in them, as far as a search shows it."""
-    if not records:
-        return nullcontext()
-    purpose, counters = rules.purpose_of(request), {"sessions": len(records)}
-    return audit.while_drawing(
-        audited.SEARCH_SHOWN, shown=with_subjects(records), counters=counters, reason_code=purpose
-    )
+    if records:
+        audit.before_showing(
+            audited.SEARCH_SHOWN,
+            shown=with_subjects(records),
+            counters={"sessions": len(records)},
+            reason_code=rules.purpose_of(request),
+        )
 
 
 def places(aliases: Sequence[SubjectAlias], sessions: Sequence[SessionRecord], tickets: Sequence[str]) -> None:

@@ -59,8 +59,8 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "item_count": item_count,
         "problem": window.problem,
     }
-    with showing.session(request, record, window.page.items):
-        return render(request, "sessions/timeline.html", context, status=window.status)
+    showing.session(request, record, window.page.items)
+    return render(request, "sessions/timeline.html", context, status=window.status)
 
 
 def open_session(request: OperatorRequest, record: SessionRecord, query: QueryDict) -> tuple[Reader, Branches]:
