@@ -35,6 +35,8 @@ OUTSIDE = {
         for path in sorted(ROOT.glob(f"{package}/**/README.md"))
     },
 }
+# Code that is shown on a generated page.
+SHOWN_ON = {"memadmin/variables.py": "settings.md", "memadmin/web/glossary.toml": "glossary.md"}
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
 
 
@@ -70,8 +72,8 @@ def rewritten(link: re.Match[str], path: str, site: str) -> str:
     if ":" in target:
         return link[0]
     named = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if named in OUTSIDE:
-        named = OUTSIDE[named]
+    if shown := (OUTSIDE | SHOWN_ON).get(named):
+        named = shown
     elif named.startswith("docs/"):
         named = named.removeprefix("docs/")
     elif (ROOT / named).exists():
@@ -149,7 +151,8 @@ def help_of(action: argparse.Action) -> str:
 
 
 def escaped(text: str) -> str:
-    return re.sub(r"([|*_<\[])", r"\\\1", text)
+    """Text as Markdown that shows it; what is in backticks stays code."""
+    return re.sub(r"(`[^`]*`)|([|*_<\[])", lambda found: found[1] or f"\\{found[2]}", text)
 
 
 def glossary_page() -> str:
