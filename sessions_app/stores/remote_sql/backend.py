@@ -411,7 +411,7 @@ class RemoteSqlBackend(PagedBackend):
         return zoneinfo.ZoneInfo("UTC" if layout.times_are_utc else self.store.writer_timezone)
 
 
-WORDS = ("raw", "octets", "head", "tail", "beginning", "instant", "lock", "exact_id", "of_session")
+WORDS = ("raw", "octets", "tail", "instant", "lock", "exact_id", "of_session")
 ENDS = {"whole": WHOLE_ITEM_BYTES, "head": ITEM_HEAD_BYTES, "tail": ITEM_TAIL_BYTES}
 
 

@@ -82,9 +82,7 @@ class Dialect(ABC):
     raw: ClassVar[str]
     octets: ClassVar[str]
     """The length of the stored text in bytes."""
-    head: ClassVar[str]
     tail: ClassVar[str]
-    beginning: ClassVar[str]
     place: ClassVar[str]
     """A time as text, in the same sort order."""
     instant: ClassVar[str]
@@ -161,9 +159,7 @@ class Postgres(Dialect):
     package = "psycopg[binary]"
     raw = "CAST(message_data AS text)"
     octets = f"octet_length({raw})"
-    head = f"left({raw}, :head)"
     tail = f"right({raw}, :tail)"
-    beginning = head
     place = "coalesce(to_char({column}, 'YYYY-MM-DD HH24:MI:SS.US'), CAST({column} AS text))"
     instant = "CAST(:instant AS timestamp)"
     rows_by_statistics = (
@@ -254,9 +250,7 @@ class MySql(Dialect):
     quote = "`"
     raw = "CONVERT(message_data USING utf8mb4)"
     octets = f"octet_length({raw})"
-    head = f"left({raw}, :head)"
     tail = f"right({raw}, :tail)"
-    beginning = head
     place = "CAST({column} AS CHAR)"
     instant = ":instant"
     exact_id = "CAST(CONVERT(session_id USING utf8mb4) AS BINARY)"
@@ -371,9 +365,7 @@ class Sqlite(Dialect):
     package = "Python with SQLite"
     raw = "message_data"
     octets = "length(CAST(message_data AS BLOB))"
-    head = "substr(message_data, 1, :head)"
     tail = "substr(message_data, -:tail)"
-    beginning = head
     place = "coalesce(CAST({column} AS TEXT), '')"
     instant = ":instant"
     lock = ""

@@ -3,7 +3,7 @@
 # The rows are picked before their text is looked at; of a long item only both ends leave the database.
 WINDOW = """
 SELECT id, {created_place}, {octets},
-       CASE WHEN {octets} <= :whole THEN {raw} ELSE {head} END,
+       CASE WHEN {octets} <= :whole THEN {raw} ELSE substr({raw}, 1, :head) END,
        CASE WHEN {octets} <= :whole THEN '' ELSE {tail} END
 FROM (
     SELECT id, created_at, message_data FROM {messages} WHERE {of_session} {condition}
@@ -25,7 +25,7 @@ SELECT $n, EXISTS (SELECT 1 FROM {sessions} WHERE {of_session}),
 """
 PREVIEW_HEADS = """
 SELECT * FROM (
-    SELECT $n AS wanted, {created_place} AS place, id, {beginning} AS beginning FROM {messages}
+    SELECT $n AS wanted, {created_place} AS place, id, substr({raw}, 1, :head) AS beginning FROM {messages}
     WHERE {of_session} ORDER BY created_at, id LIMIT :items
 ) AS heads_$n
 """
