@@ -113,5 +113,14 @@ def agent_tables(transactional_db: None) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last: Playwright's event loop runs until the end, and commands bring a loop of their own."""
-    items.sort(key=lambda item: "browser" in item.path.parts)
+    """Browser tests are slow, and come last: Playwright's event loop runs until the end, and commands bring a loop of
+    their own.
+    """
+    for item in items:
+        if is_in_browser(item):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=is_in_browser)
+
+
+def is_in_browser(item: pytest.Item) -> bool:
+    return "browser" in item.path.parts

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LOAD_EVERYTHING = """
 import importlib, pkgutil, sys
 import memadmin.client
@@ -15,6 +17,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & {"django", "sessions
 """
 
 
+@pytest.mark.slow
 def test_no_django_is_loaded_and_no_model_of_words_before_it_is_needed() -> None:
     ran = subprocess.run([sys.executable, "-c", LOAD_EVERYTHING], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

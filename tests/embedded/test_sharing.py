@@ -25,6 +25,8 @@ from memadmin.embedded import cluster
 from memadmin.embedded.cluster import RunAs
 from tests.processes import kill
 
+pytestmark = pytest.mark.slow
+
 USES_IT = """
 import sys
 import psycopg

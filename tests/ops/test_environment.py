@@ -23,6 +23,7 @@ STARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", STARTS.values(), ids=STARTS)
 @pytest.mark.parametrize(
     ("variables", "sentence"),
@@ -61,6 +62,7 @@ def test_a_wrong_value_stops_every_start_with_one_sentence(
     assert "secret@" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [STARTS["manage.py"], STARTS["memadmin"]], ids=["manage.py", "memadmin"])
 def test_a_database_that_does_not_answer_is_one_sentence(command: list[str], tmp_path: Path) -> None:
     nobody_listens = {"DATABASE_URL": "postgres://role:secret@127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)}
@@ -71,6 +73,7 @@ def test_a_database_that_does_not_answer_is_one_sentence(command: list[str], tmp
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_with_a_database_url_the_embedded_one_is_never_touched(tmp_path: Path) -> None:
     start(STARTS["manage.py"], {"DATABASE_URL": "postgres://127.0.0.1:1/name", "MEMADMIN_DATA_DIR": str(tmp_path)})
     assert [path.name for path in tmp_path.iterdir()] == ["secret-key"]

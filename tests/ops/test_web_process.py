@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from django.conf import settings
 
 LOADED = """
@@ -18,6 +19,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
 OF_AGENTS_AND_STORES = {"agents", "openai", "agno", "phi", "pymongo", "redis", "grpc", "dapr", "aiohttp", "boto3"}
 
 
+@pytest.mark.slow
 def test_neither_the_sdk_nor_a_driver_is_loaded_until_somebody_needs_it() -> None:
     run = subprocess.run(
         [sys.executable, "-c", LOADED], cwd=settings.CHECKOUT_DIR, capture_output=True, text=True, check=True

@@ -94,6 +94,7 @@ def name(number: int) -> str:
     return f"session-{number}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
 def test_no_row_of_an_erased_session_is_left_and_no_agent_deadlocks(agent_tables: None, level: str) -> None:
     store = attach_main_store()
