@@ -54,8 +54,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return user if user and user.is_active else None
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Counts failed attempts by name and address together.
+
+        By name alone, as allauth counts, any person could lock out another by failing in their name.
+        """
+        address = self.get_client_ip(request)
+        counted = {name: f"{address} {credentials[name]}" for name in ("email", "username") if name in credentials}
         try:
-            super().pre_authenticate(request, **credentials)
+            super().pre_authenticate(request, **counted)
         except ValidationError:
             self.record_failure(credentials, "too_many_tries")
             raise
@@ -88,14 +94,6 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             return str(super().get_client_ip(request))
         except PermissionDenied:
             return UNKNOWN_ADDRESS  # a socket file has no address
-
-    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """What failed tries are counted by: name and address.
-
-        By name alone, anybody could keep a named person out by failing in their name.
-        """
-        name = super()._get_login_attempts_cache_key(request, **credentials)
-        return f"{self.get_client_ip(request)} {name}"
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

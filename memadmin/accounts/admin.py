@@ -9,6 +9,7 @@ import allauth.account.admin
 import allauth.mfa.admin
 import allauth.socialaccount.admin
 import allauth.usersessions.admin  # noqa: F401
+from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -27,8 +28,9 @@ from memadmin.audit.audited import RAW_EDIT_MADE
 from memadmin.web.fresh_proof import recently_authenticated
 
 # Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
-for model in [model for model in admin.site._registry if model.__module__.startswith("allauth.")]:
-    admin.site.unregister(model)
+for model in apps.get_models():
+    if model.__module__.startswith("allauth.") and admin.site.is_registered(model):
+        admin.site.unregister(model)
 
 admin.site.unregister([User, Group])
 

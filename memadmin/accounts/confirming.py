@@ -16,7 +16,7 @@ from allauth.core import ratelimit
 from allauth.mfa.base.forms import ReauthenticateForm as CodeForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.forms import ReauthenticateWebAuthnForm as PasskeyForm
-from allauth.mfa.webauthn.internal import auth as webauthn
+from allauth.mfa.webauthn.views import ReauthenticateWebAuthnView
 from django.contrib.auth.models import User
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
@@ -120,7 +120,10 @@ class Question:
         """What a passkey has to sign, anew each time; the session keeps it. Empty without a passkey."""
         if "credential" not in self.forms:
             return {}
-        options: dict[str, Any] = webauthn.begin_authentication(self.request.user)
+        # allauth's own page for it makes the challenge; here it stands on the page that asks.
+        page = ReauthenticateWebAuthnView()
+        page.setup(self.request)
+        options: dict[str, Any] = page.get_context_data()["js_data"]["request_options"]
         return options
 
 

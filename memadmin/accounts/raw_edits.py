@@ -55,11 +55,11 @@ class WhyMissing(Exception):
 
 def why_form(request: HttpRequest) -> WhyForm:
     """The one form of this request, so that what was looked at is what the page shows."""
-    form: WhyForm | None = getattr(request, "_why_form", None)
+    form: WhyForm | None = getattr(request, "why_form", None)
     if form is None:
         is_sent = f"{PREFIX}-reason" in request.POST
         form = WhyForm(request.POST if is_sent else None, prefix=PREFIX)
-        request._why_form = form  # type: ignore[attr-defined]
+        request.why_form = form  # type: ignore[attr-defined]
     return form
 
 
@@ -67,7 +67,7 @@ def demanded_form(request: HttpRequest) -> WhyForm:
     """The same, of a request that has to bring a reason."""
     form = why_form(request)
     if not form.is_bound:
-        form = request._why_form = WhyForm(request.POST, prefix=PREFIX)  # type: ignore[attr-defined]
+        form = request.why_form = WhyForm(request.POST, prefix=PREFIX)  # type: ignore[attr-defined]
     return form
 
 

@@ -30,8 +30,8 @@ allauth_pages = [
     path("second-factor/app/", second_factor.SetUpApp.as_view(), name="mfa_activate_totp"),
     path("", account.account, name="mfa_deactivate_totp"),
     path("second-factor/passkey/", second_factor.AddPasskey.as_view(), name="mfa_add_webauthn"),
-    path("recovery-codes/", second_factor.recovery_codes, name="mfa_view_recovery_codes"),
-    path("recovery-codes/new/", second_factor.new_recovery_codes, name="mfa_generate_recovery_codes"),
+    path("recovery-codes/", second_factor.RecoveryCodes.as_view(), name="mfa_view_recovery_codes"),
+    path("recovery-codes/new/", second_factor.NewRecoveryCodes.as_view(), name="mfa_generate_recovery_codes"),
 ]
 
 urlpatterns = [path("", include((own_pages, "accounts"))), *allauth_pages]

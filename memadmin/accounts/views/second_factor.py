@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.mfa.base.views import AuthenticateView
-from allauth.mfa.recovery_codes.internal import flows as recovery_codes_flows
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView, ViewRecoveryCodesView
 from allauth.mfa.totp.views import ActivateTOTPView
 from allauth.mfa.webauthn.views import AddWebAuthnView, LoginWebAuthnView
 from django.conf import settings
@@ -121,25 +121,25 @@ class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
         return super().get_context_data(**kwargs) | told
 
 
-@require_safe
-@never_cache
-@recently_authenticated(doing="see recovery codes", reading=True)
-def recovery_codes(request: OperatorRequest) -> HttpResponse:
+@method_decorator(
+    [require_safe, never_cache, recently_authenticated(doing="see recovery codes", reading=True)], name="dispatch"
+)
+class RecoveryCodes(ViewRecoveryCodesView):  # type: ignore[misc]
     """Shown once, right after they were made; later only how many are left."""
-    codes, may_see = recovery_codes_flows.view_recovery_codes(request)
-    if codes is None:
-        raise Http404
-    unused = codes.get_unused_codes()
-    return render(request, "accounts/recovery_codes.html", {"codes": unused if may_see else [], "left": len(unused)})
+
+    template_name = "accounts/recovery_codes.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        unused = context["unused_codes"]
+        return context | {"codes": unused if context["can_view_codes"] else [], "left": len(unused)}
 
 
-@require_POST
-@recently_authenticated(doing="make new recovery codes")
-def new_recovery_codes(request: OperatorRequest) -> HttpResponse:
-    if not recovery_codes_flows.can_generate_recovery_codes(request.user):
+@method_decorator([require_POST, recently_authenticated(doing="make new recovery codes")], name="dispatch")
+class NewRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
+    def form_invalid(self, form: Form) -> HttpResponse:
+        """For a person without a second factor, who has no use for codes."""
         raise Http404
-    recovery_codes_flows.generate_recovery_codes(request)
-    return redirect("mfa_view_recovery_codes")
 
 
 @require_POST
