@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import posixpath
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
+from django.core.management.base import CommandParser
 
 from memadmin.variables import VARIABLES
 
@@ -125,7 +125,7 @@ def own_commands() -> Iterator[tuple[str, str]]:
 def test_every_command_and_argument_has_help(name: str, app: str) -> None:
     command = load_command_class(app, name)
     assert command.help.strip().endswith("."), f"{name} has no help"
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     command.add_arguments(parser)
     assert not [action.dest for action in parser._actions if not action.help], f"{name} has arguments without help"
 
