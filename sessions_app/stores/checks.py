@@ -15,5 +15,5 @@ def kinds_of_stores_are_there(**options: Any) -> list[CheckMessage]:
     try:
         kinds()
     except ImproperlyConfigured as problem:
-        return [Error(str(problem), hint="docs/own-kind.md tells what such a file contains.", id="memadmin.E003")]
+        return [Error(str(problem), hint="docs/own-kind.md describes such a file.", id="memadmin.E003")]
     return []

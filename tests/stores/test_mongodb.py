@@ -355,7 +355,7 @@ class TestOperators:
     @pytest.mark.parametrize(
         ("address", "sentence"),
         [
-            ("mongodb://nowhere.invalid/", "cannot be reached: nobody knows its host"),
+            ("mongodb://nowhere.invalid/", "cannot be reached: its host name is unknown"),
             ("mongodb://127.0.0.1:{port}/?tls=true", "cannot be reached: TLS failed"),
         ],
     )

@@ -71,8 +71,8 @@ class StateStore:
 
     def get(self, key: str) -> Value | None:
         api_v1, _ = messages()
-        told = self._ask("GetState", api_v1.GetStateRequest(store_name=self.place.state_store, key=key))
-        return value_of(told)
+        answer = self._ask("GetState", api_v1.GetStateRequest(store_name=self.place.state_store, key=key))
+        return value_of(answer)
 
     def get_all(self, keys: Sequence[str]) -> dict[str, Value]:
         """Values of the existing keys."""
@@ -80,11 +80,11 @@ class StateStore:
         found: dict[str, Value] = {}
         for start in range(0, len(keys), KEYS_AT_ONCE):
             asked = list(keys[start : start + KEYS_AT_ONCE])
-            told = self._ask(
+            answer = self._ask(
                 "GetBulkState",
                 api_v1.GetBulkStateRequest(store_name=self.place.state_store, keys=asked, parallelism=KEYS_AT_ONCE),
             )
-            for item in told.items:
+            for item in answer.items:
                 if item.error:
                     raise StoreUnavailable(f"{self.place.label} cannot read a key; its state store has a fault.")
                 if value := value_of(item):
@@ -135,9 +135,9 @@ class StateStore:
             return getattr(stub, name)(request, timeout=ANSWER_SECONDS, metadata=token)
 
 
-def value_of(told: Any) -> Value | None:
+def value_of(answer: Any) -> Value | None:
     """Value in an answer; None for a missing key, which the sidecar answers with nothing."""
-    return Value(bytes(told.data), told.etag, expiry_in(told.metadata)) if told.data else None
+    return Value(bytes(answer.data), answer.etag, expiry_in(answer.metadata)) if answer.data else None
 
 
 def expiry_in(metadata: Mapping[str, str]) -> datetime | None:

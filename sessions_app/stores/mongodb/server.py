@@ -1,7 +1,7 @@
 """Connections to a MongoDB server, and its errors as sentences for operators.
 
 One client per address, which keeps its own pool of connections, for the life of the process. A change is never tried
-again by the driver: whoever asked decides that, because it may have been made although no answer came.
+again by the driver: the caller decides that, because it may have been made although no answer came.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _unreachable(problem: Exception, server: str) -> StoreUnavailable:
     if re.search(r"Connection refused", said):
         return StoreUnavailable(f"{server} cannot be reached: connection refused.")
     if re.search(r"Name or service not known|nodename|Temporary failure in name", said):
-        return StoreUnavailable(f"{server} cannot be reached: nobody knows its host.")
+        return StoreUnavailable(f"{server} cannot be reached: its host name is unknown.")
     if re.search(r"connection closed", said):
         return StoreUnavailable(f"{server} cannot be reached: it closed the connection; it may want TLS (tls=true).")
     return StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.")

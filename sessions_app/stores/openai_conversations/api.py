@@ -1,6 +1,6 @@
 """Client of the Conversations API on the `openai` package, with its errors as sentences for operators.
 
-One client per address and key, kept for the life of the process. It tries nothing again by itself: whoever asked
+One client per address and key, kept for the life of the process. It retries nothing by itself: the caller
 decides that, because a page must not wait for as long as a rate limit lasts.
 """
 
@@ -67,25 +67,25 @@ class ConversationsApi:
         """One page: up to `limit` items, at most PAGE_ITEMS, beyond the item `after`; and whether there are more."""
         from openai import omit
 
-        told = self._told(
+        decoded = self._answer(
             lambda client: client.conversations.items.with_raw_response.list(
                 conversation_id, order=order, limit=limit, after=after or omit
             )
         )
-        items = told.get("data")
+        items = decoded.get("data")
         if not isinstance(items, list) or not all(isinstance(item, dict) and "id" in item for item in items):
             raise StoreUnavailable(not_the_api(self.place))
-        return items, bool(told.get("has_more")) and bool(items)
+        return items, bool(decoded.get("has_more")) and bool(items)
 
     def item(self, conversation_id: str, item_id: str) -> dict[str, Any]:
-        return self._told(
+        return self._answer(
             lambda client: client.conversations.items.with_raw_response.retrieve(
                 item_id, conversation_id=conversation_id
             )
         )
 
     def delete_item(self, conversation_id: str, item_id: str) -> None:
-        self._told(
+        self._answer(
             lambda client: client.conversations.items.with_raw_response.delete(
                 item_id, conversation_id=conversation_id
             ),
@@ -93,20 +93,20 @@ class ConversationsApi:
         )
 
     def delete_conversation(self, conversation_id: str) -> None:
-        self._told(
+        self._answer(
             lambda client: client.conversations.with_raw_response.delete(conversation_id),
             changed=IN_DOUBT,
         )
 
-    def _told(self, ask: Callable[[OpenAI], Any], *, changed: str = "") -> dict[str, Any]:
+    def _answer(self, ask: Callable[[OpenAI], Any], *, changed: str = "") -> dict[str, Any]:
         client = client_for(self.place)
         with plain_words(self.place, changed=changed):
             # The package's models drop unknown members: so the text itself is read.
             answer = ask(client)
-            told = json.loads(answer.http_response.content)
-        if not isinstance(told, dict):
+            decoded = json.loads(answer.http_response.content)
+        if not isinstance(decoded, dict):
             raise StoreUnavailable(not_the_api(self.place))
-        return told
+        return decoded
 
 
 def patiently(change: Callable[[], None], *, until: float) -> None:
