@@ -130,7 +130,7 @@ class ConversationsAgent(SdkAgent):
             "no address set": lambda: self.with_variable(ADDRESS_VARIABLE, None, f"{ADDRESS_VARIABLE}, .* is not set"),
             "no key set": lambda: self.with_variable(KEY_VARIABLE, None, f"{KEY_VARIABLE}, .* is not set"),
             "another key": lambda: self.with_variable(KEY_VARIABLE, "sk-another", refused),
-            "no key at all": lambda: self.with_variable(KEY_VARIABLE, "sk ü", "cannot be a key"),
+            "no key at all": lambda: self.with_variable(KEY_VARIABLE, "sk ü", "is not a key"),
             "another web server": lambda: self.meeting(Trouble(404, "<p>Not here"), "is not the Conversations API"),
             "a page": lambda: self.meeting(Trouble(200, "<p>Sign in"), "is not the Conversations API"),
             "something else in JSON": lambda: self.meeting(Trouble(200, "[]"), "is not the Conversations API"),
