@@ -297,7 +297,7 @@ class SQLAlchemyBackend(PagedBackend):
                 sleep(ERASE_PAUSE.total_seconds())
 
     def _delete_now(self, session_id: str, at_most: int) -> Deleted:
-        wanted = {"session_id": session_id, "at_most": at_most, "cap": COUNT_CAP + 1}
+        wanted: dict[str, Any] = {"session_id": session_id, "at_most": at_most, "cap": COUNT_CAP + 1}
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [ERASE_TURN])
             # A writer locks the session row, then the registry row; so does this. If the session is created meanwhile,
