@@ -91,4 +91,6 @@ def watched_path_for(user: User, watched_id: int) -> WatchedPath:
 
 def redaction_for(user: User, redaction_id: UUID) -> Redaction:
     """What somebody asked to be taken out, and what came of it; for all who may ask for such. Raises Http404."""
-    return get_object_or_404(Redaction.objects.select_related("subject", "requested_by"), pk=redaction_id)
+    return get_object_or_404(
+        Redaction.objects.select_related("subject", "requested_by", "run__reason_by"), pk=redaction_id
+    )

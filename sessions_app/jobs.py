@@ -9,7 +9,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.ticks import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import discovering, inspection, outbox, patterns, redaction, watching
+from sessions_app.services import discovering, inspection, outbox, patterns, watching
 
 
 @app.periodic(cron="* * * * * */5")
@@ -44,14 +44,6 @@ def inspect_sessions(timestamp: int) -> None:
     """Looks through sessions that fell quiet. Apart from `find_subjects`, because long sessions take seconds each."""
     if not is_stale(timestamp):
         inspection.inspect_quiet_sessions()
-
-
-@app.periodic(cron="* * * * * */2")
-@app.task(queueing_lock="carry_out_redactions", lock="carry_out_redactions")
-def carry_out_redactions(timestamp: int) -> None:
-    """Takes out what people asked for. What to take out stands in a row that is emptied then, and in no job."""
-    if not is_stale(timestamp):
-        redaction.carry_out_redactions()
 
 
 @app.periodic(cron="* * * * * */5")

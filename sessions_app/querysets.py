@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from sessions_app.models import Redaction, SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
+    from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, TextSearch
 
 
 # A loose index scan: one step along an index for each name, however many sessions have it. DISTINCT reads them all.
@@ -146,9 +146,3 @@ class TextSearchQuerySet(models.QuerySet["TextSearch"]):
 
     def expired(self, at: datetime) -> TextSearchQuerySet:
         return self.filter(expires_at__lte=at)
-
-
-class RedactionQuerySet(models.QuerySet["Redaction"]):
-    def to_be_done(self) -> RedactionQuerySet:
-        """What has not ended, the longest waiting first."""
-        return self.filter(ended_at__isnull=True).order_by("requested_at", "pk")

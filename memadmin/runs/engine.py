@@ -41,6 +41,9 @@ RENEW_AFTER_SECONDS = 5.0
 SLICE_SECONDS = 10.0
 """How long a worker stays with one run before others get their turn."""
 
+WATCH_SECONDS = 0.5
+"""How often a command looks at a run that somebody else works on, or that waits."""
+
 MOST_ROWS = 1_000
 FEWEST_ROWS = 10
 CHUNK_SECONDS = 0.25
@@ -286,6 +289,18 @@ def carry_on(run: Run, *, seconds: float | None = None) -> Run:
     if lease := take(run.pk, seconds=seconds):
         work(kind_named(lease.run.kind), lease)
     run.refresh_from_db()
+    return run
+
+
+def carry_out(run: Run) -> Run:
+    """Works on a run until it ends or a person paused or stopped it, beside the workers. Returns its row as it is then.
+
+    For commands: where a worker has taken the run, waits for it.
+    """
+    while not run.is_finished and run.state not in (State.PAUSED, State.STOPPED):
+        carry_on(run)
+        if run.state in (State.RUNNING, State.WAITING):
+            stopping.wait(WATCH_SECONDS)
     return run
 
 

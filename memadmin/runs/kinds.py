@@ -48,6 +48,10 @@ class RunKind:
         """Whether the run may still be cancelled."""
         return True
 
+    def may_retry(self, run: Run) -> bool:
+        """Whether the run may continue after it has failed."""
+        return True
+
 
 _kinds: dict[str, RunKind] = {}
 

@@ -77,7 +77,8 @@ def resume_run(run: Run, *, by: User) -> Run:
     Raises NotPossible and ChunkUnderWay.
     """
     with locked(run) as run:
-        if run.state not in (State.PAUSED, State.STOPPED, State.FAILED, State.WAITING):
+        is_resumable = run.state in (State.PAUSED, State.STOPPED, State.WAITING)
+        if not is_resumable and not (run.state == State.FAILED and kind_named(run.kind).may_retry(run)):
             raise NotPossible(run, "resumed")
         audit.record(audited.RUN_RESUMED, by=by, target=run)
         run.note(f"Resumed by {by.username}.")

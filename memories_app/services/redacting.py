@@ -18,6 +18,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memadmin.runs.engine import Lease
 from memories_app import audited
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
 from memories_app.models.memories import LONGEST_STATEMENT
@@ -53,17 +54,20 @@ class Scope:
 
 
 @redacts_copies
-def redact_what_was_learned(redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None) -> int:
-    """Returns from how many memories and signals something was taken."""
+def redact_what_was_learned(
+    lease: Lease, redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None
+) -> None:
+    """Memories one by one, then signals; counts those from which something was taken."""
     scope = Scope(
         frozenset(sessions.values_list("pk", flat=True)),
         redaction.item_id,
         frozenset(redaction.subject.group_ids()) if redaction.subject and redaction.record_id is None else frozenset(),
     )
-    count = 0
     for memory_id in list(scope.memories().values_list("pk", flat=True)):
-        count += redact_memory(memory_id, scope, redaction, wanted)
-    return count + redact_signals(scope, redaction, wanted)
+        with lease.chunk() as run:
+            run.count(copies=redact_memory(memory_id, scope, redaction, wanted))
+    with lease.chunk() as run:
+        run.count(copies=redact_signals(scope, redaction, wanted))
 
 
 @transaction.atomic

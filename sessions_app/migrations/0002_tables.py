@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("runs", "0001_tables"),
         ("sessions_app", "0001_functions"),
     ]
 
@@ -339,19 +340,17 @@ class Migration(migrations.Migration):
                 ),
                 ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("expires_at", models.DateTimeField(help_text="Not begun until then, it is not done any more.")),
-                ("begun_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("done_until", models.JSONField(default=list)),
-                ("report", models.JSONField(default=dict)),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="redaction", to="runs.run"
+                    ),
+                ),
             ],
             options={
                 "permissions": [("redact_content", "Can take text out of sessions for good")],
                 "default_permissions": [],
-                "indexes": [
-                    models.Index(
-                        models.F("requested_at"), condition=models.Q(("ended_at__isnull", True)), name="redaction_open"
-                    )
-                ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("ended_at__isnull", True), ("text", ""), _connector="OR"),

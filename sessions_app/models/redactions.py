@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from sessions_app import querysets
+from memadmin.runs.models import Run
 from sessions_app.models.subjects import Subject
 
 
@@ -36,18 +36,11 @@ class Redaction(models.Model):
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(help_text="Not begun until then, it is not done any more.")
-    begun_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    # Up to which session, in the order of stores and ids, it is done.
-    done_until = models.JSONField(default=list)
-    report = models.JSONField(default=dict)
-
-    objects = querysets.RedactionQuerySet.as_manager()
+    # How far it is, and what came of it.
+    run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="redaction")
 
     class Meta:
-        indexes: ClassVar = [
-            models.Index("requested_at", condition=Q(ended_at__isnull=True), name="redaction_open"),
-        ]
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True) | Q(text=""), name="ended_redaction_forgets_its_text"

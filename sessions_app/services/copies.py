@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from memadmin.runs.engine import Lease
 from sessions_app.models import Redaction
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.redacting import Wanted
 
-Redactor: TypeAlias = Callable[[Redaction, SessionRecordQuerySet, Wanted | None], int]
-"""Takes out of its copies what a redaction is to take out of these sessions, all text of its item where no text is
-given, and returns in how many it stood. May be asked again; each change is a transaction with its event."""
+Redactor: TypeAlias = Callable[[Lease, Redaction, SessionRecordQuerySet, Wanted | None], None]
+"""Removes from its copies what a redaction removes from these sessions: the text, or without one all text of its item.
+Each change is a chunk of the lease, with its event, and adds to the counter `copies` of the run. Safe to repeat."""
 
 _redactors: list[Redactor] = []
 
@@ -25,5 +26,7 @@ def redacts_copies(redactor: Redactor) -> Redactor:
     return redactor
 
 
-def redact_copies(redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None) -> int:
-    return sum(redact(redaction, sessions, wanted) for redact in _redactors)
+def redact_copies(lease: Lease, redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None) -> None:
+    """Asks every registered function. Raises what the lease raises."""
+    for redact in _redactors:
+        redact(lease, redaction, sessions, wanted)

@@ -6,11 +6,13 @@ Nothing is locked where the text is not. What cannot be changed is counted by it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memadmin import audit
+from memadmin.runs.engine import Lease
+from memadmin.runs.models import Run
 from sessions_app import audited
 from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.rewording import Opened, opened
@@ -60,7 +62,7 @@ HINTS = frozenset({Left.KEPT_REASONING})
 
 @dataclass
 class Outcome:
-    """What came of a redaction so far, in numbers."""
+    """Result of a redaction, or of one session of it, in numbers."""
 
     sessions: int = 0
     """Looked at."""
@@ -88,19 +90,33 @@ class Outcome:
     def left(self) -> int:
         return sum(count for (why, _), count in self.reasons.items() if why not in HINTS)
 
-    def as_report(self) -> dict[str, object]:
-        """As JSON, and back by `read`."""
-        counts = {name: value for name, value in vars(self).items() if name != "reasons"}
-        return {**counts, "reasons": [[why, store, count] for (why, store), count in sorted(self.reasons.items())]}
+    def add_to(self, run: Run) -> None:
+        """Adds these numbers to those of a run. The caller saves, in a chunk."""
+        run.done += self.sessions
+        run.count(**{name: getattr(self, name) for name in COUNTERS if getattr(self, name)})
+        for (why, store), count in self.reasons.items():
+            run.add_exception(why, store, count)
 
     @classmethod
-    def read(cls, report: Mapping[str, object]) -> Outcome:
-        counts = {name: value for name, value in report.items() if name != "reasons"}
-        reasons = report.get("reasons")
-        outcome = cls(**counts)  # type: ignore[arg-type]  # written by as_report
-        for why, store, count in reasons if isinstance(reasons, list) else ():
-            outcome.reasons[why, store] = count
-        return outcome
+    def of(cls, run: Run) -> Outcome:
+        """The numbers of a run so far."""
+        counts = {name: run.counters.get(name, 0) for name in COUNTERS}
+        reasons = Counter({(why, store): count for why, store, count in run.exceptions})
+        return cls(sessions=run.done, reasons=reasons, **counts)
+
+
+COUNTERS = {
+    "changed": "Sessions changed",
+    "items": "Items redacted",
+    "places": "Places redacted",
+    "kept": "Occurrences kept in ids and names",
+    "taken_out": "Compaction blocks removed",
+    "replayed": "Histories replayed",
+    "replayed_as_before": "Histories with the same findings as before",
+    "searches": "Searches deleted",
+    "copies": "Memories and signals redacted",
+}
+"""Labels of the counters of a run, which are the columns of `Outcome`."""
 
 
 @dataclass
@@ -122,7 +138,7 @@ class Chunk:
 
 @dataclass
 class Look:
-    """What was found in a session, or in one item of it."""
+    """Occurrences of a text in a session, or in one item of it. Kept in the run's cursor as JSON."""
 
     places: int = 0
     items: int = 0
@@ -132,37 +148,48 @@ class Look:
 
 
 def redact_session(
+    lease: Lease,
     redaction: Redaction,
     record: SessionRecord,
     wanted: Wanted | None,
-    outcome: Outcome,
     *,
     is_same: Callable[[Redaction, str], bool],
-) -> bool:
-    """Does what is asked for in one session and adds it to the outcome; False when its store does not answer."""
-    outcome.sessions += 1
+) -> Outcome:
+    """Redacts one session and returns the numbers, which the caller adds to the run. Raises what the lease raises."""
+    outcome = Outcome(sessions=1)
     seals = sealing_of(record.store).of_session(record.session_id)
-    work = _SessionWork(redaction, record, wanted, outcome, seals, is_same)
+    work = _SessionWork(lease, redaction, record, wanted, outcome, seals, is_same)
     try:
         work.do()
     except SessionBusy:
         outcome.leave(Left.BUSY, record.store.name)
     except StoreUnavailable:
         outcome.leave(Left.AWAY, record.store.name)
-        return False
     except CannotRewrite:
         outcome.leave(Left.CANNOT, record.store.name)
-    return True
+    return outcome
 
 
-def look_through(record: SessionRecord, wanted: Wanted | None, seals: SessionSeals, *, item_id: str = "") -> Look:
-    """How often a text stands in a session, or in one item of it.
+def no_lease() -> None:
+    """For those who look through sessions without a lease to keep."""
 
-    Without a text everything in the item counts. Raises StoreUnavailable and UnknownItem.
+
+def look_through(
+    record: SessionRecord,
+    wanted: Wanted | None,
+    seals: SessionSeals,
+    *,
+    item_id: str = "",
+    keep: Callable[[], None] = no_lease,
+) -> Look:
+    """Occurrences of a text in a session, or in one item of it; without a text everything in the item counts.
+
+    `keep` is called for each item. Raises StoreUnavailable and UnknownItem.
     """
     backend, look = backend_for(record.store), Look()
     items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
     for item in items:
+        keep()
         inside = opened(item, seals)
         if inside is None:
             look.sealed += 1
@@ -175,10 +202,11 @@ def look_through(record: SessionRecord, wanted: Wanted | None, seals: SessionSea
     return look
 
 
-def replay_of(record: SessionRecord, seals: SessionSeals) -> Replay:
+def replay_of(record: SessionRecord, seals: SessionSeals, keep: Callable[[], None]) -> Replay:
     """The whole history once more, as an agent reads it; what is sealed for us is left out. Raises StoreUnavailable."""
     replay = Replay()
     for item in backend_for(record.store).every_item(record.session_id):
+        keep()
         if inside := opened(item, seals):
             replay.see(with_text(item, inside.text))
     return replay
@@ -186,6 +214,7 @@ def replay_of(record: SessionRecord, seals: SessionSeals) -> Replay:
 
 @dataclass
 class _SessionWork:
+    lease: Lease
     redaction: Redaction
     record: SessionRecord
     wanted: Wanted | None
@@ -203,19 +232,25 @@ class _SessionWork:
             self.leave(Left.LABEL)
         one_item = self.redaction.item_id
         try:
-            look = look_through(self.record, self.wanted, self.seals, item_id=one_item)
+            look = self.look()
         except UnknownItem:
-            self.leave(Left.GONE)
-            return
+            if not self.is_resumed:
+                self.leave(Left.GONE)
+                return
+            look = Look()  # a block that was taken out before the interruption
         if look.sealed:
             self.leave(Left.SEALED, look.sealed)
         self.outcome.kept += look.kept
         takes_block = bool(one_item and look.compactions and not self.wanted)
         if not look.places and not takes_block:
+            if self.is_resumed:
+                self.note_done(self.first_look(look), look)
+                self.tell_again(Replay())
             return
+        look = self.first_look(look)
         needed = [Capability.REPLACE_ITEMS, *([Capability.ERASE_ITEMS] if takes_block else [])]
         rewriter = rewriter_for(self.record.store, *needed)
-        before = replay_of(self.record, self.seals)
+        before = replay_of(self.record, self.seals, self.lease.keep)
         for _ in range(ROUNDS):
             left = self.change_once(rewriter)
             after = self.look_again()
@@ -229,6 +264,24 @@ class _SessionWork:
             self.leave(Left.CHANGED)
         self.note_done(look, after)
         self.tell_again(before)
+
+    def look(self) -> Look:
+        """Occurrences in the session as it is now. Raises StoreUnavailable and UnknownItem."""
+        return look_through(self.record, self.wanted, self.seals, item_id=self.redaction.item_id, keep=self.lease.keep)
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether this session was begun before, by this process or another, and not finished."""
+        return self.lease.run.cursor.get("session") == str(self.record.pk)
+
+    def first_look(self, look: Look) -> Look:
+        """The look at the session before anything was changed in it, also where the work was interrupted since."""
+        if self.is_resumed:
+            self.has_changed = True
+            return Look(**self.lease.run.cursor["look"])
+        with self.lease.chunk() as run:
+            run.cursor |= {"session": str(self.record.pk), "look": vars(look)}
+        return look
 
     def change_once(self, rewriter: Rewriter) -> Counter[Left]:
         """Goes through the session, or to the one item, and changes what has to be. Returns what cannot be."""
@@ -244,13 +297,14 @@ class _SessionWork:
             def before_writing(changes: Changes, chunk: Chunk = chunk) -> None:
                 self.tell(chunk)
 
-            place = rewriter.change_items(
-                self.record.session_id,
-                place,
-                decide=decide,
-                before_writing=before_writing,
-                limit=1 if self.redaction.item_id else ITEMS_A_CHUNK,
-            )
+            with self.lease.chunk():
+                place = rewriter.change_items(
+                    self.record.session_id,
+                    place,
+                    decide=decide,
+                    before_writing=before_writing,
+                    limit=1 if self.redaction.item_id else ITEMS_A_CHUNK,
+                )
             self.was_found, self.type_before = chunk.was_found, chunk.type_before
             self.has_changed |= bool(chunk.texts or chunk.gone)
             self.rewritten |= chunk.texts.keys()
@@ -260,7 +314,7 @@ class _SessionWork:
 
     def look_again(self) -> Look:
         try:
-            return look_through(self.record, self.wanted, self.seals, item_id=self.redaction.item_id)
+            return self.look()
         except UnknownItem:  # a block that was taken out
             return Look()
 
@@ -346,7 +400,7 @@ class _SessionWork:
         """The proof: the history is told to the SDK once more. What agents of another SDK wrote is no input to it."""
         if not self.has_changed:
             return
-        after = replay_of(self.record, self.seals)
+        after = replay_of(self.record, self.seals, self.lease.keep)
         if after.works:
             self.outcome.replayed += 1
         elif not (after.unfit & self.rewritten) - before.unfit and after.uncalled <= before.uncalled:

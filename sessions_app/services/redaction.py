@@ -1,25 +1,26 @@
-"""Taking text out of sessions for good: asked for by a person, carried out by the worker, who may change agents' rows.
+"""Redaction: removes a text from sessions for good. Requested by a person, done as a run by the worker.
 
-A redaction finds nothing where it was before. So one that was stopped anywhere is simply gone on with: each item is
+A redaction finds nothing in a session that it has redacted, so repeating one that was interrupted is safe: each item is
 compared with what was read, in the store's own order of locks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from time import monotonic
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.runs.engine import Lease
+from memadmin.runs.models import Run
+from memadmin.runs.services import request_run
 from sessions_app import audited
 from sessions_app.audited import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
@@ -31,11 +32,10 @@ from sessions_app.stores import backend_for
 
 REDACT = "sessions_app.redact_content"
 
+RUN_KIND = "redaction"
+
 WAITS_FOR = timedelta(hours=12)
 """How long the text of a redaction is kept where no worker carries it out."""
-
-SLICE_SECONDS = 20.0
-"""How long one redaction is worked on before it is another's turn."""
 
 SESSIONS_A_PAGE = 100
 
@@ -83,6 +83,7 @@ def redact_about(subject: Subject, request: RedactionRequest) -> Redaction:
 @transaction.atomic
 def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **columns: Any) -> Redaction:
     redaction = Redaction(
+        run=request_run(RUN_KIND, by=request.by),
         record_id=record.pk if record else None,
         session_id=record.session_id if record else "",
         takes_compactions=request.takes_compactions,
@@ -117,66 +118,48 @@ def mark_of(raw: str) -> str:
 # --- carried out ------------------------------------------------------------------------------------------------------
 
 
-def carry_out_redactions(*, seconds: float = SLICE_SECONDS) -> int:
-    """Goes on with every redaction that has not ended, for so long with each; returns how many ended."""
-    return sum(carry_out(redaction, seconds=seconds) for redaction in Redaction.objects.to_be_done())
+def work(lease: Lease) -> None:
+    """Redacts all sessions, one after the other, and then what was copied from them meanwhile.
 
-
-def carry_out(redaction: Redaction, *, seconds: float | None = None) -> bool:
-    """Goes on with one where it stopped; whether it has ended, and its text is forgotten.
-
-    Without a limit, it waits for whoever is at it; with one, it leaves it to them.
+    Raises what the lease raises.
     """
-    with claim(redaction, waits=seconds is None) as is_ours:
-        return is_ours and carry_on(redaction, seconds=seconds)
-
-
-@contextmanager
-def claim(redaction: Redaction, *, waits: bool) -> Iterator[bool]:
-    """Keeps it to one worker, so that numbers are right; PostgreSQL lets go when that one dies."""
-    function = "pg_advisory_lock" if waits else "pg_try_advisory_lock"
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", [str(redaction.pk)])
-        is_ours = cursor.fetchone()[0] is not False
-    try:
-        yield is_ours
-    finally:
-        if is_ours:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [str(redaction.pk)])
-
-
-def carry_on(redaction: Redaction, *, seconds: float | None) -> bool:
-    redaction = Redaction.objects.select_related("subject", "requested_by").get(pk=redaction.pk)
-    if redaction.ended_at:
-        return True
-    outcome = Outcome.read(redaction.report)
-    if redaction.begun_at is None:
-        if redaction.expires_at <= now():
-            outcome.leave(Left.TOO_LATE, "")
-            return end(redaction, outcome)
-        Redaction.objects.filter(pk=redaction.pk).update(begun_at=now())
-    began = monotonic()
+    redaction = Redaction.objects.select_related("subject", "requested_by").get(run=lease.run)
+    if not begin(lease, redaction):
+        return
     wanted = Wanted.parse(redaction.text) if redaction.text else None
-    # At once, whatever keeps the sessions waiting; and in the end what was copied from them meanwhile.
-    outcome.copies += redact_copies(redaction, sessions_of(redaction), wanted)
+    # At once, whatever keeps the sessions waiting.
+    redact_copies(lease, redaction, sessions_of(redaction), wanted)
     away: set[int] = set()
-    for record in sessions_left(redaction):
+    for record in sessions_left(redaction, lease.run.cursor["after"]):
         if record.store_id in away:
             # Asked once a slice: each question costs seconds.
-            outcome.sessions += 1
+            outcome = Outcome(sessions=1)
             outcome.leave(Left.AWAY, record.store.name)
         else:
-            if not redact_session(redaction, record, wanted, outcome, is_same=is_same_item):
+            outcome = redact_session(lease, redaction, record, wanted, is_same=is_same_item)
+            if outcome.reasons[Left.AWAY.value, record.store.name]:
                 away.add(record.store_id)
-        redaction.done_until = [record.store_id, record.session_id]
-        Redaction.objects.filter(pk=redaction.pk).update(done_until=redaction.done_until, report=outcome.as_report())
-        if seconds is not None and monotonic() - began > seconds:
-            return False
-    outcome.copies += redact_copies(redaction, sessions_of(redaction), wanted)
+        with lease.chunk() as run:
+            outcome.add_to(run)
+            run.cursor = {"after": [record.store_id, record.session_id]}
+        lease.checkpoint()
+    redact_copies(lease, redaction, sessions_of(redaction), wanted)
     if wanted:
-        outcome.searches += forget_searches(wanted)
-    return end(redaction, outcome)
+        with lease.chunk() as run:
+            run.count(searches=forget_searches(wanted))
+
+
+def begin(lease: Lease, redaction: Redaction) -> bool:
+    """Writes the first cursor and the estimate. False, with an exception on the run, when it is too late."""
+    if lease.run.cursor is not None:
+        return True
+    is_too_late = redaction.expires_at <= now()
+    with lease.chunk() as run:
+        if is_too_late:
+            run.add_exception(Left.TOO_LATE.value)
+        else:
+            run.cursor, run.total = {"after": []}, sessions_of(redaction).count()
+    return not is_too_late
 
 
 def is_same_item(redaction: Redaction, raw: str) -> bool:
@@ -192,10 +175,9 @@ def sessions_of(redaction: Redaction) -> SessionRecordQuerySet:
     return on_record.about(redaction.subject)
 
 
-def sessions_left(redaction: Redaction) -> Iterator[SessionRecord]:
-    """In an order in which nobody is passed over, however many come and go meanwhile."""
+def sessions_left(redaction: Redaction, after: list[Any]) -> Iterator[SessionRecord]:
+    """Sessions after a store and a session id, in an order that misses none, however many come and go meanwhile."""
     ordered = sessions_of(redaction).select_related("store", "subject").order_by("store_id", "session_id")
-    after = redaction.done_until
     while True:
         beyond = Q(store_id__gt=after[0]) | Q(store_id=after[0], session_id__gt=after[1]) if after else Q()
         page = list(ordered.filter(beyond)[:SESSIONS_A_PAGE])
@@ -212,20 +194,22 @@ def forget_searches(wanted: Wanted) -> int:
     return len(gone)
 
 
-@transaction.atomic
-def end(redaction: Redaction, outcome: Outcome) -> bool:
+def finish(run: Run) -> None:
+    """Records the outcome and forgets the text, in the transaction in which the run ends, in whatever state."""
+    redaction = Redaction.objects.select_related("subject", "requested_by").get(run=run)
+    outcome = Outcome.of(run)
     counters = {"items": outcome.items, "places": outcome.places, "left": outcome.left}
     is_about_subject = redaction.record_id is None
     if is_about_subject:
         counters["sessions"] = outcome.changed
+    is_whole = run.state == Run.State.COMPLETE
     audit.record(
         audited.SUBJECT_REDACTED if is_about_subject else audited.REDACTION_ENDED,
         by=redaction.requested_by,
         target=redaction.subject if is_about_subject else redaction,
         subject=redaction.subject,
-        outcome="failed" if outcome.left else "succeeded",
+        outcome="succeeded" if is_whole else "failed",
         counters=counters,
     )
-    # An ended redaction knows neither what it was about in words nor what the item was.
-    Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="", report=outcome.as_report())
-    return True
+    # An ended redaction knows neither the words nor the item that it was about.
+    Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="")

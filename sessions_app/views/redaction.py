@@ -19,6 +19,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -131,9 +132,10 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Preview:
 def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     """How far it has come, and at the end what was done and what was not. Loads itself again until then."""
     asked = access.redaction_for(request.user, redaction_id)
-    outcome = Outcome.read(asked.report)
+    outcome = Outcome.of(asked.run)
     context = {
         "redaction": asked,
+        "item": view_of(asked.run, request.user),
         "reason": dict(RedactReason.choices).get(asked.reason, asked.reason),
         "outcome": outcome,
         "left": [(sentence_of(why), store, count) for (why, store), count in sorted(outcome.reasons.items())],

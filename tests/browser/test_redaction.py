@@ -18,6 +18,7 @@ from sessions_app.services import redaction
 from sessions_app.services.redaction import RedactionRequest
 from tests.agents import add_items, assistant, attach_main_store, user
 from tests.builders import make_subject
+from tests.runs.working import report_of, work_off
 
 Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
@@ -47,9 +48,9 @@ def test_from_the_session_to_the_result_by_keyboard(record: SessionRecord, page:
     expect(page.locator("#preview")).to_contain_text("1 place in 1 item")
     expect(page.locator("#preview")).to_contain_text("1 compaction block there may hold it")
     page.get_by_role("button", name="Redact 1 item").press("Enter")
-    expect(page.locator("#redaction")).to_contain_text("waits for the worker")
+    expect(page.locator("#redaction")).to_contain_text("The text is kept until the redaction has ended")
     assert SECRET not in page.url
-    redaction.carry_out_redactions()
+    work_off()
     # The page loads itself again.
     expect(page.locator("#redaction")).to_contain_text("The history still replays")
     expect(page.locator("#redaction")).to_contain_text("A compaction block behind the text may hold it")
@@ -71,8 +72,8 @@ def test_a_block_is_taken_out_from_its_separator_and_without_javascript(
         plain.get_by_label("Reason", exact=True).select_option("personal_data")
         plain.get_by_role("button", name="Look what would go").click()
         plain.get_by_role("button", name=re.compile("Redact 1 item")).click()
-        redaction.carry_out_redactions()
-        plain.get_by_role("link", name="Load again").click()
+        work_off()
+        plain.get_by_role("link", name="Refresh").click()
         expect(plain.locator("#redaction")).to_contain_text("1 compaction block")
         plain.goto(record.get_absolute_url())
         expect(plain.locator("#timeline")).not_to_contain_text("History compacted")
@@ -85,6 +86,6 @@ def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_i
     look(reverse("sessions:redact-session", args=[record.pk]))
     asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=officer))
     look(asked.get_absolute_url())
-    redaction.carry_out_redactions()
+    work_off()
     look(asked.get_absolute_url())
-    assert Redaction.objects.get().report["reasons"]
+    assert report_of(Redaction.objects.get())["reasons"]

@@ -30,6 +30,7 @@ from memadmin.audit import erasing, verification, verifier
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
 from memadmin.audit.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
+from memadmin.runs.engine import carry_on
 from sessions_app import registry
 from sessions_app.audited import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
@@ -44,6 +45,7 @@ from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables
 from tests.builders import make_subject
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as
 from tests.people import person, signed_in
+from tests.runs.working import report_of, work_off
 from tests.sessions.admin.test_raw_edits import fields_of
 
 transactional = pytest.mark.django_db(transaction=True)
@@ -264,14 +266,14 @@ def test_what_the_web_server_asks_to_be_redacted_the_worker_redacts(in_force: Ro
     with logged_in_as(in_force["web"]):
         wanted = RedactionRequest("sk-live-4711", reason=RedactReason.LEAKED_SECRET, by=officer)
         by_itself = redaction.redact_in_session(record, wanted)
-        redaction.carry_out(by_itself)
+        carry_on(by_itself.run)
         asked = redaction.redact_in_session(record, wanted)
     by_itself.refresh_from_db()
-    assert by_itself.report["reasons"] == [["away", "main", 1]], "the web server may change what agents wrote"
+    assert report_of(by_itself)["reasons"] == [["away", "main", 1]], "the web server may change what agents wrote"
     with logged_in_as(in_force["worker"]):
-        assert redaction.carry_out_redactions() == 1
+        assert work_off() == 1
     asked.refresh_from_db()
-    assert (asked.report["items"], asked.report["reasons"], asked.text) == (1, [], "")
+    assert (report_of(asked)["items"], report_of(asked)["reasons"], asked.text) == (1, [], "")
     assert "sk-live" not in str(value_of("SELECT message_data FROM agent_messages"))
     assert label_of(AuditEvent.objects.get(type="session.redacted").actor_ref) == "compliance"
 

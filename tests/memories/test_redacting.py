@@ -21,6 +21,7 @@ from tests.agents import add_items, attach_main_store
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
 from tests.people import person, signed_in
+from tests.runs.working import report_of, work_off
 
 PLACE = "Kalju 4, Tallinn"
 
@@ -47,10 +48,10 @@ def asked(text: str = PLACE, *, by: User) -> RedactionRequest:
 
 
 def done(wanted: Redaction) -> Any:
-    redaction.carry_out_redactions()
+    work_off()
     wanted.refresh_from_db()
     assert wanted.ended_at
-    return wanted.report
+    return report_of(wanted)
 
 
 def everything() -> str:

@@ -34,7 +34,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.wording import Wording
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovering import discover
-from sessions_app.services.redaction import RedactionRequest, carry_out_redactions, redact_in_session
+from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.registering import CannotRegister, register_sessions
 from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
@@ -52,6 +52,7 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import kind_of, limits_of
 from sessions_app.stores.search_protocol import Order
 from tests.agents import assistant, user
+from tests.runs.working import report_of, work_off
 
 T = TypeVar("T")
 
@@ -608,19 +609,19 @@ class StoreContract:
         record.refresh_from_db()
         asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
         ids = [item.id for item in backend.first_page("leak", 10).items]
-        carry_out_redactions()
+        work_off()
 
         asked.refresh_from_db()
         assert asked.ended_at
         assert asked.text == ""
         if not self.needs(backend, Capability.REPLACE_ITEMS):
-            assert asked.report["reasons"] == [["cannot", agent.store.name, 1]]
+            assert report_of(asked)["reasons"] == [["cannot", agent.store.name, 1]]
             return
-        assert asked.report["reasons"] == [], asked.report
-        assert (asked.report["items"], asked.report["places"]) == (3, 4)
+        assert report_of(asked)["reasons"] == [], report_of(asked)
+        assert (report_of(asked)["items"], report_of(asked)["places"]) == (3, 4)
         # What agents of another SDK wrote may have been no input to this one before either.
         is_of_the_sdk = agent.store.kind not in ("phidata", "agno")
-        replayed = asked.report["replayed"] + asked.report["replayed_as_before"] * (not is_of_the_sdk)
+        replayed = report_of(asked)["replayed"] + report_of(asked)["replayed_as_before"] * (not is_of_the_sdk)
         assert replayed == 1
         assert agent.read("leak") == [
             said(0),
@@ -849,9 +850,9 @@ class StoreContract:
 
         def redact() -> dict[str, Any]:
             asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
-            carry_out_redactions()
+            work_off()
             asked.refresh_from_db()
-            return cast(dict[str, Any], asked.report)
+            return cast(dict[str, Any], report_of(asked))
 
         with Writer(agent, "hot") as writer:
             writer.wait_for_turns(2)

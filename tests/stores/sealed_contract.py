@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.search.wording import Wording
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
-from sessions_app.services.redaction import RedactionRequest, carry_out_redactions, redact_in_session
+from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.registering import register_sessions
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for
@@ -30,6 +30,7 @@ from sessions_app.stores.rewriting import CannotRewrite
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
 from sessions_app.stores.search_protocol import Order
 from tests.agents import assistant, user
+from tests.runs.working import report_of, work_off
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, secrets, written_ago
 from tests.stores.contract import CALL, OUTPUT, SECRET, SdkAgent, Writer, said
 
@@ -240,9 +241,9 @@ class SealedContract:
         record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="talk")
         record.refresh_from_db()
         asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
-        carry_out_redactions()
+        work_off()
         asked.refresh_from_db()
-        report: dict[str, Any] = asked.report
+        report: dict[str, Any] = report_of(asked)
         return report
 
     def test_a_text_is_redacted_under_its_seal_and_the_agent_goes_on(self, sealer: SdkAgent) -> None:

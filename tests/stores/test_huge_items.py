@@ -19,6 +19,7 @@ from sessions_app.services.redaction import RedactionRequest
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES
 from tests.agents import user
+from tests.runs.working import work_off
 from tests.stores.contract import SdkAgent
 from tests.stores.servers import RedisServer
 from tests.stores.sqlite_files import SqliteAgent
@@ -83,7 +84,7 @@ def test_it_is_shown_taken_away_and_redacted(agent: SdkAgent, operator: Client) 
     officer = User.objects.create(username="officer")
     wanted = RedactionRequest(WORDS, reason=RedactReason.LEAKED_SECRET, by=officer)
     redaction.redact_in_session(record, wanted)
-    redaction.carry_out_redactions()
+    work_off()
     (_, stored, _) = agent.stored("talk")
     assert WORDS not in stored
     assert len(stored) > SIZE - 1_000

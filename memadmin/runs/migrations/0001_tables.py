@@ -1,6 +1,7 @@
 """Runs of long work, and who may see and control them."""
 
 import uuid
+from typing import ClassVar
 
 import django.contrib.postgres.functions
 import django.db.models.deletion
@@ -18,6 +19,9 @@ class Migration(migrations.Migration):
         ("accounts", "0002_first_roles"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
+
+    # From there on, what roles may is recorded, by functions of apps above this one.
+    run_before: ClassVar = [("accounts", "0003_triggers")]
 
     operations = [
         migrations.CreateModel(

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
+from memadmin.runs import engine
 from sessions_app.audited import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
@@ -63,11 +64,11 @@ class Command(BaseCommand):
         else:
             assert about
             asked = redaction.redact_about(about, request)
-        redaction.carry_out(asked)
-        asked.refresh_from_db()
-        outcome = Outcome.read(asked.report)
+        run = engine.carry_out(asked.run)
+        outcome = Outcome.of(run)
         self.tell(outcome, as_json=as_json, redaction=str(asked.pk))
-        if outcome.left:
+        if run.state != run.State.COMPLETE:
+            self.stderr.write(f"{run} is {run.get_state_display()}. {run.reason}".strip())
             sys.exit(1)
 
     def place(
@@ -108,7 +109,7 @@ class Command(BaseCommand):
     def tell(self, outcome: Outcome, *, as_json: bool, redaction: str) -> None:
         if as_json:
             left = [{"reason": why, "store": store, "count": n} for (why, store), n in sorted(outcome.reasons.items())]
-            counts = {name: value for name, value in outcome.as_report().items() if name != "reasons"}
+            counts = {name: value for name, value in vars(outcome).items() if name != "reasons"}
             self.stdout.write(json.dumps({"redaction": redaction, **counts, "left": left}, indent=2))
             return
         sessions = f"{outcome.changed:,} of {outcome.sessions:,} session{pluralize(outcome.sessions)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
@@ -14,6 +16,9 @@ from django.db import connection
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditDetail, AuditEvent
+from memadmin.runs.engine import Lease, carry_on, take
+from memadmin.runs.models import Run
+from memadmin.runs.services import cancel_run, pause_run
 from sessions_app.audited import RedactReason
 from sessions_app.encryption.rewording import Opened
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
@@ -22,9 +27,10 @@ from sessions_app.services import redacting_sessions, redaction
 from sessions_app.services.redaction import RedactionRequest
 from sessions_app.services.redaction_previews import preview_redaction
 from sessions_app.services.search import remember_search
-from tests.agents import add_items, assistant, attach_main_store, in_sdk, second_connection, user
+from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person
+from tests.runs.working import report_of, work_off
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, add_sealed, read_by_agent
 from tests.sealed import keys as keys
 
@@ -67,11 +73,11 @@ def read(session_id: str) -> list[Any]:
 
 def done(asked: Redaction) -> dict[str, Any]:
     """The report after the worker has been there."""
-    redaction.carry_out_redactions()
+    work_off()
     asked.refresh_from_db()
     assert asked.ended_at
     assert asked.text == ""
-    return cast(dict[str, Any], asked.report)
+    return cast(dict[str, Any], report_of(asked))
 
 
 def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> None:
@@ -227,15 +233,15 @@ def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, mon
     whole = redacting_sessions.redact_session
     calls: list[str] = []
 
-    def killed_at_the_third(redaction: Redaction, record: SessionRecord, *given: Any, **named: Any) -> bool:
+    def killed_at_the_third(lease: Lease, asked: Redaction, record: SessionRecord, *given: Any, **named: Any) -> Any:
         calls.append(record.session_id)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return whole(redaction, record, *given, **named)
+        return whole(lease, asked, record, *given, **named)
 
     monkeypatch.setattr(redaction, "redact_session", killed_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        redaction.carry_out_redactions()
+        work_off()
     asked.refresh_from_db()
     assert not asked.ended_at
     report = done(asked)
@@ -244,13 +250,55 @@ def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, mon
     assert leftovers(SECRET) == []
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3, 4])
+def test_interrupted_within_a_session_its_numbers_are_those_of_the_whole(
+    officer: User, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Counted is by what was there before the first change, whichever process began with it."""
+    record = session_with("s", *(user(f"{SECRET} {number}") for number in range(25)))
+    monkeypatch.setattr(redacting_sessions, "ITEMS_A_CHUNK", 10)
+    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
+    whole, chunks = Lease.chunk, list[int]()
+
+    @contextmanager
+    def killed(lease: Lease) -> Iterator[Run]:
+        chunks.append(1)
+        with whole(lease) as run:
+            yield run
+        if len(chunks) == chunk:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lease, "chunk", killed)
+    with pytest.raises(KeyboardInterrupt):
+        work_off()
+    report = done(asked)
+    assert (report["items"], report["places"], report["changed"], report["reasons"]) == (25, 25, 1, [])
+    assert leftovers(SECRET) == []
+
+
+def test_paused_it_redacts_nothing_more_and_cancelled_it_forgets_the_text(officer: User, subject: Subject) -> None:
+    for number in range(3):
+        session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
+    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
+    carry_on(asked.run, seconds=0)
+    pause_run(asked.run, by=officer)
+    assert work_off() == 0
+    cancel_run(asked.run, by=officer)
+    asked.refresh_from_db()
+    assert (asked.text, asked.run.state) == ("", Run.State.CANCELLED)
+    assert asked.ended_at
+    assert [SECRET in str(read(f"s{number}")) for number in range(3)] == [False, True, True]
+    assert AuditEvent.objects.get(type="subject.redacted").outcome == "failed"
+
+
 def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
     record = session_with("s", user(SECRET))
     asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
-    with second_connection() as other:
-        other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [str(asked.pk)])
-        assert redaction.carry_out_redactions() == 0
-        assert read("s") == [user(SECRET)]
+    lease = take(asked.run.pk)
+    assert lease
+    assert work_off() == 0
+    assert read("s") == [user(SECRET)]
+    lease.release()
     done(asked)
     assert read("s") == [user(MARKER)]
 
@@ -260,7 +308,7 @@ def test_each_gets_its_turn(officer: User, subject: Subject) -> None:
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
     asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
     rounds = 0
-    while not redaction.carry_out(asked, seconds=0):
+    while not carry_on(asked.run, seconds=0).is_finished:
         rounds += 1
     assert rounds == 3
     assert leftovers(SECRET) == []

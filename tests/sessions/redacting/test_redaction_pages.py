@@ -12,10 +12,10 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.services import redaction
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person, signed_in
+from tests.runs.working import work_off
 
 SECRET = "sk-live-4711"
 GIVEN = {"text": SECRET, "reason": "leaked_secret", "explanation": "it was in the chat"}
@@ -65,7 +65,7 @@ def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: Sessi
     assert SECRET not in answer["Location"]
     waiting = officer.get(answer["Location"])
     assert 'hx-trigger="every 2s"' in waiting.text
-    redaction.carry_out_redactions()
+    work_off()
     page = officer.get(answer["Location"])
     told = " ".join(page.text.split())
     assert "1 place in 1 item" in told
@@ -95,7 +95,7 @@ def test_one_item_and_only_as_it_was_looked_at(officer: Client, record: SessionR
         cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [json.dumps(user("new")), item_id])
     assert "another than you looked at" in officer.post(address, form).text
     answer = officer.post(address, looked(officer, address, text=""))
-    redaction.carry_out_redactions()
+    work_off()
     assert officer.get(answer["Location"]).status_code == 200
     assert read() == [user("[redacted]"), assistant("Thank you.")]
 
@@ -107,7 +107,7 @@ def test_all_sessions_of_a_subject(officer: Client, record: SessionRecord) -> No
     page = officer.post(address, GIVEN)
     assert page.context["preview"].found_sessions == 1
     answer = officer.post(address, looked(officer, address))
-    redaction.carry_out_redactions()
+    work_off()
     assert "1 session" in officer.get(answer["Location"]).text
     assert read()[0] == user("My key is [redacted]")
 
@@ -148,7 +148,7 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     assert (page.context["preview"].unseen, page.context["preview"].items) == (1, 0)
     assert "takes a grant" in page.text
     officer.post(address, looked(officer, address))
-    redaction.carry_out_redactions()
+    work_off()
     assert read()[0] == user("My key is [redacted]")
 
 
