@@ -178,7 +178,7 @@ class RedisBackend(PagedBackend):
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
         with erasing(self.store, session_id):
-            wanted = [as_bytes(session_id), at_most]
+            wanted: list[str | bytes | int] = [as_bytes(session_id), at_most]
             count, left = self._change(scripts.DELETE_NEWEST, self._keys(session_id), wanted)
         return Deleted(int(count), min(int(left), COUNT_CAP + 1))
 
