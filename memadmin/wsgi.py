@@ -9,14 +9,12 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
-from memadmin.web.frames import in_one_piece
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memadmin.settings")
 
 try:
     # Here and not in the settings: a command has no use for a pool, whose answer to a wrong address is a timeout.
     settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
-    application = in_one_piece(get_wsgi_application())
+    application = get_wsgi_application()
 except ImproperlyConfigured as mistake:
     sys.exit(f"memadmin: {mistake}")
 
