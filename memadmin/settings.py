@@ -226,8 +226,6 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-FORM_RENDERER = "memadmin.web.controls.ControlRenderer"
-
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

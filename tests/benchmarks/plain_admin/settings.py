@@ -35,5 +35,4 @@ TEMPLATES = [
 ]
 
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
 ROOT_URLCONF = "tests.benchmarks.plain_admin.urls"
