@@ -103,13 +103,13 @@ class SessionFilter(FilterForm):
         self.stores = list(SessionStore.objects.by_name())
         agents = SessionRecord.objects.agent_names()
         stores = {store.name: store for store in self.stores}
-        field = self.own("store")
+        field = self.fields["store"]
         assert isinstance(field, forms.TypedChoiceField)
         field.choices, field.coerce = [("", "Any store"), *((name, name) for name in stores)], stores.__getitem__
         chosen = str(query.get("agent", ""))
         if chosen and chosen not in agents:
             agents.insert(0, chosen)
-        self.own("agent").widget = forms.Select(
+        self.fields["agent"].widget = forms.Select(
             {"class": "form-select", "aria-label": "Agent"},
             choices=[("", "Any agent"), *((agent, write_out_invisible(agent)) for agent in agents)],
         )

@@ -79,10 +79,10 @@ class AuditFilter(FilterForm):
     def __init__(self, query: QueryDict, viewer: User) -> None:
         super().__init__(query)
         self.names = naming.Names(viewer)
-        self.own("type").widget = forms.Select(
+        self.fields["type"].widget = forms.Select(
             {"class": "form-select", "aria-label": "Event"}, choices=self.offered_types()
         )
-        self.own("actor").widget = forms.Select(
+        self.fields["actor"].widget = forms.Select(
             {"class": "form-select", "aria-label": "Who did it"}, choices=self.offered_actors()
         )
 

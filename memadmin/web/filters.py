@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,28 +22,15 @@ def sentences(form: forms.BaseForm) -> list[str]:
     return [str(problem) for problems in form.errors.values() for problem in problems]
 
 
-class Shared(dict[str, forms.Field]):
-    """Fields that all forms of a class have in common. A copy of each takes longer than filling in the form."""
-
-    def __deepcopy__(self, memo: Any) -> dict[str, forms.Field]:
-        return dict(self)
-
-
 class FilterForm(forms.Form):
-    """Filters of a list, each a field. Empty fields are off. A field that is to be changed must be this form's `own`.
+    """Filters of a list, each a field. Empty fields are off.
 
     An unknown value is an error with a sentence, and the list is empty: rows that were not asked for would mislead.
     """
 
     def __init__(self, query: QueryDict) -> None:
-        self.base_fields = Shared(self.base_fields)  # type: ignore[misc]  # what __init__ copies
         super().__init__(query)
         self.query = query
-
-    def own(self, name: str) -> forms.Field:
-        """A field as it is declared, for this form alone from now on."""
-        self.fields[name] = deepcopy(self.fields[name])
-        return self.fields[name]
 
     @property
     def problems(self) -> list[str]:
