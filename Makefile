@@ -25,7 +25,7 @@ check:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/djlint --check --lint --quiet templates
-	.venv/bin/djlint --check --lint --quiet --profile jinja parts
+	.venv/bin/djlint --check --lint --quiet --profile jinja templates/jinja2
 	.venv/bin/lint-imports
 	.venv/bin/mypy
 	$(MANAGE) makemigrations --check --dry-run

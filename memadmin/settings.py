@@ -219,10 +219,9 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     },
     {
-        "NAME": "parts",
         "BACKEND": "django.template.backends.jinja2.Jinja2",
-        "DIRS": [ASSETS_DIR / "parts"],
-        "OPTIONS": {"environment": "memadmin.web.parts.environment"},
+        "DIRS": [ASSETS_DIR / "templates" / "jinja2"],
+        "OPTIONS": {"environment": "memadmin.web.jinja2.environment"},
     },
 ]
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 CARRIED = {
     **{package: PurePosixPath(package) for package in ("memadmin", "sessions_app", "memories_app")},
-    **{assets: PurePosixPath("memadmin/assets", assets) for assets in ("templates", "parts", "static")},
+    **{assets: PurePosixPath("memadmin/assets", assets) for assets in ("templates", "static")},
 }
 """Where in the wheel the files of a folder of the checkout are."""
 

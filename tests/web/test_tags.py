@@ -12,7 +12,6 @@ from django.contrib.messages import SUCCESS
 from django.contrib.messages.storage.base import Message
 from django.template import engines
 from django.template.loader import render_to_string
-from django.test import RequestFactory
 from django.utils.timezone import now
 
 from memadmin.counting import capped
@@ -94,7 +93,6 @@ def test_every_symbol_that_a_template_names_is_drawn() -> None:
         path.read_text()
         for folder in (
             settings.ASSETS_DIR / "templates",
-            settings.ASSETS_DIR / "parts",
             Path(settings.PACKAGE_DIR),
             settings.CHECKOUT_DIR / "sessions_app",
         )
@@ -113,10 +111,3 @@ def test_time_of_day_carries_its_exact_instant() -> None:
     assert clock(datetime(2026, 11, 19, 14, 2, 11, tzinfo=riga)) == (
         '<time datetime="2026-11-19T12:02:11Z" title="19 Nov 2026, 12:02:11 UTC">12:02:11</time>'
     )
-
-
-def test_what_is_rendered_once_knows_nothing_of_who_asked(rf: RequestFactory) -> None:
-    template = engines["django"].from_string(
-        "{% load memadmin %}{% once %}[{{ name }}{{ csrf_token }}]{% endonce %}{{ name }}"
-    )
-    assert [template.render({"name": name}, rf.get("/")) for name in ("Ada", "Ben")] == ["[]Ada", "[]Ben"]

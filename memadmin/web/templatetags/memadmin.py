@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from html import escape
 from typing import Any
 
 from django import template
@@ -13,7 +13,7 @@ from django.template import engines
 from django.template.defaultfilters import filesizeformat, stringfilter
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from memadmin import __version__
@@ -21,16 +21,14 @@ from memadmin.counting import capped
 from memadmin.web import hostile
 from memadmin.web.addresses import at_item
 from memadmin.web.markdown import render as render_markdown
-from memadmin.web.navigation import Section, address_of, sections_for
+from memadmin.web.navigation import Section, sections_for
 
 register = template.Library()
 register.filter("bytes", filesizeformat)
 register.filter(capped)
 register.filter(at_item)
-register.simple_tag(address_of)
 
 RELATIVE_DAYS = 9
-MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @register.simple_tag
@@ -48,15 +46,13 @@ def icon(name: str, classes: str = "") -> SafeString:
 @register.simple_tag
 def badge(colour: str, symbol: str, word: Any) -> SafeString:
     """A state, as symbol and word: `{% badge "green" "check" "healthy" %}`. Anybody may have written the word."""
-    # Not by format_html(), which takes three times as long: a list has one in each row.
-    return mark_safe(f'<span class="badge bg-{escape(colour)}-lt">{icon(symbol)}{escape(visible(word))}</span>')
+    return format_html('<span class="badge bg-{}-lt">{}{}</span>', colour, icon(symbol), visible(word))
 
 
 @register.simple_tag
 def tagx(symbol: str, word: Any) -> SafeString:
     """A description, such as a store or a label: `{% tagx "database" store.name %}`. Anybody may have written it."""
-    # As a badge.
-    return mark_safe(f'<span class="tagx">{icon(symbol)}{escape(visible(word))}</span>')
+    return format_html('<span class="tagx">{}{}</span>', icon(symbol), visible(word))
 
 
 @register.filter
@@ -88,7 +84,7 @@ def weekday_and_minute(instant: datetime) -> SafeString:
     """Where something of some length begins: "Tue 17 Nov 2026, 14:02"."""
     instant = instant.astimezone(UTC)
     shown = f"{instant:%a} {instant.day} {instant:%b %Y, %H:%M}"
-    return mark_safe(f'<time datetime="{instant:%Y-%m-%dT%H:%M:%SZ}">{shown}</time>')
+    return format_html('<time datetime="{}">{}</time>', f"{instant:%Y-%m-%dT%H:%M:%SZ}", shown)
 
 
 @register.filter
@@ -107,11 +103,12 @@ def full_time(instant: datetime) -> SafeString:
 
 
 def time_element(instant: datetime, shown: str) -> SafeString:
-    # Neither by format_html() nor by strftime() or mark_safe(): this is words and digits of ours alone, and a long page
-    # has a hundred of them.
-    exact = instant.isoformat(timespec="seconds")[:19]
-    title = f"{instant.day} {MONTHS[instant.month]} {instant.year}, {exact[11:]} UTC"
-    return SafeString(f'<time datetime="{exact}Z" title="{title}">{shown}</time>')
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        f"{instant:%Y-%m-%dT%H:%M:%SZ}",
+        f"{instant.day} {instant:%b %Y, %H:%M:%S} UTC",
+        shown,
+    )
 
 
 def distance(instant: datetime, now: datetime) -> str:
@@ -125,7 +122,7 @@ def distance(instant: datetime, now: datetime) -> str:
         return f"{length} ago" if instant < now else f"in {length}"
     if abs(days) <= RELATIVE_DAYS:
         return {1: "yesterday", -1: "tomorrow"}.get(days) or (f"{days} days ago" if days > 0 else f"in {-days} days")
-    day = f"{instant.day} {MONTHS[instant.month]}"
+    day = f"{instant.day} {instant:%b}"
     return day if instant.year == now.year else f"{day} {instant.year}"
 
 
@@ -157,6 +154,13 @@ def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     return hostile.mark_matches(text, pattern or None)
 
 
+@register.filter
+def snippet(parts: Iterable[tuple[str, bool]]) -> SafeString | str:
+    """Text somebody else wrote around a match, with the match marked: `{{ match.snippet.parts|snippet }}`."""
+    pieces = ((format_html("<mark>{}</mark>", visible(text)) if is_hit else visible(text),) for text, is_hit in parts)
+    return format_html_join("", "{}", pieces) or "The item was taken back since it was found"
+
+
 @register.simple_tag(takes_context=True)
 def navigation(context: template.Context) -> list[Section]:
     """The sidebar's sections for who is signed in: `{% navigation as sections %}`."""
@@ -164,30 +168,10 @@ def navigation(context: template.Context) -> list[Section]:
 
 
 @register.simple_tag
-def part(name: str, **shown: Any) -> SafeString:
-    """A part (`memadmin.web.parts`) with what it is to show: `{% part "sessions/rows.html" sessions=sessions %}`."""
-    # Its own engine has escaped what is not safe.
-    return mark_safe(engines["parts"].get_template(name).render(shown))
-
-
-class OnceNode(template.Node):
-    def __init__(self, inside: template.NodeList) -> None:
-        self.inside = inside
-        self.kept: SafeString | None = None
-
-    def render(self, context: template.Context) -> SafeString:
-        if self.kept is None:
-            # Without anything of this request, so that nothing of it can be kept.
-            self.kept = self.inside.render(context.new())
-        return self.kept
-
-
-@register.tag
-def once(parser: template.base.Parser, token: template.base.Token) -> OnceNode:
-    """What is the same on every page, rendered when it is first needed: `{% once %}...{% endonce %}`."""
-    inside = parser.parse(("endonce",))
-    parser.delete_first_token()
-    return OnceNode(inside)
+def jinja2(name: str, **shown: Any) -> SafeString:
+    """A template of `web.jinja2` with what it shows: `{% jinja2 "sessions/table.html" sessions=sessions %}`."""
+    # Autoescape is on there.
+    return mark_safe(engines["jinja2"].get_template(name).render(shown))
 
 
 @register.simple_tag

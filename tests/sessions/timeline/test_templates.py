@@ -96,7 +96,7 @@ class Page(HTMLParser):
 
 def page(timeline: Timeline, **context: Any) -> Page:
     context = {"timeline": timeline, "record": RECORD, **context}
-    source = render_to_string("sessions/events.html", context, using="parts")
+    source = render_to_string("sessions/events.html", context, using="jinja2")
     source.encode()
     return Page(source)
 
@@ -203,10 +203,10 @@ def test_item_that_the_address_points_at_is_open_and_marked() -> None:
     items = session([user("hi")], [call("a"), output("a")])
     timeline = build_timeline(items, starts_session=True, ends_session=True)
     context = {"timeline": timeline, "record": RECORD}
-    source = render_to_string("sessions/events.html", {**context, "target": "3"}, using="parts")
+    source = render_to_string("sessions/events.html", {**context, "target": "3"}, using="jinja2")
     assert 'class="tl-item found"' in source
     assert re.search(r'<details class="disc tool *" open>', source)
-    assert "found" not in render_to_string("sessions/events.html", context, using="parts")
+    assert "found" not in render_to_string("sessions/events.html", context, using="jinja2")
 
 
 def test_searched_words_are_marked() -> None:
@@ -215,7 +215,7 @@ def test_searched_words_are_marked() -> None:
     source = render_to_string(
         "sessions/events.html",
         {"timeline": timeline, "record": RECORD, "highlight": re.compile("voucher|<b>")},
-        using="parts",
+        using="jinja2",
     )
     assert "no <mark>&lt;b&gt;</mark><mark>voucher</mark>&lt;/b&gt;" in source
 
@@ -241,7 +241,7 @@ def test_every_symbol_is_in_the_sprite() -> None:
     used: set[str] = set()
     for item in items:
         timeline = build_timeline([item], starts_session=True, ends_session=True)
-        source = render_to_string("sessions/events.html", {"timeline": timeline, "record": RECORD}, using="parts")
+        source = render_to_string("sessions/events.html", {"timeline": timeline, "record": RECORD}, using="jinja2")
         used |= set(re.findall(r'href="[^"]*icons[^"#]*#([\w-]+)"', html.unescape(source)))
     assert used
     assert used <= names
