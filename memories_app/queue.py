@@ -189,12 +189,10 @@ def rows_of(memories: list[Memory], user: User) -> list[Row]:
     """What the list says of each, its values masked. A query for the ids of subjects, one where some expire soon."""
     moment, masker = now(), Masker()
     ending, labels = ends_of(memories, moment), subject_labels(memories)
-    # reverse() for every row would take a tenth of the time of the page.
-    above = reverse("reviews:list")
     return [
         Row(
             memory,
-            f"{above}{memory.pk}/",
+            reverse("reviews:review", args=[memory.pk]),
             masker.text(memory.statement),
             words_for(memory),
             labels.get(memory.subject_id, "") if memory.subject_id else "",
