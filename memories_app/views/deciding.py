@@ -7,16 +7,14 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 from django_htmx.http import push_url
 
 from memadmin.web.filters import sentences
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.audited import RejectReason
@@ -35,9 +33,7 @@ from memories_app.views.reviews import REVIEW, proposal_page
 DONE = {"approve": "approved", "reject": "rejected", "snooze": "snoozed"}
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def approve(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     form = ReadForm(request.POST)
 
@@ -47,9 +43,7 @@ def approve(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return decided(request, memory_id, form, decide)
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def edit(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Approves in other words."""
     form = EditForm(request.POST)
@@ -63,9 +57,7 @@ def edit(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return decided(request, memory_id, form, decide)
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def reject(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     form = RejectForm(request.POST)
 
@@ -76,9 +68,7 @@ def reject(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return decided(request, memory_id, form, decide)
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def merge(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     form = MergeForm(request.POST)
 
@@ -90,9 +80,7 @@ def merge(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return decided(request, memory_id, form, decide)
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     form = SnoozeForm(request.POST)
 
@@ -102,31 +90,23 @@ def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return decided(request, memory_id, form, decide, what="snoozed")
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return put_back(request, memory_id, reviewing.wake_memory, "It waits again, and you hold it.")
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def reopen(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Puts back what expired unreviewed."""
     return put_back(request, memory_id, reopen_proposal, "It waits again, and you hold it.")
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return put_back(request, memory_id, undo_decision, "Undone: it waits again, and you hold it.")
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Says that the difference to the memory as it is now was read."""
     memory = access.memory_for(request.user, memory_id)
@@ -140,17 +120,14 @@ def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return redirect(address_of(memory, request))
 
 
-@require_POST
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def let_go(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Gives a proposal back to the queue without a decision."""
     release(access.memory_for(request.user, memory_id), by=request.user)
     return redirect(f"{reverse('reviews:list')}?{query_of(request)}")
 
 
-@require_POST
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def decide_about_many(request: OperatorRequest) -> HttpResponse:
     """First says how many of those that were ticked qualify, and why the others do not; then decides."""
     back = f"{reverse('reviews:list')}?{urlencode({'as': 'table'})}&{query_of(request)}"

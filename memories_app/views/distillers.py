@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app.costs import costs_of_a_week, shown_readings
@@ -17,9 +15,7 @@ from memories_app.models import Distillation
 PAGE_READINGS = 50
 
 
-@require_safe
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory")
 def distillers(request: OperatorRequest) -> HttpResponse:
     readings = Distillation.objects.order_by("-began_at", "-pk")
     context: dict[str, object] = {"distiller": settings.DISTILLER}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from memadmin.web.filters import sentences
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app.forms import FeedbackForm
 from memories_app.services import learning
@@ -21,8 +20,7 @@ from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views.answers import refused
 
 
-@require_POST
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content", methods="POST")
 def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     record = access.session_for(request.user, record_id)
     form = FeedbackForm(request.POST)
@@ -43,8 +41,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
     return redirect("sessions:item", record.pk, item_id)
 
 
-@require_POST
-@permission_required("memories_app.stop_learning", raise_exception=True)
+@operator_page("memories_app.stop_learning", methods="POST")
 def stop_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     subject = access.subject_for(request.user, subject_id)
     if learning.stop_learning(subject, by=request.user):
@@ -52,8 +49,7 @@ def stop_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     return redirect(subject)
 
 
-@require_POST
-@permission_required("memories_app.stop_learning", raise_exception=True)
+@operator_page("memories_app.stop_learning", methods="POST")
 def allow_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     subject = access.subject_for(request.user, subject_id)
     if learning.allow_learning(subject, by=request.user):

@@ -7,16 +7,14 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access, presenting, presenting_recalls
@@ -40,9 +38,7 @@ PAGE_MEMORIES = 50
 RECALLS_SHOWN = 20
 
 
-@require_safe
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory")
 def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
     filters = MemoryFilter(request.GET, is_masked=is_masked)
@@ -66,8 +62,7 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=status)
 
 
-@require_POST
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory", methods="POST")
 def search(request: OperatorRequest) -> HttpResponse:
     """Remembers what was typed and leads to the list with it, so that no address has the words."""
     try:
@@ -79,9 +74,7 @@ def search(request: OperatorRequest) -> HttpResponse:
     return redirect(f"{reverse('memories:list')}?{query.urlencode()}")
 
 
-@require_safe
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory")
 def memory(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return memory_page(request, access.memory_for(request.user, memory_id), RetireForm())
 
@@ -106,8 +99,7 @@ def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> Ht
     return render(request, "memories/memory.html", context, status=422 if form.errors else 200)
 
 
-@require_POST
-@permission_required("memories_app.retire_memory", raise_exception=True)
+@operator_page("memories_app.retire_memory", methods="POST")
 def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     shown = access.memory_for(request.user, memory_id)
     form = RetireForm(request.POST)
@@ -122,8 +114,7 @@ def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return redirect(shown)
 
 
-@require_POST
-@permission_required(["memories_app.read_memory", "memories_app.erase_version"], raise_exception=True)
+@operator_page("memories_app.read_memory", "memories_app.erase_version", methods="POST")
 def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> HttpResponse:
     version = access.version_for(request.user, memory_id, number)
     form = EraseForm(request.POST)
@@ -139,9 +130,7 @@ def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> Htt
     return redirect(address)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(["memories_app.read_memory", "memories_app.review_memory"], raise_exception=True)
+@operator_page("memories_app.read_memory", "memories_app.review_memory", methods="GET, POST")
 def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Other words for what agents read, about which somebody else decides."""
     shown = access.memory_for(request.user, memory_id)
@@ -164,8 +153,7 @@ def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return render(request, "memories/change.html", context, status=status)
 
 
-@require_POST
-@permission_required("memories_app.review_memory", raise_exception=True)
+@operator_page("memories_app.review_memory", methods="POST")
 def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     shown = access.memory_for(request.user, memory_id)
     try:
@@ -177,9 +165,7 @@ def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return redirect(shown)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory", methods="GET, POST")
 def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """What was learned from one session, and the way to retire all of it at once."""
     if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
@@ -202,9 +188,7 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     return render(request, "memories/learned_from.html", context, status=422 if form.errors else 200)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory", methods="GET, POST")
 def learned_by_tool(request: OperatorRequest) -> HttpResponse:
     """What one tool may be behind, and the way to retire all of it at once. Its name is no person's: it stands in the
     address."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import presenting
 from memories_app.forms import RecallForm
@@ -17,9 +15,7 @@ from memories_app.services.previewing import preview_recall
 from memories_app.views import showing
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory", methods="GET, POST")
 def recall(request: OperatorRequest) -> HttpResponse:
     """Asked by POST: what somebody says belongs into no address and no log."""
     form = RecallForm(

@@ -6,13 +6,11 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.web.addresses import at_item
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.presenting_recalls import as_told, neighbours, told_in
@@ -27,9 +25,7 @@ NEAR = 20
 """Of how many items that were written in the second of a recall the one that followed it is looked for."""
 
 
-@require_safe
-@never_cache
-@permission_required("memories_app.read_memory", raise_exception=True)
+@operator_page("memories_app.read_memory")
 def told(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
     recall = access.recall_for(request.user, recall_id)
     shown = told_in(recall)
@@ -45,9 +41,7 @@ def told(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
     return render(request, "memories/told.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required(["memories_app.read_memory", "sessions_app.read_content"], raise_exception=True)
+@operator_page("memories_app.read_memory", "sessions_app.read_content")
 def place(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
     """Leads to the item that was written next after a recall, which is what the agent made of it."""
     recall = access.recall_for(request.user, recall_id)

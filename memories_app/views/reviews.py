@@ -7,17 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.timezone import now
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import wants_fragment
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
@@ -51,9 +49,7 @@ SALT = "reviews"
 MOST_VIEWS = 20
 
 
-@require_safe
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW)
 def review_queue(request: OperatorRequest) -> HttpResponse:
     """The list beside how the queue stands, or as a table in which many are decided about at once."""
     filters = QueueFilter(request.GET, request.user)
@@ -72,9 +68,7 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
     return render(request, "memories/reviews.html", context, status=status)
 
 
-@require_safe
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW)
 def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """One proposal; opening it claims it, and lets go of what this person held before."""
     memory = access.memory_for(request.user, memory_id)
@@ -87,9 +81,7 @@ def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     return proposal_page(request, memory, problem=problem)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="GET, POST")
 def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """What agents would be told if it was approved: the page asks for this part after itself, and again for another
     question."""
@@ -195,8 +187,7 @@ def put_off(request: OperatorRequest) -> Memory | None:
     return waiting.only("pk", "snoozed_until").first()
 
 
-@require_POST
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def save_view(request: OperatorRequest) -> HttpResponse:
     """Keeps the filters that are on under a name; a name that is there gets them instead."""
     form = ViewForm(request.POST)
@@ -216,8 +207,7 @@ def save_view(request: OperatorRequest) -> HttpResponse:
     return redirect(f"{reverse('reviews:list')}?{query}")
 
 
-@require_POST
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def delete_view(request: OperatorRequest, view_id: UUID) -> HttpResponse:
     access.view_for(request.user, view_id).delete()
     messages.success(request, "The view is gone; what it showed stays.")

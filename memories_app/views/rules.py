@@ -6,13 +6,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.health import LOOKED_BACK, paces
@@ -33,9 +31,7 @@ MOST_RULES = 50
 MOST_SAMPLES = 20
 
 
-@require_safe
-@never_cache
-@permission_required(VIEW, raise_exception=True)
+@operator_page(VIEW)
 def rule_list(request: OperatorRequest) -> HttpResponse:
     """Each rule with what it would have done last month, and what of its approvals waits for a look."""
     samples = list(rules.samples_to_see().select_related("rule")[:MOST_SAMPLES])
@@ -52,16 +48,12 @@ def rule_list(request: OperatorRequest) -> HttpResponse:
     return render(request, "memories/rules.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(ADD, raise_exception=True)
+@operator_page(ADD, methods="GET, POST")
 def new_rule(request: OperatorRequest) -> HttpResponse:
     return edit(request, ApprovalRule())
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(CHANGE, raise_exception=True)
+@operator_page(CHANGE, methods="GET, POST")
 def rule(request: OperatorRequest, rule_id: UUID) -> HttpResponse:
     return edit(request, access.rule_for(request.user, rule_id))
 
@@ -87,8 +79,7 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
     return render(request, "memories/rule.html", context, status=status)
 
 
-@require_POST
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     """Agrees with what a rule approved, or sends it back to the queue; in the queue of samples the next one follows."""
     sample = access.sample_for(request.user, review_id)
@@ -107,9 +98,7 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     return redirect(f"{where}?{filters.query_string()}")
 
 
-@require_safe
-@never_cache
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW)
 def health(request: OperatorRequest) -> HttpResponse:
     """How the queue stands, and how reviewers keep it."""
     context = {
@@ -124,8 +113,7 @@ def health(request: OperatorRequest) -> HttpResponse:
     return render(request, "memories/health.html", context)
 
 
-@require_POST
-@permission_required(REVIEW, raise_exception=True)
+@operator_page(REVIEW, methods="POST")
 def digest(request: OperatorRequest) -> HttpResponse:
     """Whether one is told daily how the queue stands."""
     wanted = request.POST.get("wanted") == "yes"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from memadmin.web.filters import sentences
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app.filters import SessionFilter
 from sessions_app.forms import AboutForm
@@ -22,9 +20,7 @@ from sessions_app.views.answers import refused
 MOST_OFFERED = 10
 
 
-@require_POST
-@never_cache
-@permission_required(["sessions_app.read_content", "sessions_app.view_subject"], raise_exception=True)
+@operator_page("sessions_app.read_content", "sessions_app.view_subject", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
     """Adds a subject to the filters of the list. Where several are called so, the closest are offered."""
     form = AboutForm(request.POST)

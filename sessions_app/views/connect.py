@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import registry
 from sessions_app.forms import StoreForm, settings_form
@@ -19,17 +17,13 @@ from sessions_app.services.connecting import connect_store, kinds_to_connect
 from sessions_app.stores.base import StoreUnavailable
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.add_sessionstore", raise_exception=True)
+@operator_page("sessions_app.add_sessionstore")
 def choose_kind(request: OperatorRequest) -> HttpResponse:
     context = {"kinds": kinds_to_connect(), "unconnected": registry.unconnected_tables()}
     return render(request, "sessions/choose_kind.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("sessions_app.add_sessionstore", raise_exception=True)
+@operator_page("sessions_app.add_sessionstore", methods="GET, POST")
 @recently_authenticated(doing="connect a store")
 def connect(request: OperatorRequest, kind: str) -> HttpResponse:
     """The form of a kind, filled in from the query string. A store that cannot be reached gives it back, and nothing is

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from uuid import UUID
 
-from django.contrib.auth.decorators import permission_required
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.items import StoredItem
@@ -25,9 +23,7 @@ from sessions_app.views import showing
 MARKDOWN_BATCH = 1_000
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     """Every item as stored, one a line, oldest first; with `?decrypted` what is sealed comes opened.
@@ -48,9 +44,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     """Every item as this person reads it: what is sealed comes opened under a grant."""

@@ -8,14 +8,12 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.web.addresses import at_item
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
@@ -29,8 +27,7 @@ from sessions_app.views.answers import refused
 from sessions_app.views.window import Cursor, Window, form_asked_for
 
 
-@require_POST
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content", methods="POST")
 def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Searches in this session, and opens it at the first item that says so."""
     record = access.session_for(request.user, record_id)
@@ -41,9 +38,7 @@ def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         return refused(request, str(problem))
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def find_next(request: OperatorRequest, record_id: UUID, search_id: UUID) -> HttpResponse:
     """The next item that says so after a signed place, or the previous one before it."""
     record = access.session_for(request.user, record_id)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_item
@@ -27,9 +25,7 @@ RAW_CHARACTERS = 200_000
 """How much of one stored item its own page shows; the download has it all."""
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """One item, its values masked: on a page, or with `?download` as a file."""
     if "download" in request.GET:

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import GrantForm
 from memadmin.web.filters import sentences
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import SelectionForm
@@ -58,9 +56,7 @@ def locked_page(
     return response
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(grants.REQUEST, raise_exception=True)
+@operator_page(grants.REQUEST, methods="GET, POST")
 @recently_authenticated(doing="ask for access")
 def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Asks for a grant for one session, with what was typed kept where something is missing."""
@@ -80,14 +76,12 @@ def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     return redirect(grant)
 
 
-@require_POST
-@permission_required("sessions_app.mark_sensitive", raise_exception=True)
+@operator_page("sessions_app.mark_sensitive", methods="POST")
 def lock(request: OperatorRequest) -> HttpResponse:
     return marked(request, sessions.mark_sensitive, "locked; reading them takes a grant from now on")
 
 
-@require_POST
-@permission_required("sessions_app.mark_sensitive", raise_exception=True)
+@operator_page("sessions_app.mark_sensitive", methods="POST")
 @recently_authenticated(doing="unlock sessions")
 def unlock(request: OperatorRequest) -> HttpResponse:
     return marked(request, sessions.unmark_sensitive, "unlocked")

@@ -7,14 +7,13 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.timezone import now
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit import checkpoints
 from memadmin.audit.status import latest_verdict
 from memadmin.counting import count_up_to
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import ListedSession, with_previews
@@ -25,8 +24,7 @@ from sessions_app.views.stores import check_stores
 NEWEST_SESSIONS = 8
 
 
-@require_safe
-@never_cache
+@operator_page()
 def overview(request: OperatorRequest) -> HttpResponse:
     """Each part only for those who may open what it leads to; for the others a page that says what they can do here."""
     context: dict[str, Any] = {

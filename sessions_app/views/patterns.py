@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import PatternForm
@@ -20,9 +18,7 @@ from sessions_app.views.answers import refused
 from sessions_app.views.stores import store_context
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+@operator_page("sessions_app.change_sessionidpattern", methods="POST")
 def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
     """The store's page with what the pattern would read from its newest sessions. Nothing is saved."""
     shown = access.store_for(request.user, name)
@@ -39,9 +35,7 @@ def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = No
     return render(request, "sessions/store.html", context)
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+@operator_page("sessions_app.change_sessionidpattern", methods="POST")
 @recently_authenticated(doing="change a pattern")
 def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
     """Adds a pattern, or changes the one with this id."""
@@ -70,8 +64,7 @@ def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = N
     return render(request, "sessions/store.html", context, status=422)
 
 
-@require_POST
-@permission_required("sessions_app.change_sessionidpattern", raise_exception=True)
+@operator_page("sessions_app.change_sessionidpattern", methods="POST")
 @recently_authenticated(doing="change a pattern")
 def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
     pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
@@ -82,8 +75,7 @@ def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> Htt
     return redirect("sessions:store", name)
 
 
-@require_POST
-@permission_required("sessions_app.delete_sessionidpattern", raise_exception=True)
+@operator_page("sessions_app.delete_sessionidpattern", methods="POST")
 @recently_authenticated(doing="delete a pattern")
 def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
     pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)

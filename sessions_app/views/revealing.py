@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from memadmin.accounts.content_access import rules
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.audited import RevealReason
@@ -26,9 +24,7 @@ from sessions_app.views.timeline import around_timeline, open_session, window_co
 from sessions_app.views.window import choose_window, form_asked_for, is_whole
 
 
-@require_POST
-@never_cache
-@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@operator_page("sessions_app.read_content", REVEAL, methods="POST")
 @recently_authenticated(doing="reveal what is masked in a session")
 def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
@@ -66,9 +62,7 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
-@require_POST
-@never_cache
-@permission_required(["sessions_app.read_content", REVEAL], raise_exception=True)
+@operator_page("sessions_app.read_content", REVEAL, methods="POST")
 @recently_authenticated(doing="reveal what is masked in an item")
 def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.

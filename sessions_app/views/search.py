@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.decorators import permission_required
 from django.db.models import prefetch_related_objects
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -35,9 +33,7 @@ PLACES_SHOWN = 10
 PAGE_MATCHES = 20
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content", methods="GET, POST")
 def search(request: OperatorRequest) -> HttpResponse:
     """Remembers what was typed and leads to its results: with the field `filters`, to the session list under these."""
     if request.method != "POST":
@@ -54,9 +50,7 @@ def search(request: OperatorRequest) -> HttpResponse:
     return redirect(f"{reverse('sessions:list')}?{query.urlencode()}")
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """What is called so; what was said is fetched by the page itself, because it may take a few seconds."""
     try:
@@ -66,9 +60,7 @@ def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     return render(request, "sessions/search.html", {"search": searched, **places(request, searched)})
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     """The sessions in which it was said, a page of them, newest first."""
     context: dict[str, Any] = {}

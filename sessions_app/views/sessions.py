@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, count_ahead, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -35,9 +33,7 @@ SALT = "sessions"
 NEWER_CAP = 50
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def session_list(request: OperatorRequest) -> HttpResponse:
     filters = SessionFilter(request.GET)
     if filters.searched:
@@ -88,9 +84,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def newer(request: HttpRequest) -> HttpResponse:
     """How many sessions became newer than those on a page that was left open, under the same filters."""
     filters = SessionFilter(request.GET)
@@ -111,8 +105,7 @@ def newer(request: HttpRequest) -> HttpResponse:
     return render(request, "_newer.html", context)
 
 
-@require_POST
-@permission_required("sessions_app.attach_session", raise_exception=True)
+@operator_page("sessions_app.attach_session", methods="POST")
 def label(request: OperatorRequest) -> HttpResponse:
     form = LabelForm(request.POST)
     if not form.is_valid():
@@ -124,8 +117,7 @@ def label(request: OperatorRequest) -> HttpResponse:
     return redirect(way_back(request))
 
 
-@require_POST
-@permission_required("sessions_app.attach_session", raise_exception=True)
+@operator_page("sessions_app.attach_session", methods="POST")
 def unlabel(request: OperatorRequest) -> HttpResponse:
     form = LabelForm(request.POST)
     if not form.is_valid():
@@ -136,8 +128,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
     return redirect(way_back(request))
 
 
-@require_POST
-@permission_required("sessions_app.attach_session", raise_exception=True)
+@operator_page("sessions_app.attach_session", methods="POST")
 @recently_authenticated(doing="attach sessions")
 def attach(request: OperatorRequest) -> HttpResponse:
     """Attaches the ticked sessions to a subject. One that nobody knows yet is only made when asked a second time."""
@@ -158,8 +149,7 @@ def attach(request: OperatorRequest) -> HttpResponse:
     return redirect(way_back(request))
 
 
-@require_POST
-@permission_required("sessions_app.attach_session", raise_exception=True)
+@operator_page("sessions_app.attach_session", methods="POST")
 @recently_authenticated(doing="detach sessions")
 def detach(request: OperatorRequest) -> HttpResponse:
     form = SelectionForm(request.POST)

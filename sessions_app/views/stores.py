@@ -7,15 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.counting import COUNT_CAP
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
@@ -42,9 +40,7 @@ class CheckedStore:
         return registry.is_discovered(self.store)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_sessionstore", raise_exception=True)
+@operator_page("sessions_app.view_sessionstore")
 def store_list(request: OperatorRequest) -> HttpResponse:
     """Every store, asked how it is while the page is made; with `?again` also those that hung a moment ago."""
     return render(
@@ -67,9 +63,7 @@ def check_stores(*, anyway: bool = False) -> list[CheckedStore]:
     return [CheckedStore(*each) for each in zip(stores, registry.health_of_all(stores, anyway=anyway), strict=True)]
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_sessionstore", raise_exception=True)
+@operator_page("sessions_app.view_sessionstore")
 def store(request: OperatorRequest, name: str) -> HttpResponse:
     """One store. `?edit=<id>` puts that pattern into the form; `?again` asks it though it hung a moment ago."""
     shown = access.store_for(request.user, name)
@@ -115,9 +109,7 @@ def in_words(length: timedelta) -> str:
     return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+@operator_page("sessions_app.change_sessionstore", methods="POST")
 def discover(request: OperatorRequest, name: str) -> HttpResponse:
     """Looks through a store for its sessions at once, and says what turned up."""
     shown = access.store_for(request.user, name)
@@ -135,9 +127,7 @@ def discover(request: OperatorRequest, name: str) -> HttpResponse:
     return redirect("sessions:store", name)
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+@operator_page("sessions_app.change_sessionstore", methods="POST")
 @recently_authenticated(doing="change the key of a store")
 def save_key(request: OperatorRequest, name: str) -> HttpResponse:
     """Notes with which key the agents of a store seal what they say; never the key itself."""
@@ -161,9 +151,7 @@ def save_key(request: OperatorRequest, name: str) -> HttpResponse:
     return render(request, "sessions/store.html", store_context(shown) | {"encryption_form": form}, status=422)
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+@operator_page("sessions_app.change_sessionstore", methods="POST")
 def register(request: OperatorRequest, name: str) -> HttpResponse:
     """Registers sessions by their ids. What the store does not know comes back in the form, and nowhere else."""
     shown = access.store_for(request.user, name)

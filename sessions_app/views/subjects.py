@@ -10,19 +10,17 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.audit.lookers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
@@ -40,9 +38,7 @@ PAGE_SESSIONS = 25
 LOOKERS_DAYS = 30
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_subject", raise_exception=True)
+@operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
     standing = Subject.objects.standing().newest_first().prefetch_related("aliases")
     try:
@@ -54,9 +50,7 @@ def subject_list(request: OperatorRequest) -> HttpResponse:
     return render_page_or_fragment(request, "sessions/subjects.html", {"page": page}, fragment="subjects")
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_subject", raise_exception=True)
+@operator_page("sessions_app.view_subject")
 def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """A subject with all that is known of it; the address of a merged one leads to where it went."""
     shown = access.subject_for(request.user, subject_id)
@@ -141,8 +135,7 @@ def items_of(listed: Sequence[ListedSession], *, is_whole: bool) -> str:
     return f"{sum(min(count, COUNT_CAP) for count in counts):,}{'' if is_exact else '+'}"
 
 
-@require_POST
-@permission_required("sessions_app.merge_subject", raise_exception=True)
+@operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="change a subject's ids")
 def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
@@ -158,8 +151,7 @@ def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     return redirect(named)
 
 
-@require_POST
-@permission_required("sessions_app.merge_subject", raise_exception=True)
+@operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="change a subject's ids")
 def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
@@ -172,8 +164,7 @@ def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> H
     return redirect(named)
 
 
-@require_POST
-@permission_required("sessions_app.merge_subject", raise_exception=True)
+@operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="merge subjects")
 def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """Merges the subject with the id that was typed into the one whose page this is."""
@@ -190,8 +181,7 @@ def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     return redirect(into)
 
 
-@require_POST
-@permission_required("sessions_app.merge_subject", raise_exception=True)
+@operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="undo a merge")
 def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     merged = access.subject_for(request.user, subject_id)

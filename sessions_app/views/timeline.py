@@ -7,13 +7,11 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.branching import Branches, branches_for
@@ -35,9 +33,7 @@ LIVE_ITEMS = 300
 """A page left open on the end of a session grows up to here; then it offers the next page."""
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     record = access.session_for(request.user, record_id)
     try:
@@ -88,9 +84,7 @@ def around_timeline(
     }
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.read_content", raise_exception=True)
+@operator_page("sessions_app.read_content")
 def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """The open end of a session again, if anything in it changed: written, popped, compacted or redacted.
 

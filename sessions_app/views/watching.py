@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.services import watching
 from sessions_app.stores.base import StoreUnavailable
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.add_sessionstore", raise_exception=True)
+@operator_page("sessions_app.add_sessionstore", methods="POST")
 @recently_authenticated(doing="look for new stores")
 def look(request: OperatorRequest) -> HttpResponse:
     """Looks at every watched path at once, and says what turned up."""
@@ -33,9 +29,7 @@ def look(request: OperatorRequest) -> HttpResponse:
     return redirect("sessions:stores")
 
 
-@require_POST
-@never_cache
-@permission_required("sessions_app.change_sessionstore", raise_exception=True)
+@operator_page("sessions_app.change_sessionstore", methods="POST")
 @recently_authenticated(doing="stop watching a path")
 def remove(request: OperatorRequest, watched_id: int) -> HttpResponse:
     watched = access.watched_path_for(request.user, watched_id)

@@ -13,14 +13,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from memadmin.accounts.confirming import typed
 from memadmin.accounts.content_access.rules import PurposeMissing, ReadingStopped, state_purpose, stated_in
 from memadmin.accounts.purposes import Purpose
 from memadmin.web.fresh_proof import READING
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 PREFIX = "purpose"
@@ -106,8 +105,7 @@ def address_for(next_page: str) -> str:
     return f"{reverse('accounts:purpose')}?{urlencode({'next': next_page})}"
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
+@operator_page(methods="GET, POST")
 def purpose(request: OperatorRequest) -> HttpResponse:
     """Says what somebody reads for, and leads on to what they wanted to read."""
     sent = request.POST if request.method == "POST" else None

@@ -7,12 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.timezone import now
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.accounts import notices
 from memadmin.accounts.grants import access
@@ -20,6 +17,7 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 
@@ -27,8 +25,7 @@ PAGE_GRANTS = 50
 WAITING_SHOWN = 50
 
 
-@require_safe
-@never_cache
+@operator_page()
 def grant_list(request: OperatorRequest) -> HttpResponse:
     """What somebody asked for; for those who decide, also what waits for them."""
     mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
@@ -52,8 +49,7 @@ def waiting_for_somebody(at: datetime) -> dict[str, object]:
     }
 
 
-@require_safe
-@never_cache
+@operator_page()
 def grant(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     return grant_page(request, access.grant_for(request.user, grant_id))
 
@@ -75,26 +71,23 @@ def grant_page(
     return render(request, "accounts/grant.html", context, status=status)
 
 
-@require_POST
-@permission_required(grants.DECIDE, raise_exception=True)
+@operator_page(grants.DECIDE, methods="POST")
 @recently_authenticated(doing="approve a grant")
 def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     return step(request, grant_id, grants.approve_grant, "The grant is open.")
 
 
-@require_POST
-@permission_required(grants.DECIDE, raise_exception=True)
+@operator_page(grants.DECIDE, methods="POST")
 def refuse(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     return step(request, grant_id, grants.refuse_grant, "The request is refused.")
 
 
-@require_POST
+@operator_page(methods="POST")
 def end(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     return step(request, grant_id, grants.end_grant, "The grant is over.")
 
 
-@require_POST
-@permission_required(grants.DECIDE, raise_exception=True)
+@operator_page(grants.DECIDE, methods="POST")
 def review(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
     form = ReviewForm(request.POST)
     if not form.is_valid():

@@ -15,14 +15,13 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.accounts import access, people
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 
-@require_safe
-@never_cache
+@operator_page()
 def account(request: OperatorRequest) -> HttpResponse:
     factors = list(Authenticator.objects.filter(user=request.user).order_by("created_at", "pk"))
     codes = next((factor for factor in factors if factor.type == Authenticator.Type.RECOVERY_CODES), None)
@@ -37,14 +36,14 @@ def account(request: OperatorRequest) -> HttpResponse:
     return render(request, "accounts/account.html", context)
 
 
-@require_POST
+@operator_page(methods="POST")
 def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
     people.end_sessions(request.user, [access.own_session(request.user, session_id)], by=request.user)
     messages.success(request, "That session is signed out.")
     return redirect("accounts:account")
 
 
-@require_POST
+@operator_page(methods="POST")
 def end_other_sessions(request: OperatorRequest) -> HttpResponse:
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
     people.end_sessions(request.user, others, by=request.user)

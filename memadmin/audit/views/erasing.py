@@ -7,16 +7,14 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from memadmin.audit import access, erasing
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.views.event import event_page
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 ERASE = "audit.erase_beside_log"
@@ -31,9 +29,7 @@ class ErasureForm(forms.Form):
     )
 
 
-@require_POST
-@never_cache
-@permission_required(ERASE, raise_exception=True)
+@operator_page(ERASE, methods="POST")
 @recently_authenticated(doing="erase details")
 def erase_details(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     def erase(shown: AuditEvent, reason: str) -> str:
@@ -43,9 +39,7 @@ def erase_details(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     return answer(request, access.event_for(request.user, event_id), erase)
 
 
-@require_POST
-@never_cache
-@permission_required(ERASE, raise_exception=True)
+@operator_page(ERASE, methods="POST")
 @recently_authenticated(doing="erase a name")
 def erase_name(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     """Who did this, for every event of theirs."""

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.audit import access, checkpoints
 from memadmin.audit.audited import EVENT_PROOF_EXPORTED, EVENT_VIEWED
@@ -22,15 +19,14 @@ from memadmin.audit.naming import Names
 from memadmin.audit.proofs import EventProof, NotProvableYet, proof_of
 from memadmin.audit.recording import before_showing
 from memadmin.audit.stored import TreeDamaged
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 SHOWN_RECORDS = 50
 SHOWN_ROWS = 50
 
 
-@require_safe
-@never_cache
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent")
 def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     return event_page(request, access.event_for(request.user, event_id))
 
@@ -86,9 +82,7 @@ def what_may_go(shown: AuditEvent) -> dict[str, object]:
     }
 
 
-@require_safe
-@never_cache
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent")
 def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
     """The proof as a file, for the stand-alone verifier; without the details, which may tell of people."""
     shown = access.event_for(request.user, event_id)

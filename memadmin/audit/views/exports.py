@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from django.contrib.auth.decorators import permission_required
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.timezone import now
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from memadmin.audit import exporting, verifier, whole_log
 from memadmin.audit.audited import LOG_EXPORTED
@@ -19,21 +16,18 @@ from memadmin.audit.recording import before_showing
 from memadmin.audit.views.log import base_context
 from memadmin.web.downloads import as_download
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 
-@require_safe
-@never_cache
-@permission_required("audit.export_log", raise_exception=True)
+@operator_page("audit.export_log")
 @recently_authenticated(doing="download the log", file=True)
 def export_jsonl(request: OperatorRequest) -> HttpResponseBase:
     """One event a line, newest first, each with its proof."""
     return export(request, "jsonl", "application/jsonl", exporting.as_json_lines)
 
 
-@require_safe
-@never_cache
-@permission_required("audit.export_log", raise_exception=True)
+@operator_page("audit.export_log")
 @recently_authenticated(doing="download the log", file=True)
 def export_csv(request: OperatorRequest) -> HttpResponseBase:
     """A table for reading; it proves nothing."""
@@ -56,9 +50,7 @@ def export(
     return as_download(lines_of(filters), f"audit-log-{now():%Y-%m-%d}.{extension}", content_type)
 
 
-@require_safe
-@never_cache
-@permission_required("audit.export_log", raise_exception=True)
+@operator_page("audit.export_log")
 @recently_authenticated(doing="download the log", file=True)
 def export_log(request: OperatorRequest) -> HttpResponseBase:
     """The whole log as it is at one moment, for the stand-alone verifier; without details, which may tell of people."""
@@ -66,8 +58,7 @@ def export_log(request: OperatorRequest) -> HttpResponseBase:
     return as_download(whole_log.as_json_lines(), f"audit-log-whole-{now():%Y-%m-%d}.jsonl", "application/jsonl")
 
 
-@require_safe
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent")
 def download_verifier(request: OperatorRequest) -> HttpResponseBase:
     """The stand-alone verifier: one file, which needs nothing of memadmin."""
     return as_download([Path(verifier.__file__).read_text()], "verifier.py", "text/x-python")

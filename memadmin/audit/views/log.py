@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 from procrastinate.exceptions import AlreadyEnqueued
 
 from memadmin.audit import checkpoints, naming
@@ -27,6 +24,7 @@ from memadmin.audit.naming import SUBJECT
 from memadmin.audit.recording import before_showing, record
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor, count_ahead_of_union, page_of_union
 from memadmin.web.requests import OperatorRequest
 
@@ -36,9 +34,7 @@ NEWER_CAP = 50
 MOST_FOUND = 10
 
 
-@require_safe
-@never_cache
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent")
 def log(request: OperatorRequest) -> HttpResponse:
     """The events under the filters. That somebody looks is itself an event, and committed first."""
     filters = AuditFilter(request.GET, request.user)
@@ -65,9 +61,7 @@ def base_context(filters: AuditFilter) -> dict[str, object]:
     return {"filters": filters, "health": SimpleLazyObject(health)}
 
 
-@require_safe
-@never_cache
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent")
 def newer(request: OperatorRequest) -> HttpResponse:
     """How many events were written since a page was made that is still open, under the same filters."""
     filters = AuditFilter(request.GET, request.user)
@@ -88,8 +82,7 @@ def newer(request: OperatorRequest) -> HttpResponse:
     return render(request, "_newer.html", context)
 
 
-@require_POST
-@permission_required("audit.view_auditevent", raise_exception=True)
+@operator_page("audit.view_auditevent", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
     """From what people call a person or a record to the events about it; the address has its id alone."""
     form = AboutForm(request.POST)
@@ -135,8 +128,7 @@ def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
     return matches
 
 
-@require_POST
-@permission_required("audit.verify_log", raise_exception=True)
+@operator_page("audit.verify_log", methods="POST")
 def verify(request: OperatorRequest) -> HttpResponse:
     """Has a worker verify the log; the head of the page then tells what it found."""
     try:
