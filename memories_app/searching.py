@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
-from memadmin.web.paging import KeysetPage, page_by_key
+from memadmin.web.paging import Fetch
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet, asked
 
@@ -24,10 +24,10 @@ NEAR = 5_000
 BY_WORDS_ALONE = "SELECT set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)"
 
 
-def page_saying(memories: MemoryQuerySet, words: str, *, cursor: str, size: int, salt: str) -> KeysetPage[Memory]:
-    """As page_by_key, of those that say so. Raises BadCursor. At most six queries, and those of prefetching."""
+def first_saying(memories: MemoryQuerySet, words: str) -> Fetch[Memory]:
+    """The first rows of a page that say so, for `page_by_key`. At most six queries, and those of prefetching."""
 
-    def first_saying(branches: Sequence[QuerySet[Memory]], limit: int) -> list[Memory]:
+    def fetch(branches: Sequence[QuerySet[Memory]], limit: int) -> list[Memory]:
         (branch,) = branches
         found = _near(branch, words, limit)
         if len(found) < limit:
@@ -35,7 +35,7 @@ def page_saying(memories: MemoryQuerySet, words: str, *, cursor: str, size: int,
         rows = memories.in_bulk(found)
         return [rows[pk] for pk in found if pk in rows]
 
-    return page_by_key(memories, cursor=cursor, size=size, salt=salt, fetch=first_saying)
+    return fetch
 
 
 def _near(branch: QuerySet[Memory], words: str, limit: int) -> list[UUID]:

@@ -18,7 +18,7 @@ from memadmin.audit.models import AuditEvent
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
 from sessions_app.services.search import remember_search
-from sessions_app.views.sessions import SALT
+from sessions_app.views.sessions import SESSIONS
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject
 from tests.people import person, signed_in
@@ -118,7 +118,7 @@ def addresses() -> Mapping[str, str]:
     """Where each page is, by what it is called here."""
     whom, long = Subject.objects.get(aliases__key="customer"), SessionRecord.objects.get(session_id=LONG)
     records = SessionRecord.objects.newest_first()
-    cursor = sign_cursor("newer", records[FEW], sort_keys(records), SALT)
+    cursor = sign_cursor("newer", records[FEW], sort_keys(records), SESSIONS.salt)
     said, known = (remember_search(User.objects.get(), words) for words in ("needle", "customer"))
     item = value_of(f"SELECT min(id) FROM agent_messages WHERE session_id = '{LONG}'")
 

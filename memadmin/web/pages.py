@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 from django.contrib.auth.decorators import permission_required
 from django.http.response import HttpResponseBase
@@ -23,6 +23,6 @@ def operator_page(*permissions: str, methods: Literal["GET", "POST", "GET, POST"
 
     def decorate(view: View) -> View:
         guarded = permission_required(permissions, raise_exception=True)(view) if permissions else view
-        return cast(View, require_http_methods(METHODS[methods])(never_cache(guarded)))
+        return require_http_methods(METHODS[methods])(never_cache(guarded))
 
     return decorate

@@ -34,6 +34,8 @@ class KeysetPage(Generic[Row]):
     newer: str
     older: str
     ahead: str
+    problem: str = ""
+    """Why there are no rows: the sentence of a bad cursor."""
 
 
 def page_by_key(
@@ -99,13 +101,11 @@ def union_of_keys(branches: Sequence[QuerySet[Row]], limit: int) -> QuerySet[Row
     return first.union(*others)
 
 
-def count_ahead(queryset: QuerySet[Row], *, cursor: str, cap: int, salt: str) -> int:
-    """How many rows stand before the page that gave this `ahead` cursor, at most cap + 1. Raises BadCursor."""
-    return count_ahead_of_union([queryset], cursor=cursor, cap=cap, salt=salt)
+def count_ahead(branches: Sequence[QuerySet[Row]], *, cursor: str, cap: int, salt: str) -> int:
+    """How many rows stand before the page that gave this `ahead` cursor, at most cap + 1. One query.
 
-
-def count_ahead_of_union(branches: Sequence[QuerySet[Row]], *, cursor: str, cap: int, salt: str) -> int:
-    """The same for a page of a union. One query."""
+    Raises BadCursor.
+    """
     if cursor:
         keys = sort_keys(branches[0])
         place = read_cursor(cursor, keys, salt)
@@ -165,6 +165,20 @@ def beyond(keys: Sequence[SortKey], place: Place) -> Expression | Q:
 def row_value(*parts: F | Value) -> Func:
     # Nothing reads the output field; a comparison only wants to see one.
     return Func(*parts, function="ROW", output_field=BooleanField())
+
+
+def rows_after(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
+    """The rows behind this one in the queryset's order, whether it is one of them or not."""
+    return queryset.filter(beyond(sort_keys(queryset), place_of("older", row, queryset)))
+
+
+def rows_before(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
+    """The rows before this one, the nearest first."""
+    return queryset.filter(beyond(sort_keys(queryset), place_of("newer", row, queryset))).reverse()
+
+
+def place_of(direction: Direction, row: Model, queryset: QuerySet[Any]) -> Place:
+    return Place(direction, [getattr(row, key.field.attname) for key in sort_keys(queryset)])
 
 
 def sign_cursor(direction: Direction, row: Model, keys: Sequence[SortKey], salt: str) -> str:

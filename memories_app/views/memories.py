@@ -13,9 +13,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from memadmin.web.filters import sentences
-from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access, presenting, presenting_recalls
 from memories_app.audited import EraseReason, RetireReason
@@ -23,7 +22,7 @@ from memories_app.filters import MemoryFilter
 from memories_app.forms import EraseForm, RetireForm, ToolForm
 from memories_app.models import Memory
 from memories_app.review_forms import StatementForm
-from memories_app.searching import page_saying
+from memories_app.searching import first_saying
 from memories_app.services import erasing, retiring
 from memories_app.services.proposing import propose_change
 from memories_app.services.refusals import Overtaken, Refused
@@ -34,7 +33,7 @@ from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import remember_search
 from sessions_app.views.answers import refused
 
-PAGE_MEMORIES = 50
+MEMORIES = ListPage("memories/list.html", salt="memories", fragment="memories")
 RECALLS_SHOWN = 20
 
 
@@ -43,23 +42,15 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
     filters = MemoryFilter(request.GET, is_masked=is_masked)
     memories = filters.memories().defer("embedding", "words", "data")
-    context: dict[str, Any] = {"filters": filters}
-    which: dict[str, Any] = {"cursor": request.GET.get("cursor", ""), "size": PAGE_MEMORIES, "salt": "memories"}
-    try:
-        if filters.wording and not filters.errors:
-            page = page_saying(memories, str(filters.wording), **which)
-        else:
-            page = page_by_key(memories, **which)
-    except BadCursor as problem:
-        context |= {"bad_cursor": problem}
-        return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=400)
+    is_search = filters.wording and not filters.errors
+    fetch = first_saying(memories, str(filters.wording)) if is_search else None
+    page = MEMORIES.page(request, memories, fetch=fetch)
     shown = presenting.shown_memories(page.rows)
     if filters.wording and is_masked:
         shown = presenting.still_saying(shown, str(filters.wording))
-    context |= {"page": page, "memories": presenting.memory_rows(shown)}
     showing.listed([each.memory for each in shown])
-    status = 422 if filters.problems else 200
-    return render_page_or_fragment(request, "memories/list.html", context, fragment="memories", status=status)
+    context = {"filters": filters, "memories": presenting.memory_rows(shown)}
+    return MEMORIES.render(request, context, page, status=422 if filters.problems else 200)
 
 
 @operator_page("memories_app.read_memory", methods="POST")
@@ -177,14 +168,14 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         count = retiring.retire_learned_from(record.pk, by=request.user, reason=reason)
         messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
         return redirect("memories:learned-from", record.pk)
-    page = list(retiring.learned_from(record.pk).defer("embedding", "words")[: PAGE_MEMORIES + 1])
+    page = list(retiring.learned_from(record.pk).defer("embedding", "words")[: MEMORIES.size + 1])
     context = {
         "record": record,
-        "memories": presenting.shown_memories(page[:PAGE_MEMORIES]),
-        "has_more": len(page) > PAGE_MEMORIES,
+        "memories": presenting.shown_memories(page[: MEMORIES.size]),
+        "has_more": len(page) > MEMORIES.size,
         "form": form,
     }
-    showing.listed(page[:PAGE_MEMORIES])
+    showing.listed(page[: MEMORIES.size])
     return render(request, "memories/learned_from.html", context, status=422 if form.errors else 200)
 
 
@@ -206,11 +197,11 @@ def learned_by_tool(request: OperatorRequest) -> HttpResponse:
         count = retiring.retire_learned_by_tool(tool, by=request.user, reason=reason)
         messages.success(request, f"{count} {'memory' if count == 1 else 'memories'} retired.")
         return redirect(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
-    page = list(retiring.learned_by_tool(tool).defer("embedding", "words")[: PAGE_MEMORIES + 1])
+    page = list(retiring.learned_by_tool(tool).defer("embedding", "words")[: MEMORIES.size + 1])
     context |= {
         "tool": tool,
-        "memories": presenting.shown_memories(page[:PAGE_MEMORIES]),
-        "has_more": len(page) > PAGE_MEMORIES,
+        "memories": presenting.shown_memories(page[: MEMORIES.size]),
+        "has_more": len(page) > MEMORIES.size,
     }
-    showing.listed(page[:PAGE_MEMORIES])
+    showing.listed(page[: MEMORIES.size])
     return render(request, "memories/learned_by_tool.html", context, status=422 if form.errors else 200)

@@ -15,8 +15,8 @@ from django.utils.timezone import now
 
 from memadmin.web.filters import sentences
 from memadmin.web.fragments import wants_fragment
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
 from memories_app.audited import RejectReason
@@ -44,8 +44,7 @@ from memories_app.views import showing
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
-PAGE_PROPOSALS = 50
-SALT = "reviews"
+PROPOSALS = ListPage("memories/reviews.html", salt="reviews")
 MOST_VIEWS = 20
 
 
@@ -54,18 +53,10 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
     """The list beside how the queue stands, or as a table in which many are decided about at once."""
     filters = QueueFilter(request.GET, request.user)
     is_table = request.GET.get("as") == "table"
-    context = queue_context(request, filters) | {"is_table": is_table}
-    status = 400 if filters.problems else 200
-    try:
-        page = page_by_key(
-            for_rows(filters.queryset()), cursor=request.GET.get("cursor", ""), size=PAGE_PROPOSALS, salt=SALT
-        )
-    except BadCursor as problem:
-        context["bad_cursor"], status = problem, 400
-    else:
-        showing.listed(page.rows)
-        context |= {"page": page, "rows": rows_of(page.rows, request.user)}
-    return render(request, "memories/reviews.html", context, status=status)
+    page = PROPOSALS.page(request, for_rows(filters.queryset()))
+    showing.listed(page.rows)
+    context = queue_context(request, filters) | {"is_table": is_table, "rows": rows_of(page.rows, request.user)}
+    return PROPOSALS.render(request, context, page, status=400 if filters.problems else 200)
 
 
 @operator_page(REVIEW)
@@ -116,7 +107,7 @@ def proposal_page(
     # After a lost race what is there by now is shown, not what was read before the race.
     memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
     shown = beside(memory, reader=request.user)
-    in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[:PAGE_PROPOSALS])
+    in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
     showing.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
     is_somebodys = isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment)

@@ -15,7 +15,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
@@ -30,7 +30,7 @@ from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views import showing
 
 PLACES_SHOWN = 10
-PAGE_MATCHES = 20
+MATCHES = ListPage("sessions/search_messages.html", salt="search", fragment="matches", size=20)
 
 
 @operator_page("sessions_app.read_content", methods="GET, POST")
@@ -72,7 +72,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             searched,
             SessionRecord.objects.on_record().readable(opened),
             cursor=request.GET.get("cursor", ""),
-            size=PAGE_MATCHES,
+            size=MATCHES.size,
             is_masked=not request.user.has_perm(REVEAL),
             opened=opened,
         )
@@ -88,7 +88,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
         context["problem"], status = str(away), 503
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400
-    return render_page_or_fragment(request, "sessions/search_messages.html", context, fragment="matches", status=status)
+    return MATCHES.render(request, context, status=status)
 
 
 def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from memadmin.web.filters import sentences
-from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, count_ahead, page_by_key
+from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.filters import SessionFilter
@@ -27,10 +27,7 @@ from sessions_app.services.sessions import attach_sessions, detach_sessions, lab
 from sessions_app.views import showing
 from sessions_app.views.answers import refused, way_back
 
-PAGE_SESSIONS = 50
-SALT = "sessions"
-
-NEWER_CAP = 50
+SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
 
 
 @operator_page("sessions_app.read_content")
@@ -38,22 +35,16 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     filters = SessionFilter(request.GET)
     if filters.searched:
         return sessions_saying(request, filters, filters.searched)
-    try:
-        page = page_by_key(filters.queryset(), cursor=request.GET.get("cursor", ""), size=PAGE_SESSIONS, salt=SALT)
-    except BadCursor as problem:
-        context = {"filters": filters, "bad_cursor": problem}
-        return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=400)
+    page = SESSIONS.page(request, filters.queryset())
     sessions = with_previews(page.rows, reader=request.user, stores=filters.stores, subjects=filters.subjects)
     context = {
         "filters": filters,
-        "page": page,
         "sessions": sessions,
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
-    status = 400 if filters.problems else 200
     showing.listed(sessions)
-    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    return SESSIONS.render(request, context, page, status=400 if filters.problems else 200)
 
 
 def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
@@ -66,7 +57,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
             searched,
             filters.queryset().readable(opened),
             cursor=request.GET.get("cursor", ""),
-            size=PAGE_SESSIONS,
+            size=SESSIONS.size,
             is_masked=not request.user.has_perm(REVEAL),
             opened=opened,
             stores=filters.stores,
@@ -81,28 +72,14 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
         sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores, subjects=filters.subjects)
         context |= {"matches": matches, "sessions": sessions}
     showing.found(request, found)
-    return render_page_or_fragment(request, "sessions/list.html", context, fragment="sessions", status=status)
+    return SESSIONS.render(request, context, status=status)
 
 
 @operator_page("sessions_app.read_content")
 def newer(request: HttpRequest) -> HttpResponse:
     """How many sessions became newer than those on a page that was left open, under the same filters."""
     filters = SessionFilter(request.GET)
-    try:
-        count = count_ahead(filters.queryset(), cursor=request.GET.get("cursor", ""), cap=NEWER_CAP, salt=SALT)
-    except BadCursor:
-        return HttpResponse(status=400)
-    if not count:
-        # htmx leaves the page as it is.
-        return HttpResponse(status=204)
-    context = {
-        "count": count,
-        "cap": NEWER_CAP,
-        "filters": filters,
-        "address": reverse("sessions:list"),
-        "list": "#sessions",
-    }
-    return render(request, "_newer.html", context)
+    return SESSIONS.newer(request, filters, filters.queryset(), address=reverse("sessions:list"))
 
 
 @operator_page("sessions_app.attach_session", methods="POST")

@@ -18,10 +18,9 @@ from django.utils import timezone
 from memadmin.audit.lookers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
-from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_subject
@@ -33,21 +32,17 @@ from sessions_app.services import subjects
 from sessions_app.views import showing
 from sessions_app.views.answers import refused, way_back
 
-PAGE_SUBJECTS = 50
-PAGE_SESSIONS = 25
+SUBJECTS = ListPage("sessions/subjects.html", salt="subjects", fragment="subjects")
+SESSIONS = ListPage("sessions/subject.html", salt="subject", fragment="sessions", size=25)
 LOOKERS_DAYS = 30
 
 
 @operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
     standing = Subject.objects.standing().newest_first().prefetch_related("aliases")
-    try:
-        page = page_by_key(standing, cursor=request.GET.get("cursor", ""), size=PAGE_SUBJECTS, salt="subjects")
-    except BadCursor as problem:
-        context = {"bad_cursor": problem}
-        return render_page_or_fragment(request, "sessions/subjects.html", context, fragment="subjects", status=400)
+    page = SUBJECTS.page(request, standing)
     showing.subjects(page.rows)
-    return render_page_or_fragment(request, "sessions/subjects.html", {"page": page}, fragment="subjects")
+    return SUBJECTS.render(request, {}, page)
 
 
 @operator_page("sessions_app.view_subject")
@@ -70,20 +65,14 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
         showing.subject(shown)
-        return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
+        return SESSIONS.render(request, context)
     records = SessionRecord.objects.on_record().about(shown).newest_first()
-    try:
-        cursor = request.GET.get("cursor", "")
-        page = page_by_key(records, cursor=cursor, size=PAGE_SESSIONS, salt=f"subject:{shown.pk}")
-    except BadCursor as problem:
-        context |= {"bad_cursor": problem}
-        showing.subject(shown)
-        return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions", status=400)
+    page = SESSIONS.page(request, records, of=shown.pk)
     sessions = with_previews(page.rows, reader=request.user, subjects=[shown])
     is_whole = not (page.newer or page.older)
-    context |= {"page": page, "sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
-    showing.subject(shown, context["sessions"])
-    return render_page_or_fragment(request, "sessions/subject.html", context, fragment="sessions")
+    context |= {"sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
+    showing.subject(shown, sessions)
+    return SESSIONS.render(request, context, page)
 
 
 @dataclass(frozen=True, slots=True)

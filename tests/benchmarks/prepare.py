@@ -34,7 +34,7 @@ from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from sessions_app.views.overview import NEWEST_SESSIONS
-from sessions_app.views.sessions import PAGE_SESSIONS, SALT
+from sessions_app.views.sessions import SESSIONS
 from sessions_app.views.window import PAGE_ITEMS, Cursor
 from tests.benchmarks.pages import Place
 
@@ -117,21 +117,21 @@ def find_places() -> dict[str, list[Place]]:
     records = SessionRecord.objects.newest_first()
     newest = reverse("sessions:list")
     # Each a full page away from both ends of the list.
-    depths = [PAGE_SESSIONS + step * (records.count() - 2 * PAGE_SESSIONS) // PLACES for step in range(PLACES)]
+    depths = [SESSIONS.size + step * (records.count() - 2 * SESSIONS.size) // PLACES for step in range(PLACES)]
     deep = {depth: records[depth - 1] for depth in depths}
     subjects = (
         Subject.objects.annotate(session_count=Count("sessions"))
-        .filter(session_count__gte=PAGE_SESSIONS)
+        .filter(session_count__gte=SESSIONS.size)
         .order_by("created_at", "pk")[:PLACES]
     )
     return {
-        "list": [Place(newest, [], PAGE_SESSIONS, ADMIN_SESSIONS)],
+        "list": [Place(newest, [], SESSIONS.size, ADMIN_SESSIONS)],
         "deep": [
             Place(
                 f"{newest}?cursor={cursor_after(record)}",
                 [record.last_activity_at.isoformat(), str(record.pk)],
-                PAGE_SESSIONS,
-                f"{ADMIN_SESSIONS}?p={depth // PAGE_SESSIONS + 1}",
+                SESSIONS.size,
+                f"{ADMIN_SESSIONS}?p={depth // SESSIONS.size + 1}",
             )
             for depth, record in deep.items()
         ],
@@ -139,7 +139,7 @@ def find_places() -> dict[str, list[Place]]:
             Place(
                 f"{newest}?subject={subject.pk}",
                 [str(subject.pk)],
-                PAGE_SESSIONS,
+                SESSIONS.size,
                 f"{ADMIN_SESSIONS}?q=customer_{subject.aliases.get().key}:",
             )
             for subject in subjects
@@ -195,8 +195,8 @@ def search_places(address: str) -> dict[str, list[Place]]:
 
     rare = min(words_said(), key=expected_items)
     return {
-        "rare": [place(rare, min(session_count(rare), PAGE_SESSIONS))],
-        "common": [place(COMMON_WORD, PAGE_SESSIONS)],
+        "rare": [place(rare, min(session_count(rare), SESSIONS.size))],
+        "common": [place(COMMON_WORD, SESSIONS.size)],
     }
 
 
@@ -227,4 +227,4 @@ def session_count(word: str) -> int:
 def cursor_after(record: SessionRecord) -> str:
     """What the link to older sessions says on a page that ends with this one."""
     keys = sort_keys(SessionRecord.objects.newest_first())
-    return quote(sign_cursor("older", record, keys, SALT))
+    return quote(sign_cursor("older", record, keys, SESSIONS.salt))

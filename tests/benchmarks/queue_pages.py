@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from memadmin.web.paging import sign_cursor, sort_keys
 from memories_app.models import Memory
-from memories_app.views.reviews import SALT
+from memories_app.views.reviews import PROPOSALS
 from tests.benchmarks.prepare import PLACES, cookie_of
 
 FILTERS = ("show=late", "show=known", "risk=any", "kind=fact")
@@ -45,7 +45,7 @@ def addresses() -> dict[str, list[str]]:
     deep = [waiting[count * place // (PLACES + 1)] for place in range(1, PLACES + 1)]
     return {
         "first page": [queue],
-        "deep": [f"{queue}?cursor={sign_cursor('older', each, keys, SALT)}" for each in deep],
+        "deep": [f"{queue}?cursor={sign_cursor('older', each, keys, PROPOSALS.salt)}" for each in deep],
         "filtered": [f"{queue}?{query}" for query in FILTERS],
         "of a kind that one in a thousand is": [f"{queue}?kind=procedure"],
         "as a table": [f"{queue}?as=table"],

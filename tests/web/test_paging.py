@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memadmin.web.paging import BadCursor, count_ahead, count_ahead_of_union, page_by_key, page_of_union
+from memadmin.web.paging import BadCursor, count_ahead, page_by_key, page_of_union
 from sessions_app.models import SessionRecord, SessionStore
 
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
@@ -111,11 +111,11 @@ def test_what_is_newer_in_a_union_is_counted_once() -> None:
     newest = SessionRecord.objects.newest_first()
     branches = [newest.filter(finding_count=2), newest.filter(finding_count__gt=0)]
     ahead = page_of_union(branches, cursor="", size=50, salt="test").ahead
-    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 0
+    assert count_ahead(branches, cursor=ahead, cap=3, salt="test") == 0
     insert([(1, 1), (1, 2), (1, 0)])
-    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 2
+    assert count_ahead(branches, cursor=ahead, cap=3, salt="test") == 2
     insert([(1, 2)] * 5)
-    assert count_ahead_of_union(branches, cursor=ahead, cap=3, salt="test") == 4
+    assert count_ahead(branches, cursor=ahead, cap=3, salt="test") == 4
 
 
 def test_a_union_reads_no_more_than_a_page_of_each_branch() -> None:
@@ -165,11 +165,11 @@ def test_rows_that_arrived_meanwhile_are_counted_up_to_a_cap() -> None:
     insert([(0, 0)])
     newest = SessionRecord.objects.newest_first()
     ahead = page_by_key(newest, cursor="", size=50, salt="test").ahead
-    assert count_ahead(newest, cursor=ahead, cap=3, salt="test") == 0
+    assert count_ahead([newest], cursor=ahead, cap=3, salt="test") == 0
     insert([(1, 0), (2, 0)])
-    assert count_ahead(newest, cursor=ahead, cap=3, salt="test") == 2
+    assert count_ahead([newest], cursor=ahead, cap=3, salt="test") == 2
     insert([(1, 0), (2, 0), (2, 0)])
-    assert count_ahead(newest, cursor=ahead, cap=3, salt="test") == 4
+    assert count_ahead([newest], cursor=ahead, cap=3, salt="test") == 4
 
 
 def test_a_deep_page_is_one_range_of_the_index() -> None:

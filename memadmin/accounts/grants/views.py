@@ -17,11 +17,11 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, page_by_key
 from memadmin.web.requests import OperatorRequest
 
-PAGE_GRANTS = 50
+GRANTS = ListPage("accounts/grants.html", salt="grants")
 WAITING_SHOWN = 50
 
 
@@ -30,14 +30,9 @@ def grant_list(request: OperatorRequest) -> HttpResponse:
     """What somebody asked for; for those who decide, also what waits for them."""
     mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
     context: dict[str, object] = {"moment": now(), "may_decide": request.user.has_perm(grants.DECIDE)}
-    status = 200
-    try:
-        context["page"] = page_by_key(mine, cursor=request.GET.get("cursor", ""), size=PAGE_GRANTS, salt="grants")
-    except BadCursor as problem:
-        context["bad_cursor"], status = problem, 400
     if context["may_decide"]:
         context |= waiting_for_somebody(now()) | {"why_nobody_is_told": notices.why_nobody_is_told()}
-    return render(request, "accounts/grants.html", context, status=status)
+    return GRANTS.render(request, context, GRANTS.page(request, mine))
 
 
 def waiting_for_somebody(at: datetime) -> dict[str, object]:

@@ -23,14 +23,11 @@ from memadmin.audit.models import AuditEvent
 from memadmin.audit.naming import SUBJECT
 from memadmin.audit.recording import before_showing, record
 from memadmin.web.filters import sentences
-from memadmin.web.fragments import render_page_or_fragment
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
-from memadmin.web.paging import BadCursor, count_ahead_of_union, page_of_union
 from memadmin.web.requests import OperatorRequest
 
-PAGE_EVENTS = 50
-SALT = "audit"
-NEWER_CAP = 50
+EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
 MOST_FOUND = 10
 
 
@@ -41,19 +38,11 @@ def log(request: OperatorRequest) -> HttpResponse:
     before_showing(
         LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.in_full()}
     )
-    context = base_context(filters)
-    try:
-        page = page_of_union(filters.branches(), cursor=request.GET.get("cursor", ""), size=PAGE_EVENTS, salt=SALT)
-    except BadCursor as problem:
-        context["bad_cursor"] = problem
-        return render_page_or_fragment(request, "audit/list.html", context, fragment="events", status=400)
+    page = EVENTS.page(request, *filters.branches())
     latest = checkpoints.latest()
-    context |= {
-        "page": page,
-        "events": listed(page.rows, filters.names, sealed_size=latest.size if latest else 0),
-    }
-    status = 400 if filters.problems else 200
-    return render_page_or_fragment(request, "audit/list.html", context, fragment="events", status=status)
+    events = listed(page.rows, filters.names, sealed_size=latest.size if latest else 0)
+    context = base_context(filters) | {"events": events}
+    return EVENTS.render(request, context, page, status=400 if filters.problems else 200)
 
 
 def base_context(filters: AuditFilter) -> dict[str, object]:
@@ -65,21 +54,7 @@ def base_context(filters: AuditFilter) -> dict[str, object]:
 def newer(request: OperatorRequest) -> HttpResponse:
     """How many events were written since a page was made that is still open, under the same filters."""
     filters = AuditFilter(request.GET, request.user)
-    try:
-        count = count_ahead_of_union(filters.branches(), cursor=request.GET.get("cursor", ""), cap=NEWER_CAP, salt=SALT)
-    except BadCursor:
-        return HttpResponse(status=400)
-    if not count:
-        # htmx leaves the page as it is.
-        return HttpResponse(status=204)
-    context = {
-        "count": count,
-        "cap": NEWER_CAP,
-        "filters": filters,
-        "address": reverse("audit:list"),
-        "list": "#events",
-    }
-    return render(request, "_newer.html", context)
+    return EVENTS.newer(request, filters, *filters.branches(), address=reverse("audit:list"))
 
 
 @operator_page("audit.view_auditevent", methods="POST")
