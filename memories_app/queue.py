@@ -19,6 +19,7 @@ from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP, count_up_to
 from memadmin.web.filters import FilterForm
+from memadmin.web.paging import rows_after, rows_before
 from memories_app.consolidating import Hint
 from memories_app.flags import FLAGS, HINTS, Flag, flag_named
 from memories_app.models import Memory
@@ -142,25 +143,14 @@ def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory
     free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
     theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
     theirs = theirs.filter(~Exists(first_approvals().filter(reviewer=user)))
-    return theirs.filter(behind(after)).first() or theirs.first()
+    return rows_after(theirs, after).first() or theirs.first()
 
 
 def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
     """The queue where this one stands: a few before it, itself, and those behind. Two queries."""
     waiting = for_rows(filters.queryset())
-    before = list(waiting.filter(ahead_of(memory)).reverse()[:BEFORE])
-    return [*reversed(before), memory, *waiting.filter(behind(memory))[: BESIDE - len(before)]]
-
-
-# The first part of each is implied by the rest, but the planner sees no range of the index in an OR.
-def behind(memory: Memory) -> Q:
-    later = Q(awaiting_since__gt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__gt=memory.pk)
-    return Q(awaiting_since__gte=memory.awaiting_since) & later
-
-
-def ahead_of(memory: Memory) -> Q:
-    earlier = Q(awaiting_since__lt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__lt=memory.pk)
-    return Q(awaiting_since__lte=memory.awaiting_since) & earlier
+    before = list(rows_before(waiting, memory)[:BEFORE])
+    return [*reversed(before), memory, *rows_after(waiting, memory)[: BESIDE - len(before)]]
 
 
 def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
