@@ -12,16 +12,14 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.crypto import constant_time_compare, salted_hmac
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.audited import RedactReason
@@ -55,9 +53,7 @@ class Target:
         return salted_hmac("sessions_app.views.redaction", repr(parts), algorithm="sha256").hexdigest()
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required([READ, verbs.REDACT], raise_exception=True)
+@operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="take text out of sessions")
 def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """Everything that one item says, or a text in it."""
@@ -75,9 +71,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required([READ, verbs.REDACT], raise_exception=True)
+@operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="take text out of sessions")
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """A text, from all items of a session."""
@@ -85,9 +79,7 @@ def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     return redact(request, Target([record], partial(verbs.redact_in_session, record), record=record))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required([READ, verbs.REDACT], raise_exception=True)
+@operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="take text out of sessions")
 def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """A text, from all sessions of a subject."""
@@ -126,9 +118,7 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Preview:
     )
 
 
-@require_safe
-@never_cache
-@permission_required([READ, verbs.REDACT], raise_exception=True)
+@operator_page(READ, verbs.REDACT)
 def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     """How far it has come, and at the end what was done and what was not. Loads itself again until then."""
     asked = access.redaction_for(request.user, redaction_id)
