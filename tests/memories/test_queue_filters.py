@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.test import Client
 from django.urls import reverse
 
+from memadmin.web.paging import rows_after, rows_before
 from memories_app import queue
 from memories_app.models import ApprovalRule, Memory
 from memories_app.services import consolidating, reviewing, rules
@@ -127,16 +128,14 @@ def plan_of(look: QuerySet[Memory]) -> str:
 
 
 def test_what_stands_before_a_proposal_is_read_from_there_on() -> None:
-    memory = waiting()
-    before = Memory.objects.awaiting_review().filter(queue.ahead_of(memory)).reverse()[:4]
-    assert "Index Cond: (awaiting_since <=" in plan_of(before)
-    assert "Index Cond: (awaiting_since >=" in plan_of(
-        Memory.objects.awaiting_review().filter(queue.behind(memory))[:4]
-    )
+    memory, queue_of_all = waiting(), Memory.objects.awaiting_review()
+    assert "Index Cond: (ROW(awaiting_since, id) <" in plan_of(rows_before(queue_of_all, memory)[:4])
+    assert "Index Cond: (ROW(awaiting_since, id) >" in plan_of(rows_after(queue_of_all, memory)[:4])
 
 
 def test_a_look_for_what_is_not_behind_would_read_all_that_is() -> None:
     """As it was once: at 100,000 proposals it took half a second for each one in the middle of the queue."""
     memory = waiting()
-    before = Memory.objects.awaiting_review().filter(~queue.behind(memory)).reverse()[:4]
-    assert "Index Cond" not in plan_of(before)
+    later = Q(awaiting_since__gt=memory.awaiting_since) | Q(awaiting_since=memory.awaiting_since, pk__gt=memory.pk)
+    behind = Q(awaiting_since__gte=memory.awaiting_since) & later
+    assert "Index Cond" not in plan_of(Memory.objects.awaiting_review().filter(~behind).reverse()[:4])

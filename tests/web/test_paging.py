@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memadmin.web.paging import BadCursor, count_ahead, page_by_key, page_of_union
+from memadmin.web.paging import BadCursor, count_ahead, page_by_key, page_of_union, rows_after, rows_before
 from sessions_app.models import SessionRecord, SessionStore
 
 NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
@@ -170,6 +170,14 @@ def test_rows_that_arrived_meanwhile_are_counted_up_to_a_cap() -> None:
     assert count_ahead([newest], cursor=ahead, cap=3, salt="test") == 2
     insert([(1, 0), (2, 0), (2, 0)])
     assert count_ahead([newest], cursor=ahead, cap=3, salt="test") == 4
+
+
+def test_rows_before_and_after_a_row() -> None:
+    insert([(minute, minute % 2) for minute in range(5)])
+    newest = SessionRecord.objects.newest_first()
+    rows = list(newest)
+    assert list(rows_after(newest, rows[2])) == rows[3:]
+    assert list(rows_before(newest, rows[2])) == [rows[1], rows[0]]
 
 
 def test_a_deep_page_is_one_range_of_the_index() -> None:
