@@ -95,13 +95,15 @@ def test_markup_stays_text(text: str) -> None:
 
 @pytest.mark.django_db
 def test_a_template_that_does_not_escape_is_noticed() -> None:
-    loose: list[BaseEngine] = []
-    for name, backend in (("jinja2", Jinja2), ("django", DjangoTemplates)):
-        settings = {key: value for key, value in engines.templates[name].items() if key != "BACKEND"}
-        loose.append(backend({**settings, "OPTIONS": {**settings["OPTIONS"], "autoescape": False}}))
+    loose = without_escaping("jinja2", Jinja2), without_escaping("django", DjangoTemplates)
     text = MARKUP["image that fails"]
     noticed = [name for name, html in shown_by(*loose, text).items() if text in html]
     assert noticed == [*jinja2_contexts(text), *django_contexts(text)]
+
+
+def without_escaping(name: str, backend: type[BaseEngine]) -> BaseEngine:
+    settings = {key: value for key, value in engines.templates[name].items() if key != "BACKEND"}
+    return backend({**settings, "OPTIONS": {**settings["OPTIONS"], "autoescape": False}})
 
 
 def test_what_was_not_given_is_an_error() -> None:
