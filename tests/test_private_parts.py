@@ -56,14 +56,6 @@ ALLOWED = [
         "The SDK's traces no longer have _prev_context_token: look in agents/tracing/traces.py how a trace tells that "
         "it has ended, and change _goes_on in memadmin/client/runs.py.",
     ),
-    Exempt(
-        "memadmin/web/parts.py",
-        "PartCompiler._output_child_pre",
-        "Parts escape plain text once.",
-        lambda: hasattr(CodeGenerator, "_output_child_pre"),
-        "Jinja2's compiler no longer has _output_child_pre: PartCompiler in memadmin/web/parts.py has no effect.",
-        is_optional=True,
-    ),
 ]
 
 
