@@ -116,7 +116,7 @@ def embedder(name: str) -> str:
 
 
 def vector_index(name: str) -> str:
-    """What `memadmin.client.nearest.load` knows by this name. Vectors and a key go there: without HTTPS only
+    """What `memadmin.client.vector_lookup.load` knows by this name. Vectors and a key go there: without HTTPS only
     within this machine."""
     value = text(name)
     address = r"qdrant:(https://[\w.:-]+|http://(localhost|127\.0\.0\.1)(:\d+)?)(/[\w-]{1,80})?/?"

@@ -251,7 +251,7 @@ OIDC_ISSUER = environment.https_address("MEMADMIN_OIDC_ISSUER")
 OIDC_NAME = environment.text("MEMADMIN_OIDC_NAME")
 # Whose people come in without an account here, and get one without a role.
 OIDC_DOMAINS = [domain.lower() for domain in environment.words("MEMADMIN_OIDC_DOMAINS")]
-SOCIALACCOUNT_ADAPTER = "memadmin.accounts.company.CompanyAdapter"
+SOCIALACCOUNT_ADAPTER = "memadmin.accounts.oidc.CompanyAdapter"
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {

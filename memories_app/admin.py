@@ -25,7 +25,7 @@ from django.utils.safestring import SafeString
 
 from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
-from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.reauth import recently_authenticated
 from memories_app.models import (
     ApprovalRule,
     Distillation,

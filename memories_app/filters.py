@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from memadmin.web.filters import FilterForm
-from memadmin.web.hostile import write_out_invisible
+from memadmin.web.safe_text import write_out_invisible
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
 from sessions_app.filters import SearchField, SubjectField

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, time
 from django import forms
 
 from memadmin.client.recalling import DEFAULT_BUDGET
-from memories_app.audited import EraseReason, RetireReason
-from memories_app.tools_behind import LONGEST_TOOL
+from memories_app.audit_events import EraseReason, RetireReason
+from memories_app.tool_provenance import LONGEST_TOOL
 from sessions_app.models import SubjectAlias
 
 

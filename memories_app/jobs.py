@@ -8,14 +8,14 @@ from contextlib import contextmanager, suppress
 
 from procrastinate.contrib.django import app
 
-from memadmin.web.ticks import is_stale
+from memadmin.web.periodic import is_stale
+from memories_app.dedup import consolidation
 from memories_app.services import (
-    consolidating,
     digesting,
     distilling,
+    evidence_linking,
     indexing,
-    lapsing,
-    placing,
+    proposal_expiry,
     rules,
     screening,
 )
@@ -77,7 +77,9 @@ def away_logged() -> Iterator[None]:
 def place_evidence(timestamp: int) -> None:
     """Links what agents quoted to where it was said."""
     if not is_stale(timestamp):
-        placing.place_evidence(within=placing.LATE if timestamp % 60 < 10 else placing.RECENT)
+        evidence_linking.place_evidence(
+            within=evidence_linking.LATE if timestamp % 60 < 10 else evidence_linking.RECENT
+        )
 
 
 @app.periodic(cron="* * * * *")
@@ -103,7 +105,7 @@ def apply_approval_rules(timestamp: int) -> None:
 def lapse_proposals(timestamp: int) -> None:
     """Ends proposals that nobody decided about in time."""
     if not is_stale(timestamp):
-        while lapsing.lapse_proposals() == lapsing.BATCH:
+        while proposal_expiry.lapse_proposals() == proposal_expiry.BATCH:
             pass
 
 
@@ -125,4 +127,4 @@ def consolidate_memories(timestamp: int) -> None:
     """
     if not is_stale(timestamp):
         is_first_hour = timestamp % 86_400 < 3_600
-        consolidating.consolidate(within=None if is_first_hour else consolidating.LATELY)
+        consolidation.consolidate(within=None if is_first_hour else consolidation.LATELY)

@@ -20,13 +20,13 @@ from django.utils.timezone import now
 from memadmin.counting import COUNT_CAP, count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.paging import rows_after, rows_before
-from memories_app.consolidating import Hint
-from memories_app.flags import FLAGS, HINTS, Flag, flag_named
+from memories_app.dedup.similarity import Hint
 from memories_app.models import Memory
-from memories_app.presenting import Words, subject_labels, words_for
 from memories_app.querysets import MemoryQuerySet
-from memories_app.services.lapsing import WARNED_BEFORE, first_approvals, lapses_at, lapsing
+from memories_app.risk_labels import FLAGS, HINTS, Flag, flag_named
+from memories_app.services.proposal_expiry import WARNED_BEFORE, first_approvals, lapses_at, lapsing
 from memories_app.services.rules import samples_to_see
+from memories_app.view_models import Words, subject_labels, words_for
 from sessions_app.masking import Masker
 
 BESIDE = 30

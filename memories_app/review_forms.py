@@ -9,7 +9,7 @@ from uuid import UUID
 from django import forms
 
 from memadmin.web.masking import MASK
-from memories_app.audited import RejectReason
+from memories_app.audit_events import RejectReason
 from memories_app.models import ApprovalRule, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
 from memories_app.services.deciding_many import AT_ONCE

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.counting import count_up_to
 from memadmin.web.filters import FilterForm
-from memadmin.web.hostile import write_out_invisible
+from memadmin.web.safe_text import write_out_invisible
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 

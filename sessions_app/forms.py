@@ -9,7 +9,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from sessions_app.audited import RedactReason, RevealReason
+from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted

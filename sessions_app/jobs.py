@@ -7,9 +7,9 @@ from datetime import timedelta
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
-from memadmin.web.ticks import is_stale
+from memadmin.web.periodic import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import discovering, inspection, outbox, patterns, watching
+from sessions_app.services import discovery, inspection, outbox, path_watch, patterns
 
 
 @app.periodic(cron="* * * * * */5")
@@ -27,7 +27,7 @@ def find_subjects(timestamp: int) -> None:
 def discover_sessions(timestamp: int) -> None:
     """Looks through the stores that can have no triggers."""
     if not is_stale(timestamp):
-        discovering.discover_sessions()
+        discovery.discover_sessions()
 
 
 @app.periodic(cron="* * * * * */30")
@@ -35,7 +35,7 @@ def discover_sessions(timestamp: int) -> None:
 def look_for_new_stores(timestamp: int) -> None:
     """Connects what watched paths name. Apart from `discover_sessions`, which no wrong file may keep from its work."""
     if not is_stale(timestamp):
-        watching.look_for_new_stores()
+        path_watch.look_for_new_stores()
 
 
 @app.periodic(cron="* * * * * */5")

@@ -15,7 +15,7 @@ from django.db import connection
 from sessions_app import registry
 from sessions_app.models import SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.accounts import audited
-from memadmin.accounts.proofs import is_confirmed_recently
+from memadmin.accounts import audit_events
+from memadmin.accounts.reauth import is_confirmed_recently
 
 WRONG = "User name or password is wrong, or the account is switched off."
 """The same for a wrong password, an unknown name and somebody who left, so that it tells nothing about either."""
@@ -71,7 +71,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def record_failure(self, credentials: dict[str, Any], reason_code: str) -> None:
         named = User.objects.filter(username__iexact=credentials.get("username", "")).first()
-        audit.record_alone(audited.SIGN_IN_FAILED, target=named, outcome="failed", reason_code=reason_code)
+        audit.record_alone(audit_events.SIGN_IN_FAILED, target=named, outcome="failed", reason_code=reason_code)
 
     def is_reauthentication_required(self, **kwargs: Any) -> bool:
         return not is_confirmed_recently(context.request)

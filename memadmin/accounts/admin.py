@@ -22,10 +22,10 @@ from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 
 from memadmin import audit
-from memadmin.accounts import access, people
+from memadmin.accounts import access, user_actions
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
-from memadmin.audit.audited import RAW_EDIT_MADE
-from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.audit.audit_events import RAW_EDIT_MADE
+from memadmin.web.reauth import recently_authenticated
 
 # Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
 for model in apps.get_models():
@@ -94,8 +94,8 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             context = {**self.admin_site.each_context(request), "title": "Reset second factor", "person": person}
             return render(request, "admin/reset_second_factor.html", context)
         try:
-            people.reset_second_factor(person, by=by, why=why_of(request))
-        except people.OwnSecondFactor as problem:
+            user_actions.reset_second_factor(person, by=by, why=why_of(request))
+        except user_actions.OwnSecondFactor as problem:
             messages.error(request, str(problem))
         else:
             messages.success(request, "Reset. Their sessions ended; the next sign-in leads to a new second factor.")

@@ -18,8 +18,8 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 
-from memadmin.accounts.confirming import typed
 from memadmin.accounts.raw_edits import PREFIX, ReasonedEdits, WhyMissing, why_form
+from memadmin.accounts.reauth_views import typed
 from memadmin.audit.actors import is_governed
 from memadmin.web import navigation
 

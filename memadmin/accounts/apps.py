@@ -7,7 +7,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from memadmin.accounts import confirming, signals  # noqa: F401  # they say so to whom it concerns
+        from memadmin.accounts import reauth_views, signals  # noqa: F401  # they say so to whom it concerns
 
 
 class RawEditsConfig(admin.AdminConfig):

@@ -6,7 +6,7 @@ from django.core.management import call_command
 from procrastinate.contrib.django import app
 
 from memadmin.accounts import notices
-from memadmin.web.ticks import is_stale
+from memadmin.web.periodic import is_stale
 
 
 @app.periodic(cron="* * * * * */15")

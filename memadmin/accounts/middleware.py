@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils.timezone import now
 from django_htmx.http import HttpResponseClientRedirect
 
-from memadmin.accounts.proofs import has_second_factor, note_use, why_over
-from memadmin.web.fresh_proof import READING
+from memadmin.accounts.reauth import has_second_factor, note_use, why_over
+from memadmin.web.reauth import READING
 
 ENDED = "session_ended"
 """Where the login finds why it is asked for."""

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.accounts.governed import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
+from memadmin.accounts.audited_proxies import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
 from memadmin.accounts.grants import querysets
 
 __all__ = [

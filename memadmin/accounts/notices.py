@@ -23,11 +23,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts import audited
+from memadmin.accounts import audit_events
 from memadmin.accounts.grants.verbs import DECIDE
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditActor, AuditEvent
-from memadmin.web.tries import take_try
+from memadmin.web.retry import take_try
 
 logger = logging.getLogger("memadmin.notices")
 
@@ -115,7 +115,7 @@ def due_at(at: datetime) -> Iterator[Due]:
     ):
         for grant in those.exclude(Exists(known.filter(grant=OuterRef("pk"), kind=kind)))[:A_ROUND]:
             yield Due(kind, grant)
-    readings = AuditEvent.objects.filter(type=audited.READING_NOTICED.name, at__gt=at - READING_IS_NEWS)
+    readings = AuditEvent.objects.filter(type=audit_events.READING_NOTICED.name, at__gt=at - READING_IS_NEWS)
     for event in readings.exclude(Exists(known.filter(event_id=OuterRef("id")))).newest_first()[:A_ROUND]:
         yield Due(Kind.READING, event)
 
@@ -141,9 +141,9 @@ def mail_about(due: Due, people: list[str]) -> EmailMessage:
 def note_sent(notice: Notice, due: Due, people: list[str]) -> None:
     counters = {"addresses": len(people)}
     if due.kind == Kind.READING:
-        audit.record(audited.READING_TOLD, target=due.about, counters=counters)
+        audit.record(audit_events.READING_TOLD, target=due.about, counters=counters)
     else:
-        audit.record(audited.NOTICE_SENT, target=due.about, reason_code=due.kind, counters=counters)
+        audit.record(audit_events.NOTICE_SENT, target=due.about, reason_code=due.kind, counters=counters)
     Notice.objects.filter(pk=notice.pk).update(sent_at=now())
 
 

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from memadmin import audit
-from memadmin.audit.audited import RAW_EDIT_MADE
+from memadmin.audit.audit_events import RAW_EDIT_MADE
 from memadmin.audit.recording import MOST_SHOWN
 
 PREFIX = "why"

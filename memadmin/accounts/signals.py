@@ -18,30 +18,30 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from memadmin import audit
-from memadmin.accounts import audited, people, proofs
+from memadmin.accounts import audit_events, reauth, user_actions
 
 
 @receiver(user_logged_in)
 def signed_in(request: HttpRequest, **kwargs: Any) -> None:
-    proofs.note_sign_in(request)
+    reauth.note_sign_in(request)
 
 
 @receiver(authentication_step_completed)
 def confirmed(request: HttpRequest, **kwargs: Any) -> None:
     # A step on the way in is no more than a step.
     if kwargs.get("reauthenticated"):
-        proofs.note_confirmation(request)
+        reauth.note_confirmation(request)
 
 
 @receiver(authenticator_used)
 def used(request: HttpRequest, user: User, **kwargs: Any) -> None:
-    proofs.note_second_factor(request, user)
+    reauth.note_second_factor(request, user)
 
 
 @receiver(authenticator_added)
 def added(request: HttpRequest, user: User, authenticator: Authenticator, **kwargs: Any) -> None:
     if authenticator.type != Authenticator.Type.RECOVERY_CODES:
-        proofs.note_second_factor(request, user)
+        reauth.note_second_factor(request, user)
 
 
 @receiver(came_in)
@@ -49,12 +49,12 @@ def record_sign_in(request: HttpRequest, user: User, **kwargs: Any) -> None:
     """Without its event nobody comes in: the failure ends the request before its session is saved."""
     with_what = [record.get("type") or record["method"] for record in get_authentication_records(request, user)]
     reason = {"socialaccount": "company_account"}.get(with_what[-1], with_what[-1]) if with_what else ""
-    audit.record_alone(audited.SIGNED_IN, by=user, target=user, reason_code=reason)
+    audit.record_alone(audit_events.SIGNED_IN, by=user, target=user, reason_code=reason)
 
 
 @receiver(authentication_failed)
 def record_wrong_code(user: User, **kwargs: Any) -> None:
-    audit.record_alone(audited.SIGN_IN_FAILED, target=user, outcome="failed", reason_code="wrong_code")
+    audit.record_alone(audit_events.SIGN_IN_FAILED, target=user, outcome="failed", reason_code="wrong_code")
 
 
 @receiver(post_save, sender=Authenticator)
@@ -62,17 +62,17 @@ def record_new_factor(instance: Authenticator, created: bool, **kwargs: Any) -> 
     if created:
         person = instance.user
         with transaction.atomic():
-            audit.record(audited.SECOND_FACTOR_ADDED, by=person, target=person, reason_code=instance.type)
+            audit.record(audit_events.SECOND_FACTOR_ADDED, by=person, target=person, reason_code=instance.type)
 
 
 @receiver(password_changed)
 def record_new_password(user: User, **kwargs: Any) -> None:
     with transaction.atomic():
-        audit.record(audited.PASSWORD_CHANGED, by=user, target=user)
+        audit.record(audit_events.PASSWORD_CHANGED, by=user, target=user)
 
 
 @receiver(post_save, sender=User)
 def sign_out_who_was_switched_off(instance: User, **kwargs: Any) -> None:
     """At once, and for good: switched on again, they sign in again. By whom, the log has from the change itself."""
     if not instance.is_active:
-        people.end_sessions(instance, UserSession.objects.filter(user=instance), by=None)
+        user_actions.end_sessions(instance, UserSession.objects.filter(user=instance), by=None)

@@ -1,7 +1,7 @@
 from django.urls import include, path
 
-from memadmin.accounts.company import PROVIDER_ID
 from memadmin.accounts.content_access.views import purpose
+from memadmin.accounts.oidc import PROVIDER_ID
 from memadmin.accounts.views import account, company, confirm, login, second_factor
 
 own_pages = [

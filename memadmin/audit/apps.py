@@ -14,7 +14,7 @@ class AuditConfig(AppConfig):
     def ready(self) -> None:
         # Every app declares its event types in a module of the first name, and in one of the second what its records
         # are called.
-        autodiscover_modules("audited", "audit_names")
+        autodiscover_modules("audit_events", "audit_labels")
         from memadmin.audit.governing import declare_row_events
         from memadmin.migrating import refuse_unreleased
 

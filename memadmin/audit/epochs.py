@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from memadmin.audit import anchors, checkpoints, stored
 from memadmin.audit.anchors.base import Ahead
-from memadmin.audit.audited import EPOCH_BEGUN
+from memadmin.audit.audit_events import EPOCH_BEGUN
 from memadmin.audit.canonical import leaf_of
 from memadmin.audit.models import AuditAnchor, AuditEvent, AuditPending
 from memadmin.audit.notes import Checkpoint

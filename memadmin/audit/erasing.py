@@ -14,7 +14,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import connection, models, transaction
 
-from memadmin.audit.audited import DETAILS_ERASED, NAME_ERASED
+from memadmin.audit.audit_events import DETAILS_ERASED, NAME_ERASED
 from memadmin.audit.models import ActorKind, AuditActor, AuditDetail, AuditEvent
 from memadmin.audit.recording import MOST_SHOWN, record
 

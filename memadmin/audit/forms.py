@@ -15,7 +15,7 @@ from memadmin.audit.models import AuditActor, AuditEvent, Outcome
 from memadmin.audit.naming import SUBJECT
 from memadmin.audit.querysets import AuditEventQuerySet
 from memadmin.web.filters import Chip, FilterForm
-from memadmin.web.hostile import write_out_invisible
+from memadmin.web.safe_text import write_out_invisible
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

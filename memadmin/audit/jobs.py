@@ -8,7 +8,7 @@ from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
 from memadmin.audit import anchors, status, verification
-from memadmin.web.ticks import is_stale
+from memadmin.web.periodic import is_stale
 
 VERDICT_LASTS = timedelta(days=1)
 

@@ -12,7 +12,7 @@ from django.shortcuts import render
 
 from memadmin.audit import actors
 from memadmin.audit.actors import Actor
-from memadmin.audit.audited import ACCESS_DENIED
+from memadmin.audit.audit_events import ACCESS_DENIED
 from memadmin.audit.recording import Unavailable, record_alone
 
 logger = logging.getLogger(__name__)

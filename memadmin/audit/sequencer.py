@@ -22,7 +22,7 @@ from django.db import Error, connection, transaction
 
 from memadmin.audit import checkpoints, epochs, stored
 from memadmin.audit.actors import Actor, acting
-from memadmin.audit.audited import KEY_ROTATED
+from memadmin.audit.audit_events import KEY_ROTATED
 from memadmin.audit.canonical import EventText
 from memadmin.audit.models import AuditAnchor, AuditPending
 from memadmin.audit.notes import Checkpoint

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 from uuid import UUID
 
-from memadmin.client.nearest import Near
+from memadmin.client.vector_lookup import Near
 
 LIMIT = 40
 """Of how many each ranking, by meaning and by words, names the best."""

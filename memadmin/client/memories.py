@@ -21,16 +21,16 @@ from uuid import UUID
 from agents.memory import Session
 from psycopg.types.json import Jsonb
 
-from memadmin.client import candidates, embedding, nearest, recalling, runs
-from memadmin.client.answers import Answer, Kept, Reason, Refused, is_storable, refused_with, unfit
+from memadmin.client import candidates, embedding, recalling, runs, vector_lookup
 from memadmin.client.candidates import Candidate
 from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
-from memadmin.client.nearest import Near
+from memadmin.client.proposal_results import Answer, Kept, Reason, Refused, is_storable, refused_with, unfit
 from memadmin.client.recalling import DEFAULT_BUDGET, Choice
 from memadmin.client.runs import Run
 from memadmin.client.secret_text import mask_text
 from memadmin.client.sessions import GovernedSession
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
+from memadmin.client.vector_lookup import Near
 
 logger = logging.getLogger(__name__)
 
@@ -135,14 +135,14 @@ class MemoryClient:
         embedder: embedding.Embedder | str = embedding.OFFLINE,
         subject_in: Finder = USER_ID,
         budget: int = DEFAULT_BUDGET,
-        index: nearest.Nearest | str = nearest.INSIDE,
+        index: vector_lookup.Nearest | str = vector_lookup.INSIDE,
         index_key: str = "",
     ) -> None:
         self.console = Console(console) if isinstance(console, str) else console
         self.store, self.subject_in, self.budget = store, subject_in, budget
         self._embedder = embedding.load(embedder) if isinstance(embedder, str) else embedder
         self._is_embedder_away, self._embedder_rests_until = False, 0.0
-        self._index = nearest.load(index, index_key) if isinstance(index, str) else index
+        self._index = vector_lookup.load(index, index_key) if isinstance(index, str) else index
         self._index_rests_until = 0.0
         # Not the loop's own threads, which sessions of the SDK need: what hangs would take all of them.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from agents import RunContextWrapper, function_tool
 from agents.tool import Tool
 
-from memadmin.client.answers import Answer
 from memadmin.client.items import last_said
 from memadmin.client.memories import LONGEST_QUOTE, Evidence, MemoryClient
+from memadmin.client.proposal_results import Answer
 
 EXTRACTOR = "agent/remember"
 

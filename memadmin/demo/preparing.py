@@ -23,9 +23,9 @@ from sessions_app.encryption import keyring
 from sessions_app.models import SessionStore, SubjectKind
 from sessions_app.services import patterns
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.encryption import declare_encryption
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlalchemy.engine import open_agent_tables
 
 PATTERNS = {"tickets": "customer_{subject}:ticket_{ticket}", "bots": "{agent}:{subject}"}

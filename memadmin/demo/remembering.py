@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.injecting import memory_filter
 from memadmin.client.memories import MemoryClient
+from memadmin.client.prompt_context import memory_filter
 from memadmin.client.tools import memory_tools
 
 NOWHERE = "host=/nowhere"

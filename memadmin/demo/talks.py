@@ -27,7 +27,7 @@ from memadmin.demo.remembering import memories
 from memadmin.demo.script import Answer, calls, remembers, says
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 
 COUNTER = File("counter")
 PLANNER = BranchedFile("planner")

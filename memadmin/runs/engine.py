@@ -24,7 +24,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from memadmin import audit
-from memadmin.runs import audited
+from memadmin.runs import audit_events
 from memadmin.runs.kinds import RunKind, kind_named
 from memadmin.runs.models import Run
 
@@ -216,7 +216,7 @@ class Lease:
     def stop(self, sentence: str) -> None:
         """Nothing more happens until a person decides. Raises LeaseLost and Interrupted."""
         with transaction.atomic():
-            audit.record(audited.RUN_STOPPED, target=self._locked())
+            audit.record(audit_events.RUN_STOPPED, target=self._locked())
             self._leave(sentence, state=State.STOPPED, lease_until=None, reason=sentence[:400])
 
     def fail_once(self, problem: Exception) -> None:
@@ -266,7 +266,7 @@ def end(run: Run, state: State, *, reason: str = "") -> None:
     run.state, run.reason = state, reason[:400]
     kind_named(run.kind).before_end(run)
     if state == State.FAILED:
-        audit.record(audited.RUN_FAILED, target=run, outcome="failed")
+        audit.record(audit_events.RUN_FAILED, target=run, outcome="failed")
     Run.objects.filter(pk=run.pk).update(
         state=state,
         reason=run.reason,

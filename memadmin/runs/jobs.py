@@ -10,7 +10,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from memadmin.runs import engine
 from memadmin.runs.models import Run
-from memadmin.web.ticks import is_stale
+from memadmin.web.periodic import is_stale
 
 LOW_PRIORITY = -10
 """Periodic jobs come first: a run takes a worker for ten seconds."""

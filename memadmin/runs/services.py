@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from psycopg.errors import LockNotAvailable
 
 from memadmin import audit
-from memadmin.runs import audited, engine
+from memadmin.runs import audit_events, engine
 from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run
 
@@ -65,7 +65,7 @@ def pause_run(run: Run, *, by: User, note: str = "") -> Run:
     with locked(run) as run:
         if run.state not in (State.WAITING, State.RUNNING):
             raise NotPossible(run, "paused")
-        audit.record(audited.RUN_PAUSED, by=by, target=run, details={"note": note} if note else None)
+        audit.record(audit_events.RUN_PAUSED, by=by, target=run, details={"note": note} if note else None)
         run.note(f"Paused by {by.username}." + (f" {note}" if note else ""))
         change(run, state=State.PAUSED, lease_until=None, retry_at=None, reason=note[:400], reason_by=by)
     return run
@@ -80,7 +80,7 @@ def resume_run(run: Run, *, by: User) -> Run:
         is_resumable = run.state in (State.PAUSED, State.STOPPED, State.WAITING)
         if not is_resumable and not (run.state == State.FAILED and kind_named(run.kind).may_retry(run)):
             raise NotPossible(run, "resumed")
-        audit.record(audited.RUN_RESUMED, by=by, target=run)
+        audit.record(audit_events.RUN_RESUMED, by=by, target=run)
         run.note(f"Resumed by {by.username}.")
         change(run, state=State.WAITING, ended_at=None, attempts=0, retry_at=None, reason="", reason_by=None)
         wake(run)
@@ -92,7 +92,7 @@ def cancel_run(run: Run, *, by: User | None = None) -> Run:
     with locked(run) as run:
         if run.is_finished or not kind_named(run.kind).may_cancel(run):
             raise NotPossible(run, "cancelled")
-        audit.record(audited.RUN_CANCELLED, by=by, target=run)
+        audit.record(audit_events.RUN_CANCELLED, by=by, target=run)
         run.note(f"Cancelled by {by.username if by else 'a command'}.")
         engine.end(run, State.CANCELLED)
     return run

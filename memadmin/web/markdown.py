@@ -18,7 +18,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from memadmin.web.hostile import mark_in_html, write_out_invisible
+from memadmin.web.safe_text import mark_in_html, write_out_invisible
 
 ELEMENTS = frozenset(
     "p br hr strong em s code pre blockquote ul ol li table thead tbody tr th td".split()  # noqa: SIM905

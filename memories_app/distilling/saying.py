@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memadmin.client.secret_text import MASKED, mask_text
-from memories_app.tools_behind import ToolsBehind
+from memories_app.tool_provenance import ToolsBehind
 from sessions_app.items import StoredItem
 from sessions_app.timeline import build_timeline
 from sessions_app.timeline.blocks import Text

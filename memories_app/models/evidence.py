@@ -16,7 +16,7 @@ from django.db.models.lookups import LessThanOrEqual
 from memadmin import audit
 from memadmin.audit.triggers import Calling
 from memories_app.models.memories import Memory
-from memories_app.tools_behind import LONGEST_TOOL
+from memories_app.tool_provenance import LONGEST_TOOL
 
 
 class Evidence(models.Model):

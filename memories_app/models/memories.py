@@ -117,7 +117,7 @@ class Memory(models.Model):
     risk_flags = ArrayField(models.CharField(max_length=40), default=list, db_default=Value("{}"), editable=False)
     screened_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
 
-    # How a proposal stands to others, for who decides; see memories_app.consolidating. The gate does not ask for it.
+    # How a proposal stands to others, for who decides; see memories_app.dedup.similarity. The gate does not ask for it.
     hints = ArrayField(models.CharField(max_length=20), default=list, db_default=Value("{}"), editable=False)
 
     # Which text of it was held against what else is approved, and about whom that was: of one who is merged, the other.

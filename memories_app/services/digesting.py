@@ -27,11 +27,11 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.web.posting import post
-from memadmin.web.tries import take_try
-from memories_app import audited
+from memadmin.web.http_post import post
+from memadmin.web.retry import take_try
+from memories_app import audit_events
 from memories_app.models import Digest, Memory, NoDigest
-from memories_app.services.lapsing import WARNED_BEFORE, count_lapsed, lapsing
+from memories_app.services.proposal_expiry import WARNED_BEFORE, count_lapsed, lapsing
 from memories_app.services.rules import samples_to_see
 
 logger = logging.getLogger("memadmin.digest")
@@ -129,7 +129,7 @@ def send(way: Digest.Way, told: Figures, at: datetime) -> bool:
 @transaction.atomic
 def note_sent(digest: Digest, told: Figures, people: list[str]) -> None:
     counters = {"waiting": told.waiting, "late": told.late, "expiring": told.expiring}
-    audit.record(audited.DIGEST_SENT, reason_code=digest.way, counters=counters | {"addresses": len(people)})
+    audit.record(audit_events.DIGEST_SENT, reason_code=digest.way, counters=counters | {"addresses": len(people)})
     Digest.objects.filter(pk=digest.pk).update(sent_at=now())
 
 

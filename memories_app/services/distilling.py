@@ -24,7 +24,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.timezone import now
 
 from memadmin import audit
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.distilling.rules import RulesDistiller
 from memories_app.distilling.saying import (
     OPERATOR,
@@ -44,7 +44,7 @@ from memories_app.querysets import MemoryQuerySet
 from memories_app.services.learning import is_stopped
 from memories_app.services.proposing import Quote, propose_memory
 from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
-from memories_app.tools_behind import MOST_TOOLS
+from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
@@ -264,7 +264,7 @@ def _propose(
     known, left_out = 0, Counter(reading.left_out)
     room = MOST_WAITING - Memory.objects.about(subject).filter(status=Memory.Status.PROPOSED).count()
     was_read = {one for one in said if not one.is_context}
-    with audit.recording(audited.SESSION_DISTILLED) as event:
+    with audit.recording(audit_events.SESSION_DISTILLED) as event:
         event.target, event.subject = record, subject
         for found in reading.found:
             if found.said not in was_read or not found.is_proven:
@@ -375,7 +375,7 @@ def _quote(record: SessionRecord, said: Said, text: str) -> Quote:
 def _ended(row: Distillation, record: SessionRecord, outcome: Outcome, reading: Reading) -> Distilled:
     _end(row, outcome, reading)
     audit.record(
-        audited.SESSION_DISTILLED,
+        audit_events.SESSION_DISTILLED,
         target=record,
         subject=record.subject_id,
         reason_code=outcome,

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from memadmin import audit
-from memories_app import audited
-from memories_app.audited import EraseReason
+from memories_app import audit_events
+from memories_app.audit_events import EraseReason
 from memories_app.models import Memory, MemoryVersion
 from memories_app.services.refusals import ErasedAlready, StillRead
 
@@ -24,7 +24,7 @@ def erase_version(version: MemoryVersion, *, by: User, reason: EraseReason) -> M
         raise StillRead(memory)
     counters = {"version": version.number}
     audit.record(
-        audited.VERSION_ERASED,
+        audit_events.VERSION_ERASED,
         by=by,
         target=memory,
         subject=memory.subject_id,

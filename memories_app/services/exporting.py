@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memadmin import audit
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.importing.formats import OWN
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
@@ -27,7 +27,7 @@ def export_memories(*, subject: Subject | None = None, statuses: Sequence[str] =
     Reads AT_ONCE rows at a time, by key, three queries each.
     """
     chosen = to_export(subject=subject, statuses=statuses)
-    audit.before_showing(audited.MEMORIES_EXPORTED, subject=subject, counters={"memories": chosen.count()})
+    audit.before_showing(audit_events.MEMORIES_EXPORTED, subject=subject, counters={"memories": chosen.count()})
     rows = chosen.defer("embedding", "words").prefetch_related("evidence")
     last = None
     while page := list((rows.filter(pk__gt=last) if last else rows)[:AT_ONCE]):

@@ -12,7 +12,7 @@ from io import BufferedReader
 from django.db import DataError, connection, transaction
 
 from memadmin import audit, json_files
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.importing.entries import Entry, Said, Unreadable
 from memories_app.importing.formats import entries_of
 from memories_app.importing.rows import entry_of_row
@@ -91,7 +91,7 @@ def import_entries(
             after_each()
     finally:
         counters = {"proposed": imported.proposed, "known": imported.known, "refused": len(imported.refused)}
-        audit.record_alone(audited.MEMORIES_IMPORTED, counters=counters)
+        audit.record_alone(audit_events.MEMORIES_IMPORTED, counters=counters)
     return imported
 
 

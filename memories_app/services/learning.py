@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from memadmin import audit
 from memadmin.client.secret_text import mask_text
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import LearningStop, Signal
 from memories_app.services.refusals import gate_explained
 from sessions_app.models import SessionRecord, Subject
@@ -37,7 +37,7 @@ def stop_learning(subject: Subject, *, by: User) -> bool:
     subject = _locked(subject)
     if is_stopped(subject):
         return False
-    audit.record(audited.LEARNING_STOPPED, by=by, target=subject, subject=subject)
+    audit.record(audit_events.LEARNING_STOPPED, by=by, target=subject, subject=subject)
     LearningStop.objects.create(subject=subject)
     return True
 
@@ -48,7 +48,7 @@ def allow_learning(subject: Subject, *, by: User) -> bool:
     subject = _locked(subject)
     if not is_stopped(subject):
         return False
-    audit.record(audited.LEARNING_ALLOWED, by=by, target=subject, subject=subject)
+    audit.record(audit_events.LEARNING_ALLOWED, by=by, target=subject, subject=subject)
     stops_of(subject.group_ids()).delete()
     return True
 
@@ -61,7 +61,7 @@ def give_feedback(record: SessionRecord, item_id: str, *, by: User, value: int |
     """
     with gate_explained():
         audit.record(
-            audited.FEEDBACK_GIVEN,
+            audit_events.FEEDBACK_GIVEN,
             by=by,
             target=record,
             subject=record.subject_id,

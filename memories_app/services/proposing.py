@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from memadmin import audit
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Evidence, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
 from memories_app.services.refusals import Overtaken, Unproposable, gate_explained
@@ -102,7 +102,7 @@ def propose_memory(
         base_version=replaces.version if replaces else None,
         proposed_by=by,
     )
-    with gate_explained(memory), audit.recording(audited.MEMORY_PROPOSED, by=by) as event:
+    with gate_explained(memory), audit.recording(audit_events.MEMORY_PROPOSED, by=by) as event:
         memory.save(force_insert=True)
         event.target, event.subject = memory, memory.subject
     memory.refresh_from_db()

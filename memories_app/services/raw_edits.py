@@ -11,8 +11,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DataError, Error, transaction
 
 from memadmin import audit
-from memadmin.audit.audited import RAW_EDIT_MADE
-from memories_app import audited
+from memadmin.audit.audit_events import RAW_EDIT_MADE
+from memories_app import audit_events
 from memories_app.models import Memory
 from memories_app.services.proposing import look_at
 from memories_app.services.refusals import NotApproved, Unproposable, gate_explained
@@ -39,7 +39,7 @@ def show_memory(memory: Memory, *, purpose: str = "") -> None:
     before the page is written. Raises audit.Unavailable."""
     try:
         with transaction.atomic():
-            audit.record(audited.MEMORY_VIEWED, target=memory, subject=memory.subject_id, reason_code=purpose)
+            audit.record(audit_events.MEMORY_VIEWED, target=memory, subject=memory.subject_id, reason_code=purpose)
     except Error as problem:
         raise audit.Unavailable from problem
 

@@ -19,14 +19,14 @@ from django.db.models.functions import Now
 
 from memadmin import audit
 from memadmin.runs.engine import Lease
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
 from memories_app.models.memories import LONGEST_STATEMENT
 from sessions_app.models import Redaction
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.redacting import Wanted
 from sessions_app.redacting.wanted import LEAST_CHARACTERS, MOST_CHARACTERS
-from sessions_app.services.copies import redacts_copies
+from sessions_app.services.derived_copies import redacts_copies
 from sessions_app.timeline.markers import MARKER
 
 LONGEST_QUOTE = 4_000
@@ -88,7 +88,11 @@ def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: W
         return False
     counters = {"quotes": len(evidence), "versions": len(versions), "notes": len(notes), "changed": int(says_so)}
     audit.record(
-        audited.MEMORY_REDACTED, by=redaction.requested_by, target=memory, subject=memory.subject_id, counters=counters
+        audit_events.MEMORY_REDACTED,
+        by=redaction.requested_by,
+        target=memory,
+        subject=memory.subject_id,
+        counters=counters,
     )
     for one in evidence:
         redact_quote(one, wanted)
@@ -144,7 +148,7 @@ def redact_signals(scope: Scope, redaction: Redaction, wanted: Wanted | None) ->
         return 0
     with transaction.atomic():
         audit.record(
-            audited.SIGNALS_REDACTED,
+            audit_events.SIGNALS_REDACTED,
             by=redaction.requested_by,
             subject=redaction.subject_id,
             counters={"signals": len(found)},

@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 
 from memadmin import audit
 from memadmin.audit.recording import MOST_SHOWN
-from memories_app import audited
-from memories_app.audited import RetireReason
+from memories_app import audit_events
+from memories_app.audit_events import RetireReason
 from memories_app.models import Evidence, Memory, Review
 from memories_app.services.refusals import NotRecalled
 
@@ -26,7 +26,7 @@ def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
     memory = Memory.objects.select_for_update().get(pk=memory.pk)
     if memory.status not in STANDING:
         raise NotRecalled(memory)
-    audit.record(audited.MEMORY_RETIRED, by=by, target=memory, subject=memory.subject_id, reason_code=reason)
+    audit.record(audit_events.MEMORY_RETIRED, by=by, target=memory, subject=memory.subject_id, reason_code=reason)
     Review.objects.create(
         memory=memory, reviewer=by, decision="retire", reason_code=reason, content_hash=memory.content_hash
     )
@@ -45,7 +45,7 @@ def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
     memory = Memory.objects.select_for_update().get(pk=memory.pk)
     if memory.status != Memory.Status.APPROVED:
         raise NotRecalled(memory)
-    audit.record(audited.REVALIDATION_ASKED, by=by, target=memory, subject=memory.subject_id)
+    audit.record(audit_events.REVALIDATION_ASKED, by=by, target=memory, subject=memory.subject_id)
     Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.NEEDS_REVALIDATION, awaiting_since=Now())
     memory.refresh_from_db()
     return memory
@@ -79,7 +79,7 @@ def retire_learned_by_tool(tool: str, *, by: User, reason: RetireReason) -> int:
     first = list(going.values_list("pk", flat=True)[:MOST_SHOWN])
     with transaction.atomic():
         audit.record(
-            audited.TOOL_RETIRED,
+            audit_events.TOOL_RETIRED,
             by=by,
             shown=first,
             reason_code=reason,

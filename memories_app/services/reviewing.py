@@ -19,9 +19,9 @@ from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
 from memadmin.accounts.grants.verbs import addresses_of
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Evidence, Memory, Review
-from memories_app.screening import risks_of
+from memories_app.risk_detection import risks_of
 from memories_app.services.claiming import AlreadyDecided, HeldBySomebody, locked_rows
 from memories_app.services.proposing import look_at_statement
 from memories_app.services.refusals import (
@@ -110,7 +110,7 @@ def edit_and_approve(
     changed = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     if changed:
         look_at_statement(changed.get("statement", memory.statement))
-        audit.record(audited.MEMORY_EDITED, by=by, target=memory, subject=memory.subject_id)
+        audit.record(audit_events.MEMORY_EDITED, by=by, target=memory, subject=memory.subject_id)
         for name, value in changed.items():
             setattr(memory, name, value)
         memory.save(update_fields=list(changed))
@@ -133,7 +133,7 @@ def reject_memory(memory: Memory, *, by: User, content_hash: str, reason: str, n
     """Keeps a proposal from agents. Raises Overtaken, OwnProposal, and Undeclared for a reason that is none."""
     memory, _ = locked(memory, by=by, content_hash=content_hash)
     audit.record(
-        audited.MEMORY_REJECTED,
+        audit_events.MEMORY_REJECTED,
         by=by,
         target=memory,
         subject=memory.subject_id,
@@ -153,7 +153,7 @@ def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, n
     memory, _ = locked(memory, by=by, content_hash=content_hash, beside=into)
     into = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=into.pk)
     require_mergeable(memory, into)
-    audit.record(audited.MEMORY_MERGED, by=by, target=memory, subject=memory.subject_id, shown=[into])
+    audit.record(audit_events.MEMORY_MERGED, by=by, target=memory, subject=memory.subject_id, shown=[into])
     moved = move_evidence(memory, into, version=into.version)
     note_review(memory, Review.Decision.MERGE, by=by, note=note, before={"into": str(into.pk), "evidence": moved})
     return close(memory, Memory.Status.MERGED, merged_into=into)
@@ -163,7 +163,7 @@ def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, n
 def snooze_memory(memory: Memory, *, by: User, length: timedelta) -> Memory:
     """Takes a proposal out of the queue for some time; it keeps its place. Raises Overtaken."""
     memory, _ = locked(memory, by=by, is_decision=False)
-    audit.record(audited.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id)
+    audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id)
     waiting = Memory.objects.filter(pk=memory.pk)
     waiting.update(snoozed_until=Now() + length, claimed_by=None, claimed_until=None)
     memory.refresh_from_db(fields=["snoozed_until", "claimed_by", "claimed_until"])
@@ -174,7 +174,7 @@ def snooze_memory(memory: Memory, *, by: User, length: timedelta) -> Memory:
 def wake_memory(memory: Memory, *, by: User) -> Memory:
     """The opposite of snoozing."""
     memory, _ = locked(memory, by=by, is_decision=False)
-    audit.record(audited.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id, counters={"ended": 1})
+    audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id, counters={"ended": 1})
     memory.snoozed_until = None
     memory.save(update_fields=["snoozed_until"])
     return memory
@@ -189,7 +189,7 @@ def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
     memory, base = locked(memory, by=by)
     if base is None or base.version != base_version:
         raise BaseChanged(memory)
-    audit.record(audited.BASE_ACCEPTED, by=by, target=memory, subject=memory.subject_id)
+    audit.record(audit_events.BASE_ACCEPTED, by=by, target=memory, subject=memory.subject_id)
     standing_approvals(memory).update(undone_at=Now())
     memory.base_version = base.version
     memory.save(update_fields=["base_version"])
@@ -269,7 +269,7 @@ def note_approval(memory: Memory, base: Memory | None, *, by: User, note: str, w
         raise SecondPersonNeeded(memory)
     waits = memory.needs_two and not earlier
     audit.record(
-        audited.MEMORY_APPROVED,
+        audit_events.MEMORY_APPROVED,
         by=by,
         target=memory,
         subject=memory.subject_id,

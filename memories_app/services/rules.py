@@ -22,11 +22,11 @@ from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
 from memadmin.client import embedding
-from memories_app import audited
+from memories_app import audit_events
+from memories_app.dedup.consolidation import mark_beside
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.claiming import locked_rows
-from memories_app.services.consolidating import mark_beside
 from memories_app.services.refusals import Overtaken, Refused, gate_explained
 
 logger = logging.getLogger(__name__)
@@ -91,12 +91,12 @@ def save_rule(rule: ApprovalRule, *, by: User, values: Mapping[str, Any]) -> App
         setattr(rule, name, value)
     if rule._state.adding:
         rule.created_by = by
-        with audit.recording(audited.RULE_SAVED, by=by) as event:
+        with audit.recording(audit_events.RULE_SAVED, by=by) as event:
             rule.save(force_insert=True)
             event.target = rule
             event.counters = {"active": int(rule.is_active)}
     else:
-        audit.record(audited.RULE_SAVED, by=by, target=rule, counters={"active": int(rule.is_active)})
+        audit.record(audit_events.RULE_SAVED, by=by, target=rule, counters={"active": int(rule.is_active)})
         rule.save(update_fields=list(values))
     return rule
 
@@ -123,7 +123,7 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
     # Marks are made once an hour; a rule does not wait for them, and does not go by those of an hour ago.
     if mark_beside(memory):
         return False
-    audit.record(audited.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
+    audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
     is_sample = random.randrange(100) < rule.sample_percent
     moment = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
     Review.objects.create(
@@ -159,7 +159,7 @@ def judge_sample(review: Review, *, by: User, agreed: bool) -> Memory:
     if review.agreed is not None or not review.is_sample or memory.status != Memory.Status.APPROVED:
         raise SampleDecided(memory)
     audit.record(
-        audited.SAMPLE_JUDGED, by=by, target=memory, subject=memory.subject_id, counters={"agreed": int(agreed)}
+        audit_events.SAMPLE_JUDGED, by=by, target=memory, subject=memory.subject_id, counters={"agreed": int(agreed)}
     )
     review.agreed = agreed
     review.save(update_fields=["agreed"])

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from memadmin.client import embedding
 from memories_app.models import Memory
-from memories_app.screening import risks_of
+from memories_app.risk_detection import risks_of
 from memories_app.services.indexing import vector_of
 from memories_app.vectors.pgvector import PgVectorIndex
 

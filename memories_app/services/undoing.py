@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import models, transaction
 
 from memadmin import audit
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review
 from memories_app.services.claiming import LEASE, last_review, locked_rows, name_of
 from memories_app.services.refusals import Overtaken, gate_explained
@@ -37,7 +37,7 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
     moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
     if moment - review.decided_at > UNDO_WITHIN:
         raise CannotBeUndone(memory, "A decision can be undone for a minute; this one is older. Agents may know of it.")
-    audit.record(audited.DECISION_UNDONE, by=by, target=memory, subject=memory.subject_id)
+    audit.record(audit_events.DECISION_UNDONE, by=by, target=memory, subject=memory.subject_id)
     if review.decision == Review.Decision.APPROVE and memory.status == Memory.Status.MERGED:
         restore_base(by_key[memory.replaces_id], memory, review)
     if review.before and review.before.get("evidence"):

@@ -10,7 +10,7 @@ from functools import cache
 
 from django.conf import settings
 
-from memadmin.client import nearest
+from memadmin.client import vector_lookup
 from memories_app.vectors.base import IndexAway, Vector, VectorIndex
 
 __all__ = ["IndexAway", "Vector", "VectorIndex", "outside"]
@@ -23,7 +23,7 @@ def outside() -> VectorIndex | None:
 
 @cache
 def _outside(name: str, key: str) -> VectorIndex | None:
-    if name == nearest.INSIDE:
+    if name == vector_lookup.INSIDE:
         return None
     from memories_app.vectors.qdrant import QdrantIndex
 

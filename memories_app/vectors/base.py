@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from memadmin.client.nearest import IndexAway, Nearest
+from memadmin.client.vector_lookup import IndexAway, Nearest
 
 __all__ = ["IndexAway", "Vector", "VectorIndex"]
 

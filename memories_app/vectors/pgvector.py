@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import F
 from pgvector.django import CosineDistance
 
-from memadmin.client.nearest import Near
+from memadmin.client.vector_lookup import Near
 from memories_app.models import Memory
 from memories_app.vectors.base import Vector
 

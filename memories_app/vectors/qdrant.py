@@ -9,7 +9,7 @@ from uuid import UUID
 from qdrant_client import models
 
 from memadmin.client.embedding import DIMENSIONS
-from memadmin.client.nearest import ANYBODY, IndexAway, QdrantNearest
+from memadmin.client.vector_lookup import ANYBODY, IndexAway, QdrantNearest
 from memories_app.vectors.base import Vector
 
 SECONDS = 30

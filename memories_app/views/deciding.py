@@ -17,17 +17,17 @@ from memadmin.web.filters import sentences
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
-from memories_app.audited import RejectReason
+from memories_app.audit_events import RejectReason
 from memories_app.models import Memory
 from memories_app.queue import QueueFilter, next_to_decide, rows_of
 from memories_app.review_forms import EditForm, ManyForm, MergeForm, ReadForm, RejectForm, SnoozeForm
 from memories_app.services import reviewing
 from memories_app.services.claiming import release
 from memories_app.services.deciding_many import chosen, decide_many
-from memories_app.services.lapsing import reopen_proposal
+from memories_app.services.proposal_expiry import reopen_proposal
 from memories_app.services.refusals import Overtaken, Refused
 from memories_app.services.undoing import undo_decision
-from memories_app.views import showing
+from memories_app.views import read_audit
 from memories_app.views.reviews import REVIEW, proposal_page
 
 DONE = {"approve": "approved", "reject": "rejected", "snooze": "snoozed"}
@@ -139,7 +139,7 @@ def decide_about_many(request: OperatorRequest) -> HttpResponse:
     verb = form.cleaned_data["verb"]
     if not form.is_confirmed or form.lacks:
         looked_at = chosen(form.read, by=request.user, verb=verb)
-        showing.listed([each.memory for each in looked_at])
+        read_audit.listed([each.memory for each in looked_at])
         rows = list(zip(rows_of([each.memory for each in looked_at], request.user), looked_at, strict=True))
         context = {
             "verb": verb,

@@ -16,8 +16,8 @@ from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
-from memories_app import access, presenting, presenting_recalls
-from memories_app.audited import EraseReason, RetireReason
+from memories_app import access, recall_view_models, view_models
+from memories_app.audit_events import EraseReason, RetireReason
 from memories_app.filters import MemoryFilter
 from memories_app.forms import EraseForm, RetireForm, ToolForm
 from memories_app.models import Memory
@@ -26,7 +26,7 @@ from memories_app.searching import first_saying
 from memories_app.services import erasing, retiring
 from memories_app.services.proposing import propose_change
 from memories_app.services.refusals import Overtaken, Refused
-from memories_app.views import showing
+from memories_app.views import read_audit
 from sessions_app import access as session_access
 from sessions_app.search.wording import Unsearchable
 from sessions_app.services.revealing import REVEAL
@@ -45,11 +45,11 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     is_search = filters.wording and not filters.errors
     fetch = first_saying(memories, str(filters.wording)) if is_search else None
     page = MEMORIES.page(request, memories, fetch=fetch)
-    shown = presenting.shown_memories(page.rows)
+    shown = view_models.shown_memories(page.rows)
     if filters.wording and is_masked:
-        shown = presenting.still_saying(shown, str(filters.wording))
-    showing.listed([each.memory for each in shown])
-    context = {"filters": filters, "memories": presenting.memory_rows(shown)}
+        shown = view_models.still_saying(shown, str(filters.wording))
+    read_audit.listed([each.memory for each in shown])
+    context = {"filters": filters, "memories": view_models.memory_rows(shown)}
     return MEMORIES.render(request, context, page, status=422 if filters.problems else 200)
 
 
@@ -72,21 +72,21 @@ def memory(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 def memory_page(request: OperatorRequest, shown: Memory, form: RetireForm) -> HttpResponse:
     evidence = list(shown.evidence.order_by("-version", "said_at", "pk"))
-    quotes = presenting.quotes_for(request.user, evidence)
+    quotes = view_models.quotes_for(request.user, evidence)
     context = {
         "memory": shown,
-        "statement": presenting.shown_memories([shown])[0].statement,
+        "statement": view_models.shown_memories([shown])[0].statement,
         "quotes": quotes,
-        "versions": presenting.shown_versions(shown),
+        "versions": view_models.shown_versions(shown),
         "reviews": shown.reviews.select_related("reviewer", "rule").order_by("-decided_at", "-pk"),
         "proposals": shown.proposals.awaiting_review().defer("embedding", "words")[:5],
-        "uses": presenting.uses_of(shown, RECALLS_SHOWN),
-        "weeks": presenting_recalls.weeks_of(shown),
-        "feedback": presenting.feedback_on(shown),
+        "uses": view_models.uses_of(shown, RECALLS_SHOWN),
+        "weeks": recall_view_models.weeks_of(shown),
+        "feedback": view_models.feedback_on(shown),
         "form": form,
         "erase_form": EraseForm(),
     }
-    showing.memory(request, shown, quotes)
+    read_audit.memory(request, shown, quotes)
     return render(request, "memories/memory.html", context, status=422 if form.errors else 200)
 
 
@@ -125,7 +125,7 @@ def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> Htt
 def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Other words for what agents read, about which somebody else decides."""
     shown = access.memory_for(request.user, memory_id)
-    statement = presenting.shown_memories([shown])[0].statement
+    statement = view_models.shown_memories([shown])[0].statement
     form = StatementForm(request.POST if request.method == "POST" else None, initial={"statement": statement})
     problem, status = "", 200
     if form.is_valid():
@@ -140,7 +140,7 @@ def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     elif form.is_bound:
         status = 422
     context = {"memory": shown, "statement": statement, "form": form, "problem": problem}
-    showing.memory(request, shown, [])
+    read_audit.memory(request, shown, [])
     return render(request, "memories/change.html", context, status=status)
 
 
@@ -171,11 +171,11 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     page = list(retiring.learned_from(record.pk).defer("embedding", "words")[: MEMORIES.size + 1])
     context = {
         "record": record,
-        "memories": presenting.shown_memories(page[: MEMORIES.size]),
+        "memories": view_models.shown_memories(page[: MEMORIES.size]),
         "has_more": len(page) > MEMORIES.size,
         "form": form,
     }
-    showing.listed(page[: MEMORIES.size])
+    read_audit.listed(page[: MEMORIES.size])
     return render(request, "memories/learned_from.html", context, status=422 if form.errors else 200)
 
 
@@ -200,8 +200,8 @@ def learned_by_tool(request: OperatorRequest) -> HttpResponse:
     page = list(retiring.learned_by_tool(tool).defer("embedding", "words")[: MEMORIES.size + 1])
     context |= {
         "tool": tool,
-        "memories": presenting.shown_memories(page[: MEMORIES.size]),
+        "memories": view_models.shown_memories(page[: MEMORIES.size]),
         "has_more": len(page) > MEMORIES.size,
     }
-    showing.listed(page[: MEMORIES.size])
+    read_audit.listed(page[: MEMORIES.size])
     return render(request, "memories/learned_by_tool.html", context, status=422 if form.errors else 200)

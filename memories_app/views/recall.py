@@ -9,10 +9,10 @@ from django.shortcuts import render
 
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
-from memories_app import presenting
+from memories_app import view_models
 from memories_app.forms import RecallForm
-from memories_app.services.previewing import preview_recall
-from memories_app.views import showing
+from memories_app.services.recall_preview import preview_recall
+from memories_app.views import read_audit
 
 
 @operator_page("memories_app.read_memory", methods="GET, POST")
@@ -37,7 +37,7 @@ def recall(request: OperatorRequest) -> HttpResponse:
         "preview": preview,
         "subject": alias and alias.subject,
         "milliseconds": round((time.monotonic() - began) * 1000),
-        **presenting.shown_preview(preview, alias.key if alias else ""),
+        **view_models.shown_preview(preview, alias.key if alias else ""),
     }
-    showing.recalled(preview, alias and alias.subject)
+    read_audit.recalled(preview, alias and alias.subject)
     return render(request, "memories/recall.html", context)

@@ -13,8 +13,8 @@ from memadmin.web.addresses import at_item
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
-from memories_app.presenting_recalls import as_told, neighbours, told_in
-from memories_app.views import showing
+from memories_app.recall_view_models import as_told, neighbours, told_in
+from memories_app.views import read_audit
 from sessions_app import access as session_access
 from sessions_app.items import StoredItem
 from sessions_app.masked_reader import reader_for
@@ -37,7 +37,7 @@ def told(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
         "text": as_told(shown, recall.subject.label if recall.subject else ""),
         **neighbours(recall),
     }
-    showing.told(recall, [each.memory for each in shown if each.memory])
+    read_audit.told(recall, [each.memory for each in shown if each.memory])
     return render(request, "memories/told.html", context)
 
 

@@ -19,9 +19,7 @@ from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app import access
-from memories_app.audited import RejectReason
-from memories_app.beside import Beside, beside
-from memories_app.foreseeing import foresee
+from memories_app.audit_events import RejectReason
 from memories_app.models import Memory, Review, SavedView
 from memories_app.queue import (
     QueueFilter,
@@ -35,12 +33,14 @@ from memories_app.queue import (
     rows_of,
     standing,
 )
+from memories_app.recall_change import foresee
+from memories_app.review_context import Beside, beside
 from memories_app.review_forms import EditForm, QuestionForm, ViewForm
 from memories_app.services.claiming import HeldBySomebody, claim, last_review
 from memories_app.services.refusals import Overtaken, Refused
 from memories_app.services.rules import samples_to_see
 from memories_app.services.undoing import UNDO_WITHIN
-from memories_app.views import showing
+from memories_app.views import read_audit
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
@@ -54,7 +54,7 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
     filters = QueueFilter(request.GET, request.user)
     is_table = request.GET.get("as") == "table"
     page = PROPOSALS.page(request, for_rows(filters.queryset()))
-    showing.listed(page.rows)
+    read_audit.listed(page.rows)
     context = queue_context(request, filters) | {"is_table": is_table, "rows": rows_of(page.rows, request.user)}
     return PROPOSALS.render(request, context, page, status=400 if filters.problems else 200)
 
@@ -83,7 +83,7 @@ def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         question, status = (form.cleaned_data["question"], 200) if form.is_valid() else ("", 422)
     foreseen = foresee(memory, reader=request.user, question=question) if memory.is_awaiting else None
     if foreseen:
-        showing.foreseen(request, memory, foreseen.seen)
+        read_audit.foreseen(request, memory, foreseen.seen)
     then = {"foreseen": foreseen, "question_form": form}
     if not wants_fragment(request):
         return proposal_page(request, memory, then=then, status=status)
@@ -108,7 +108,7 @@ def proposal_page(
     memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
     shown = beside(memory, reader=request.user)
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
-    showing.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
+    read_audit.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
     is_somebodys = isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment)
     may_decide = memory.is_awaiting and not is_somebodys and memory.proposed_by_id != request.user.pk

@@ -19,9 +19,9 @@ from memories_app.queue import QueueFilter, for_rows, next_to_decide, rows_of, s
 from memories_app.review_forms import RuleForm
 from memories_app.services import rules
 from memories_app.services.digesting import setup_for, want_digest
-from memories_app.services.lapsing import WARNED_BEFORE, count_lapsed
+from memories_app.services.proposal_expiry import WARNED_BEFORE, count_lapsed
 from memories_app.services.refusals import Refused
-from memories_app.views import showing
+from memories_app.views import read_audit
 from memories_app.views.reviews import REVIEW
 
 VIEW = "memories_app.view_approvalrule"
@@ -40,7 +40,7 @@ def rule_list(request: OperatorRequest) -> HttpResponse:
         for memory in for_rows(Memory.objects.all()).filter(pk__in=[sample.memory_id for sample in samples])
     }
     listed = [memories[sample.memory_id] for sample in samples]
-    showing.listed(listed)
+    read_audit.listed(listed)
     context = {
         "rules": [(rule, rules.hindsight(rule)) for rule in ApprovalRule.objects.all()[:MOST_RULES]],
         "samples": list(zip(samples, rows_of(listed, request.user), strict=True)),

@@ -31,7 +31,7 @@ from django.utils.decorators import method_decorator
 
 from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
-from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.web.reauth import recently_authenticated
 from sessions_app import registry
 from sessions_app.admin.listing import OfOne, ShortList
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore

@@ -20,12 +20,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
-from memadmin.web.fresh_proof import recently_authenticated
-from sessions_app import audited, registry
+from memadmin.web.reauth import recently_authenticated
+from sessions_app import audit_events, registry
 from sessions_app.admin.listing import ShortList, ShownRows
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
-from sessions_app.services.declaring import StoreStillNeeded, check_unneeded, delete_store
 from sessions_app.services.sessions import Told, attach_sessions, detach_sessions, update_records
+from sessions_app.services.store_config import StoreStillNeeded, check_unneeded, delete_store
 
 
 class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
@@ -122,7 +122,7 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
             return
         by, why = operator(request), why_of(request)
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name != "subject"}
-        if changes and not update_records([obj], Told(audited.SESSION_EDITED, by, why=why), **changes):
+        if changes and not update_records([obj], Told(audit_events.SESSION_EDITED, by, why=why), **changes):
             raise ErasedMeanwhile
         if "subject" in form.changed_data:
             if obj.subject:

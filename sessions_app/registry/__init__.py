@@ -4,10 +4,19 @@ Questions are answered here and steps are planned; `services/` carries them out,
 which stores there are, `health` and `check` what is wrong with one; the `plan_...` functions give statements.
 """
 
+from sessions_app.registry.attach_plan import (
+    AttachRefused,
+    Step,
+    plan_attachment,
+    plan_declaration,
+    plan_removal,
+    refuse_place_of_another,
+)
 from sessions_app.registry.checking import check, health, health_of_all
+from sessions_app.registry.duplicate_locations import Places
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
-from sessions_app.registry.known import (
+from sessions_app.registry.stores import (
     MAIN_KIND,
     MAIN_STORE,
     UnknownStore,
@@ -16,15 +25,6 @@ from sessions_app.registry.known import (
     known_store,
     known_stores,
 )
-from sessions_app.registry.plans import (
-    AttachRefused,
-    Step,
-    plan_attachment,
-    plan_declaration,
-    plan_removal,
-    refuse_place_of_another,
-)
-from sessions_app.registry.sharing import Places
 from sessions_app.stores.kinds import can, kind_of, limits_of
 
 __all__ = [

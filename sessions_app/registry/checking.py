@@ -11,12 +11,17 @@ from django.template.defaultfilters import pluralize
 from psycopg import sql
 
 from sessions_app.models import SessionStore
+from sessions_app.registry.duplicate_locations import Places, problems_of_place
 from sessions_app.registry.fence import notes_for, triggers_for
-from sessions_app.registry.fitness import leaks, missing_rights, unusable
+from sessions_app.registry.installed_triggers import (
+    faults_of,
+    registry_key_stands,
+    standing_triggers,
+    unregistered_sessions,
+)
 from sessions_app.registry.keys import key_hints, key_problems
-from sessions_app.registry.known import MAIN_STORE, has_fence
-from sessions_app.registry.sharing import Places, problems_of_place
-from sessions_app.registry.standing import faults_of, registry_key_stands, standing_triggers, unregistered_sessions
+from sessions_app.registry.preflight import leaks, missing_rights, unusable
+from sessions_app.registry.stores import MAIN_STORE, has_fence
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, Health, Problem, StoreUnavailable

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from django.utils.text import slugify
 
 from sessions_app.models import SessionStore
-from sessions_app.registry.known import MAIN_KIND, MAIN_STORE, has_fence, known_stores
+from sessions_app.registry.stores import MAIN_KIND, MAIN_STORE, has_fence, known_stores
 from sessions_app.registry.tables import find_tables
 from sessions_app.stores.agno.backend import AgnoBackend
 from sessions_app.stores.base import StoreUnavailable

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from django.db import Error, connection, transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionStore
 from sessions_app.registry import AttachRefused, Step, has_fence, plan_attachment, plan_removal
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
 from sessions_app.stores.sqlalchemy.postgres import BUSY
 
 ATTEMPTS = 60
@@ -27,7 +27,7 @@ def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     steps = plan_attachment(store)
     _run(steps, store, report)
     if steps:
-        audit.record_alone(audited.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
+        audit.record_alone(audit_events.STORE_ATTACHED, target=store, counters={"steps": len(steps)})
     store.refresh_from_db(fields=["attached_at"])
     if not has_fence(store):
         discover(store)
@@ -40,7 +40,7 @@ def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     if not steps:
         return steps  # The main store may have no row yet.
     _run(steps, store, report)
-    audit.record_alone(audited.STORE_DETACHED, target=store, counters={"steps": len(steps)})
+    audit.record_alone(audit_events.STORE_DETACHED, target=store, counters={"steps": len(steps)})
     store.refresh_from_db(fields=["attached_at"])
     return steps
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from sessions_app import registry
 from sessions_app.models import SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store, delete_store
+from sessions_app.services.store_config import declare_store, delete_store
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import Kind, kinds
 

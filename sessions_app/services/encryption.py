@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.encryption import BadSessionIds, WrapperIds, keyring
 from sessions_app.models import SessionRecord, SessionStore
 
@@ -48,7 +48,7 @@ def declare_encryption(
     store.encryption_ids = store.encryption_ids if session_ids is None else session_ids.strip()
     if before == (store.encryption_key, store.encryption_ttl_seconds, store.encryption_ids):
         return store
-    audit.record(audited.ENCRYPTION_DECLARED, by=by, target=store)
+    audit.record(audit_events.ENCRYPTION_DECLARED, by=by, target=store)
     store.save(update_fields=["encryption_key", "encryption_ttl_seconds", "encryption_ids"])
     SessionRecord.objects.filter(store=store, is_encrypted=True).update(inspected_count=-1)
     return store

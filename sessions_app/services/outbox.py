@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import F
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.registry import WRITE_DROPPED
 
@@ -28,7 +28,7 @@ def _move_batch() -> int:
         assert note.event == WRITE_DROPPED, f"nobody knows what {note.event} means"
         record = SessionRecord.objects.filter(store_id=note.store_id, session_id=note.session_id).first()
         audit.record(
-            audited.WRITE_DROPPED,
+            audit_events.WRITE_DROPPED,
             by=audit.Actor("agent", f"an agent of store {note.store_id}"),
             target=record,
             subject=record and record.subject_id,

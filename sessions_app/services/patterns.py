@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Case, F, Value, When
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.patterns import Match, Pattern
 from sessions_app.services.subjects import subject_for_key
@@ -84,7 +84,7 @@ def add_pattern(store: SessionStore, *, name: str, text: str, subject_kind: Subj
     Pattern.parse(text)
     patterns = patterns_to_change(store)
     check_name(patterns, name)
-    with audit.recording(audited.PATTERN_ADDED, by=by) as event:
+    with audit.recording(audit_events.PATTERN_ADDED, by=by) as event:
         event.target = pattern = SessionIdPattern.objects.create(
             store=store, position=len(patterns), name=name, pattern=text, subject_kind=subject_kind
         )
@@ -100,7 +100,7 @@ def change_pattern(
     patterns = patterns_to_change(pattern.store)
     pattern = current(pattern, patterns)
     check_name([other for other in patterns if other.pk != pattern.pk], name)
-    audit.record(audited.PATTERN_CHANGED, by=by, target=pattern)
+    audit.record(audit_events.PATTERN_CHANGED, by=by, target=pattern)
     pattern.name, pattern.pattern, pattern.subject_kind = name, text, subject_kind
     pattern.save(update_fields=["name", "pattern", "subject_kind"])
     return pattern
@@ -112,7 +112,7 @@ def move_pattern_up(pattern: SessionIdPattern, *, by: User) -> None:
     patterns = patterns_to_change(pattern.store)
     place = patterns.index(current(pattern, patterns))
     if place:
-        audit.record(audited.PATTERN_MOVED, by=by, target=pattern)
+        audit.record(audit_events.PATTERN_MOVED, by=by, target=pattern)
         patterns[place - 1 : place + 1] = [patterns[place], patterns[place - 1]]
     number(patterns)
 
@@ -122,7 +122,7 @@ def delete_pattern(pattern: SessionIdPattern, *, by: User) -> None:
     """Sessions that have a subject keep it; deleting twice is no error."""
     patterns = patterns_to_change(pattern.store)
     if any(other.pk == pattern.pk for other in patterns):
-        audit.record(audited.PATTERN_DELETED, by=by, target=pattern)
+        audit.record(audit_events.PATTERN_DELETED, by=by, target=pattern)
     number([other for other in patterns if other.pk != pattern.pk])
     SessionIdPattern.objects.filter(pk=pattern.pk).delete()
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.encryption import Sealing, sealing_of
 from sessions_app.encryption.purging import Purge, earliest_kept
 from sessions_app.items import Position, StoredItem
@@ -63,7 +63,7 @@ def purge_expired(
     report = PurgeReport()
     if not dry_run:
         with transaction.atomic():
-            audit.record(audited.PURGE_BEGUN, target=store)
+            audit.record(audit_events.PURGE_BEGUN, target=store)
     for session_id in rewriter.session_ids():
         report.sessions += 1
         purge = Purge(before)
@@ -108,7 +108,9 @@ def purge_session(
         records = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id)
         record = records.first()
         counters = {"items": len(changes.gone)}
-        audit.record(audited.SESSION_PURGED, target=record, subject=record and record.subject_id, counters=counters)
+        audit.record(
+            audit_events.SESSION_PURGED, target=record, subject=record and record.subject_id, counters=counters
+        )
         records.update(inspected_count=-1)
 
     place: Position | None = None
@@ -125,7 +127,7 @@ def purge_session(
 @transaction.atomic
 def end(store: SessionStore, report: PurgeReport) -> None:
     audit.record(
-        audited.PURGE_ENDED,
+        audit_events.PURGE_ENDED,
         target=store,
         counters={
             "sessions": report.purged_sessions,

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import Error, connection, transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord
 from sessions_app.registry import MAIN_STORE
@@ -59,7 +59,9 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
     try:
         with transaction.atomic():
             record = record_of(message.session_id)
-            audit.record(audited.ITEM_VIEWED, target=record, subject=record and record.subject_id, reason_code=purpose)
+            audit.record(
+                audit_events.ITEM_VIEWED, target=record, subject=record and record.subject_id, reason_code=purpose
+            )
     except Error as problem:
         raise audit.Unavailable from problem
 
@@ -67,20 +69,20 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
 @transaction.atomic
 def save_text(message: AgentMessage, text: str, *, by: User, why: audit.Why) -> None:
     """Nothing but this column: an agent may have moved on with the session in others."""
-    tell(audited.ITEM_EDITED, message.session_id, by, why)
+    tell(audit_events.ITEM_EDITED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
 
 @transaction.atomic
 def delete_message(message: AgentMessage, *, by: User, why: audit.Why) -> None:
-    tell(audited.ITEM_DELETED, message.session_id, by, why)
+    tell(audit_events.ITEM_DELETED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).delete()
 
 
 @transaction.atomic
 def delete_session(session: AgentSession, *, by: User, why: audit.Why) -> None:
     """With its items, in the SDK's order; hand-made tables may not cascade."""
-    tell(audited.STORED_SESSION_DELETED, session.pk, by, why)
+    tell(audit_events.STORED_SESSION_DELETED, session.pk, by, why)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
 

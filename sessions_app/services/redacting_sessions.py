@@ -13,7 +13,7 @@ from enum import StrEnum
 from memadmin import audit
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.rewording import Opened, opened
 from sessions_app.items import Position, StoredItem
@@ -387,7 +387,7 @@ class _SessionWork:
         if not self.redaction.item_id:
             counters = {"items": len(chunk.texts), "places": chunk.places, "taken_out": len(chunk.gone)}
         audit.record(
-            audited.ITEM_REDACTED if self.redaction.item_id else audited.SESSION_REDACTED,
+            audit_events.ITEM_REDACTED if self.redaction.item_id else audit_events.SESSION_REDACTED,
             by=self.redaction.requested_by,
             target=self.record,
             subject=self.record.subject,

@@ -21,12 +21,12 @@ from memadmin import audit
 from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
-from sessions_app import audited
-from sessions_app.audited import RedactReason
+from sessions_app import audit_events
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.redacting import Wanted
-from sessions_app.services.copies import redact_copies
+from sessions_app.services.derived_copies import redact_copies
 from sessions_app.services.redacting_sessions import Left, Outcome, redact_session
 from sessions_app.stores import backend_for
 
@@ -93,7 +93,7 @@ def _ask(request: RedactionRequest, *, record: SessionRecord | None = None, **co
         **columns,
     )
     audit.record(
-        audited.REDACTION_REQUESTED,
+        audit_events.REDACTION_REQUESTED,
         by=request.by,
         target=redaction,
         subject=redaction.subject,
@@ -204,7 +204,7 @@ def finish(run: Run) -> None:
         counters["sessions"] = outcome.changed
     is_whole = run.state == Run.State.COMPLETE
     audit.record(
-        audited.SUBJECT_REDACTED if is_about_subject else audited.REDACTION_ENDED,
+        audit_events.SUBJECT_REDACTED if is_about_subject else audit_events.REDACTION_ENDED,
         by=redaction.requested_by,
         target=redaction.subject if is_about_subject else redaction,
         subject=redaction.subject,

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.redacting import Wanted
@@ -96,7 +96,7 @@ def preview_redaction(
                 away.add(record.store.name)
                 preview.cannot[Left.AWAY.value, record.store.name] += 1
     audit.record_alone(
-        audited.REDACTION_PREVIEWED,
+        audit_events.REDACTION_PREVIEWED,
         by=by,
         subject=subject,
         shown=[found.record for found in preview.found_in],

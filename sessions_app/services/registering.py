@@ -9,7 +9,7 @@ from itertools import islice
 
 from sessions_app.items import LONGEST_ID_BYTES
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.services.discovering import ASKED_AT_ONCE, Discovery, note
+from sessions_app.services.discovery import ASKED_AT_ONCE, Discovery, note
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 
 from memadmin import audit
-from sessions_app.audited import SESSION_REVEALED, RevealReason
+from sessions_app.audit_events import SESSION_REVEALED, RevealReason
 from sessions_app.items import ItemPage, StoredItem
 from sessions_app.masking import ITEM_SECONDS, Masker
 from sessions_app.models import SessionRecord

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.encryption import Sealing, SessionKey, sealing_of
 from sessions_app.encryption.rotation import Rotation, Standing
 from sessions_app.items import Position, StoredItem
@@ -111,7 +111,7 @@ def checked_keys(store: SessionStore, sealing: Sealing, old: str, new: str) -> t
 @transaction.atomic
 def begin(store: SessionStore, new: str) -> None:
     """From here on the new key is the store's: agents that write meanwhile have it."""
-    audit.record(audited.ROTATION_BEGUN, target=store)
+    audit.record(audit_events.ROTATION_BEGUN, target=store)
     SessionStore.objects.filter(pk=store.pk).exclude(encryption_key=new).update(encryption_key=new)
     store.encryption_key = new
 
@@ -138,7 +138,9 @@ def rotate_session(
         records = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id)
         record = records.first()
         counters = {"items": chunk}
-        audit.record(audited.SESSION_RESEALED, target=record, subject=record and record.subject_id, counters=counters)
+        audit.record(
+            audit_events.SESSION_RESEALED, target=record, subject=record and record.subject_id, counters=counters
+        )
         # What an inspection has found about the old seals is over. Without a lock that writers would wait for.
         records.update(inspected_count=-1)
 
@@ -180,7 +182,7 @@ def read_again(
 @transaction.atomic
 def end(store: SessionStore, report: RotationReport) -> None:
     audit.record(
-        audited.ROTATION_ENDED,
+        audit_events.ROTATION_ENDED,
         target=store,
         outcome="succeeded" if report.is_complete else "failed",
         reason_code="complete" if report.is_complete else "old_key_in_use",

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.timezone import now
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import TextSearch
 from sessions_app.search.wording import WORD, Unsearchable
 
@@ -42,7 +42,7 @@ def remember_search(user: User, text: str) -> TextSearch:
     with transaction.atomic():
         search = TextSearch(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
         # Without the words, which are to be forgotten with the search.
-        audit.record(audited.SEARCH_MADE, by=user, target=search)
+        audit.record(audit_events.SEARCH_MADE, by=user, target=search)
         search.save()
         return search
 

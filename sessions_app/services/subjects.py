@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import Subject, SubjectAlias, SubjectKind, SubjectSource
 
 
@@ -123,7 +123,7 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
             raise MergeIntoItself(source)
         if into.merged_into_id is None:
             break
-    audit.record(audited.SUBJECTS_MERGED, by=by, target=source, subject=source, shown=[into])
+    audit.record(audit_events.SUBJECTS_MERGED, by=by, target=source, subject=source, shown=[into])
     source.merged_into = into
     source.save(update_fields=["merged_into"])
     return into
@@ -135,7 +135,7 @@ def undo_merge(subject: Subject, *, by: User) -> Subject:
     subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     if subject.merged_into_id is None:
         raise NotMerged(subject)
-    audit.record(audited.MERGE_UNDONE, by=by, target=subject, subject=subject, shown=[subject.merged_into_id])
+    audit.record(audit_events.MERGE_UNDONE, by=by, target=subject, subject=subject, shown=[subject.merged_into_id])
     subject.merged_into = None
     subject.save(update_fields=["merged_into"])
     return subject
@@ -146,7 +146,7 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
     if not is_key(key):
         raise BadKey
     try:
-        with transaction.atomic(), audit.recording(audited.ALIAS_ADDED, by=by) as event:
+        with transaction.atomic(), audit.recording(audit_events.ALIAS_ADDED, by=by) as event:
             event.target = alias = SubjectAlias.objects.create(
                 subject=subject, kind=kind, key=key, source=SubjectSource.OPERATOR
             )
@@ -163,7 +163,7 @@ def remove_alias(alias: SubjectAlias, *, by: User) -> None:
     others = subject.aliases.exclude(pk=alias.pk)
     if not others.exists():
         raise LastAlias(subject)
-    audit.record(audited.ALIAS_REMOVED, by=by, target=alias, subject=subject)
+    audit.record(audit_events.ALIAS_REMOVED, by=by, target=alias, subject=subject)
     alias.delete()
     if not others.filter(is_primary=True).exists():
         others.filter(pk=others.values_list("pk", flat=True)[0]).update(is_primary=True)

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from memadmin import audit
 from memadmin.json_files import Unreadable
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.registry import MAIN_KIND
@@ -100,7 +100,7 @@ def import_transcripts(
         finally:
             runner.run(tables.aclose())
             counters = {"sessions": report.sessions, "items": report.items, "skipped": len(report.skipped)}
-            audit.record_alone(audited.TRANSCRIPTS_IMPORTED, target=store, counters=counters)
+            audit.record_alone(audit_events.TRANSCRIPTS_IMPORTED, target=store, counters=counters)
     return report
 
 
@@ -168,7 +168,7 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
         else:
-            told = Told(audited.SESSIONS_ATTACHED, None, subject=subject)
+            told = Told(audit_events.SESSIONS_ATTACHED, None, subject=subject)
             update_records([record], told, subject=subject, subject_source=SubjectSource.IMPORT)
 
 

@@ -12,9 +12,9 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app.filters import SessionFilter
 from sessions_app.forms import AboutForm
 from sessions_app.models import SubjectAlias
-from sessions_app.search.places import aliases_like
+from sessions_app.search.totals import aliases_like
 from sessions_app.services.subjects import standing_subject
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.answers import refused
 
 MOST_OFFERED = 10
@@ -29,7 +29,7 @@ def about(request: OperatorRequest) -> HttpResponse:
     typed = form.cleaned_data["about"]
     filters = SessionFilter(QueryDict(form.cleaned_data["filters"]))
     found = list(aliases_like(typed)[: MOST_OFFERED + 1])
-    showing.places(found, [], [])
+    read_audit.places(found, [], [])
     exact = [alias for alias in found if alias.key == typed]
     if not found:
         return refused(request, f"No subject has “{typed}” in one of its ids.")

@@ -7,12 +7,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import registry
 from sessions_app.forms import StoreForm, settings_form
-from sessions_app.services import watching
+from sessions_app.services import path_watch
 from sessions_app.services.connecting import connect_store, kinds_to_connect
 from sessions_app.stores.base import StoreUnavailable
 
@@ -38,9 +38,9 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
         form, settings, status = StoreForm(chosen, request.POST), settings_form(chosen, request.POST), 422
         if form.is_valid() and settings.is_valid():
             try:
-                if watching.may_be_watched(settings.cleaned_data):
+                if path_watch.may_be_watched(settings.cleaned_data):
                     given = {**form.cleaned_data, "kind": chosen.name, "options": settings.cleaned_data}
-                    look = watching.look_now(watching.watch_path(**given, by=request.user), by=request.user)
+                    look = path_watch.look_now(path_watch.watch_path(**given, by=request.user), by=request.user)
                     new = f"{len(look.connected):,} new store{pluralize(look.connected)}"
                     messages.success(request, f"Watched from now on. It names {look.places:,} now: {new}.")
                     return redirect("sessions:stores")

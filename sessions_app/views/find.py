@@ -17,8 +17,8 @@ from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.in_session import find_in_session
 from sessions_app.search.snippets import readable_texts
-from sessions_app.search.within import find_in_session
 from sessions_app.search.wording import Unsearchable, Wording
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for

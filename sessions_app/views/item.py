@@ -7,8 +7,8 @@ from uuid import UUID
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_item
@@ -19,7 +19,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 
 RAW_CHARACTERS = 200_000
 """How much of one stored item its own page shows; the download has it all."""
@@ -38,7 +38,7 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(request, record, stored, as_file=False)
+    read_audit.item(request, record, stored, as_file=False)
     return item_page(request, record, stored, RevealForm())
 
 
@@ -55,7 +55,7 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.item(request, record, stored, as_file=True)
+    read_audit.item(request, record, stored, as_file=True)
     return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
 
 

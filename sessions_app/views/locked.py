@@ -13,8 +13,8 @@ from django_htmx.http import HttpResponseClientRefresh
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import GrantForm
 from memadmin.web.filters import sentences
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import SelectionForm

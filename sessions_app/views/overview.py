@@ -18,7 +18,7 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.stores import check_stores
 
 NEWEST_SESSIONS = 8
@@ -49,5 +49,5 @@ def overview(request: OperatorRequest) -> HttpResponse:
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context["grants_to_decide"] = count_up_to(every.awaiting_decision(now()))
         context["grants_to_review"] = count_up_to(every.awaiting_review(now()))
-    showing.listed(sessions)
+    read_audit.listed(sessions)
     return render(request, "sessions/overview.html", context)

@@ -6,8 +6,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.forms import PatternForm

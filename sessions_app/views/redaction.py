@@ -18,11 +18,11 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.forms import RedactForm
 from sessions_app.models import Redaction, SessionRecord, Subject
 from sessions_app.redacting import Wanted

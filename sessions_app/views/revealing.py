@@ -9,16 +9,16 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from memadmin.accounts.content_access import rules
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.audited import RevealReason
+from sessions_app.audit_events import RevealReason
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import reader_for
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.item import file_of, item_page
 from sessions_app.views.timeline import around_timeline, open_session, window_context
 from sessions_app.views.window import choose_window, form_asked_for, is_whole
@@ -54,11 +54,11 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "problem": window.problem or " ".join(str(error) for error in reveal_form["reason"].errors),
     }
     if is_revealed:
-        showing.decrypted(request, record, window.page.items)
+        read_audit.decrypted(request, record, window.page.items)
         # Loading it anew would mask it, unseen.
         context |= {"is_revealed": True, "reveal_reason": reason, "live_url": ""}
         return render(request, "sessions/timeline.html", context, status=window.status)
-    showing.session(request, record, window.page.items)
+    read_audit.session(request, record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=422 if reveal_form.errors else window.status)
 
 
@@ -83,7 +83,7 @@ def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespo
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
-    showing.decrypted(request, record, [stored])
+    read_audit.decrypted(request, record, [stored])
     if "download" in request.POST:
         return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
     return item_page(request, record, stored, None)

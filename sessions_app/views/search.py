@@ -21,13 +21,13 @@ from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
-from sessions_app.search.places import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search.sessions import matching_sessions
+from sessions_app.search.totals import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search.wording import Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 
 PLACES_SHOWN = 10
 MATCHES = ListPage("sessions/search_messages.html", salt="search", fragment="matches", size=20)
@@ -77,8 +77,8 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
             opened=opened,
         )
         records = [match.record for match in matches.found]
-        showing.found(request, records)
-        showing.snippets(request, records, opened)
+        read_audit.found(request, records)
+        read_audit.snippets(request, records, opened)
         prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)
@@ -98,7 +98,7 @@ def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:
     aliases = list(aliases_like(text)[: PLACES_SHOWN + 1]) if sees_subjects else []
     tickets = list(tickets_like(text)[: PLACES_SHOWN + 1])
     sessions = list(sessions_beginning(text)[: PLACES_SHOWN + 1])
-    showing.places(aliases, sessions, tickets)
+    read_audit.places(aliases, sessions, tickets)
     return {
         "aliases": aliases,
         "tickets": tickets,

@@ -9,10 +9,10 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from memadmin.web.filters import sentences
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.paging import BadCursor
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.filters import SessionFilter
@@ -24,7 +24,7 @@ from sessions_app.search.wording import Unsearchable
 from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.answers import refused, way_back
 
 SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
@@ -43,7 +43,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
         "kinds": SubjectKind.choices,
         "has_stores": bool(page.rows) or SessionStore.objects.exists(),
     }
-    showing.listed(sessions)
+    read_audit.listed(sessions)
     return SESSIONS.render(request, context, page, status=400 if filters.problems else 200)
 
 
@@ -68,10 +68,10 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
         context["unsearchable"] = problem
     else:
         found = [match.record for match in matches.found]
-        showing.snippets(request, found, opened)
+        read_audit.snippets(request, found, opened)
         sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores, subjects=filters.subjects)
         context |= {"matches": matches, "sessions": sessions}
-    showing.found(request, found)
+    read_audit.found(request, found)
     return SESSIONS.render(request, context, status=status)
 
 

@@ -12,15 +12,15 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 
 from memadmin.counting import COUNT_CAP
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovering, patterns, watching
+from sessions_app.services import discovery, path_watch, patterns
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import Capability, Health, StoreUnavailable
@@ -50,8 +50,8 @@ def store_list(request: OperatorRequest) -> HttpResponse:
             "checked_stores": check_stores(anyway="again" in request.GET),
             "unconnected": registry.unconnected_tables(),
             "watched_paths": [
-                (watched, watching.about(watched), list(watched.refused.items()))
-                for watched in watching.watched_paths()
+                (watched, path_watch.about(watched), list(watched.refused.items()))
+                for watched in path_watch.watched_paths()
             ],
         },
     )
@@ -118,7 +118,7 @@ def discover(request: OperatorRequest, name: str) -> HttpResponse:
             request, "Nobody looks through this store: its triggers register sessions as they come.", status=409
         )
     try:
-        found = discovering.discover_now(shown, by=request.user)
+        found = discovery.discover_now(shown, by=request.user)
     except StoreUnavailable as away:
         messages.error(request, str(away))
     else:

@@ -18,9 +18,9 @@ from django.utils import timezone
 from memadmin.audit.lookers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.extensions import beside_subject
@@ -29,7 +29,7 @@ from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.answers import refused, way_back
 
 SUBJECTS = ListPage("sessions/subjects.html", salt="subjects", fragment="subjects")
@@ -41,7 +41,7 @@ LOOKERS_DAYS = 30
 def subject_list(request: OperatorRequest) -> HttpResponse:
     standing = Subject.objects.standing().newest_first().prefetch_related("aliases")
     page = SUBJECTS.page(request, standing)
-    showing.subjects(page.rows)
+    read_audit.subjects(page.rows)
     return SUBJECTS.render(request, {}, page)
 
 
@@ -64,14 +64,14 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         context |= {"lookers": who_looked(shown.group_ids(), since=since), "lookers_days": LOOKERS_DAYS}
     # Content only for those who may read it; who a subject is known as, for all who see subjects.
     if not request.user.has_perm("sessions_app.read_content"):
-        showing.subject(shown)
+        read_audit.subject(shown)
         return SESSIONS.render(request, context)
     records = SessionRecord.objects.on_record().about(shown).newest_first()
     page = SESSIONS.page(request, records, of=shown.pk)
     sessions = with_previews(page.rows, reader=request.user, subjects=[shown])
     is_whole = not (page.newer or page.older)
     context |= {"sessions": sessions, "holdings": holdings(records, sessions, is_whole=is_whole)}
-    showing.subject(shown, sessions)
+    read_audit.subject(shown, sessions)
     return SESSIONS.render(request, context, page)
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.branching import Branches, branches_for
+from sessions_app.branch_selection import Branches, branches_for
 from sessions_app.extensions import Marks, beside_timeline, on_timeline
 from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import Reader, expires_at, reader_for
@@ -24,7 +24,7 @@ from sessions_app.services.inspection import inspect_again
 from sessions_app.services.search import SearchGone
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline
-from sessions_app.views import showing
+from sessions_app.views import read_audit
 from sessions_app.views.find import Found, search_shown
 from sessions_app.views.findings import findings_of, next_finding
 from sessions_app.views.window import MARKDOWN, Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
@@ -55,7 +55,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         "item_count": item_count,
         "problem": window.problem,
     }
-    showing.session(request, record, window.page.items)
+    read_audit.session(request, record, window.page.items)
     return render(request, "sessions/timeline.html", context, status=window.status)
 
 
@@ -109,7 +109,7 @@ def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         found = search_shown(request.GET, record, window)
     except SearchGone:
         found = None
-    showing.news(request, record, page.items)
+    read_audit.news(request, record, page.items)
     context = window_context(request, record, window, found, branches, form=form_asked_for(request.GET))
     return render(request, "sessions/timeline.html#timeline", context)
 

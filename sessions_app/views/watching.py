@@ -7,11 +7,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
-from sessions_app.services import watching
+from sessions_app.services import path_watch
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -20,7 +20,7 @@ from sessions_app.stores.base import StoreUnavailable
 def look(request: OperatorRequest) -> HttpResponse:
     """Looks at every watched path at once, and says what turned up."""
     try:
-        looks = [watching.look_now(watched, by=request.user) for watched in watching.watched_paths()]
+        looks = [path_watch.look_now(watched, by=request.user) for watched in path_watch.watched_paths()]
     except StoreUnavailable as away:
         messages.error(request, str(away))
     else:
@@ -33,6 +33,6 @@ def look(request: OperatorRequest) -> HttpResponse:
 @recently_authenticated(doing="stop watching a path")
 def remove(request: OperatorRequest, watched_id: int) -> HttpResponse:
     watched = access.watched_path_for(request.user, watched_id)
-    watching.stop_watching(watched, by=request.user)
+    path_watch.stop_watching(watched, by=request.user)
     messages.success(request, f"“{watched.name}” is not watched any more. Its stores stay.")
     return redirect("sessions:stores")

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from memadmin.accounts.proofs import CONFIRMED_AT, SECOND_FACTOR_OF
+from memadmin.accounts.reauth import CONFIRMED_AT, SECOND_FACTOR_OF
 
 
 def code_of(secret: str) -> str:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from memadmin.accounts import confirming
+from memadmin.accounts import reauth_views
 from memadmin.audit.models import AuditEvent
 from sessions_app.models import SessionStore
 from tests.accounts.factors import code_of, let_proof_age, with_app
@@ -210,7 +210,7 @@ def test_a_program_is_told_in_its_own_words(boss: Client, clerk: User) -> None:
 def test_without_the_decorator_an_old_proof_would_do(
     boss: Client, clerk: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirming, "is_confirmed_recently", lambda request: True)
+    monkeypatch.setattr(reauth_views, "is_confirmed_recently", lambda request: True)
     assert boss.post(change(clerk), {"username": "support", "is_active": "on"} | WHY).status_code == 302
 
 

@@ -26,7 +26,7 @@ from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memories_app.models import ApprovalRule, Recall, Review, SavedView
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
 from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.search import remember_search

@@ -28,7 +28,7 @@ from memadmin.accounts.grants import verbs
 from memadmin.accounts.jobs import send_notices
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditEvent
-from sessions_app.audited import SESSION_VIEWED
+from sessions_app.audit_events import SESSION_VIEWED
 from sessions_app.models import SessionRecord
 from tests.accounts.company import come_in, company, somebody
 from tests.builders import make_session

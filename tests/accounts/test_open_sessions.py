@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
-from memadmin.accounts.proofs import SEEN_AT, SIGNED_IN_AT
+from memadmin.accounts.reauth import SEEN_AT, SIGNED_IN_AT
 from memadmin.audit.models import AuditEvent
 from tests.people import person, signed_in_by_password
 from tests.raw_edits import WHY

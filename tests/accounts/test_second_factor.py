@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from memadmin.accounts import people
+from memadmin.accounts import user_actions
 from memadmin.audit.models import AuditEvent
 from tests.accounts.factors import code_of, code_shown_for, note_factor, recovery_codes_of, with_app
 from tests.people import person, signed_in, signed_in_by_password
@@ -269,7 +269,7 @@ class TestReset:
         with_app(clerk)
         monkeypatch.setattr("memadmin.audit.record", lambda *args, **kwargs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            people.reset_second_factor(clerk, by=None)
+            user_actions.reset_second_factor(clerk, by=None)
         assert Authenticator.objects.count() == 2
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
-from sessions_app.audited import SESSIONS_LISTED
+from sessions_app.audit_events import SESSIONS_LISTED
 from sessions_app.models import SessionRecord
 from tests.agents import run_sql
 from tests.audit import test_reads

@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from memadmin import audit
 from memadmin.audit import anchors, canonical, erasing, refs, verification, verifier, whole_log
-from memadmin.audit.audited import NAME_ERASED
+from memadmin.audit.audit_events import NAME_ERASED
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
 from memadmin.audit.sequencer import Sequencer
 from memadmin.audit.verifier import notes_in

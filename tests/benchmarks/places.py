@@ -37,7 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sessions_app import registry
 from sessions_app.models import SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlalchemy.engine import open_agent_tables
 from tests.benchmarks.console import say
 from tests.stores.mariadb import running_mariadb, tables_by_hand

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from sessions_app.models import SessionRecord
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from tests.agents import assistant, user
 from tests.stores.test_advanced_sqlite import AdvancedAgent
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from playwright.sync_api import Dialog, Page
 
-from memadmin.web import hostile as hostile_text
+from memadmin.web import safe_text as hostile_text
 from memadmin.web.templatetags import memadmin as tags
 from sessions_app.models import AgentMessage, SessionRecord, Subject, SubjectAlias
 from sessions_app.services.inspection import inspect_session

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from playwright.sync_api import Page
 
-from memadmin.web import hostile as hostile_text
+from memadmin.web import safe_text as hostile_text
 from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, SavedView, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
 from tests.browser.test_hostile import Trap, storable, trap, write_all

@@ -12,7 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.services import redaction
 from sessions_app.services.redaction import RedactionRequest

@@ -16,18 +16,18 @@ from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, trace
 from agents.testing import function_call
 
 from memadmin.client import connection as connecting
-from memadmin.client.answers import Reason, refused_with
 from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.injecting import memory_filter
 from memadmin.client.memories import Evidence, MemoryClient
+from memadmin.client.prompt_context import memory_filter
+from memadmin.client.proposal_results import Reason, refused_with
 from memadmin.client.subjects import NOBODY, Subject
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
 from memories_app.models import Memory, Recall, Signal
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.models import Subject as StoredSubject
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
 from tests.agents import database_role, run_sql, second_connection

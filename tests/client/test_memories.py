@@ -14,10 +14,10 @@ from agents.testing import function_call
 from django.utils.timezone import now
 
 from memadmin.client import recalling
-from memadmin.client.answers import Answer, Kept, Reason
 from memadmin.client.hooks import MemoryHooks
-from memadmin.client.injecting import Told, instructions, memory_filter
 from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
+from memadmin.client.prompt_context import Told, instructions, memory_filter
+from memadmin.client.proposal_results import Answer, Kept, Reason
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
 from memories_app.models import LearningStop, Memory, Recall, Signal

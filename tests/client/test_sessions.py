@@ -25,7 +25,7 @@ from memadmin.client.sessions import GovernedSession, SecretRefused, Subject, Su
 from memadmin.demo.script import FakeCompaction
 from memadmin.deploy.roles import Roles
 from sessions_app.models import AgentMessage, SessionRecord, SessionStore
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from tests.agents import second_connection
 from tests.client.agents import Customer, console_at, in_agent, in_postgres, plain_bot, scripted, talk

@@ -17,8 +17,8 @@ from memadmin.demo import agents, preparing, remembering, talks
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
 from memories_app.models import Evidence, Memory, RecalledMemory, Signal
-from memories_app.services import placing
-from memories_app.services.placing import place_evidence
+from memories_app.services import evidence_linking
+from memories_app.services.evidence_linking import place_evidence
 from memories_app.services.screening import screen_memories
 from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord, SessionStore
@@ -110,11 +110,11 @@ def test_a_bot_that_keeps_its_sessions_in_a_file_proposes_too(role: str) -> None
 
 
 def test_a_quote_is_found_when_much_was_said_since(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "PAGE", 2)
-    monkeypatch.setattr(placing, "MOST_PAGES", 1)
+    monkeypatch.setattr(evidence_linking, "PAGE", 2)
+    monkeypatch.setattr(evidence_linking, "MOST_PAGES", 1)
     agents.run_all([support.DENTED_POT], role=role)
     assert place_evidence() == 0
-    monkeypatch.setattr(placing, "MOST_PAGES", 10)
+    monkeypatch.setattr(evidence_linking, "MOST_PAGES", 10)
     assert place_evidence() == 1
     assert quoted(Evidence.objects.get()) == Evidence.objects.get().quote
 

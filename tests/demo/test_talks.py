@@ -16,7 +16,7 @@ from memadmin.demo import preparing, sealing, talks
 from sessions_app import registry
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionRecord, SessionStore, Subject
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.patterns import apply_patterns
 from sessions_app.stores import backend_for

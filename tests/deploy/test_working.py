@@ -24,7 +24,7 @@ from procrastinate.contrib.django.utils import connector_params
 
 from memadmin import audit
 from memadmin.accounts import notices
-from memadmin.accounts.audited import READING_NOTICED
+from memadmin.accounts.audit_events import READING_NOTICED
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit import erasing, verification, verifier
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
@@ -32,13 +32,13 @@ from memadmin.audit.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from memadmin.runs.engine import carry_on
 from sessions_app import registry
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
 from sessions_app.services import patterns, redaction, sessions, subjects
 from sessions_app.services.attaching import attach_store, detach_store
-from sessions_app.services.declaring import declare_store
 from sessions_app.services.raw_edits import state_of
 from sessions_app.services.redaction import RedactionRequest
+from sessions_app.services.store_config import declare_store
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody
 from tests.agents import add_items, attach_main_store, in_sdk, make_agent_tables, run_sql, user, value_of

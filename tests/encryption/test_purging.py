@@ -25,9 +25,9 @@ from sessions_app.encryption.purging import Purge, turns
 from sessions_app.items import Seal, SealState
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import rewriting
 from tests.agents import add_items, attach_main_store, run_sql, second_connection
 from tests.meanwhile import somebody_else, wait_until_blocked

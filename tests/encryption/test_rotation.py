@@ -35,9 +35,9 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services import rotation
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.rotation import RotationReport, rotate_key
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for, rewriting
 from sessions_app.stores.base import Capability
 from sessions_app.stores.rewriting import Changes, SqlRewriter

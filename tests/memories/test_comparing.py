@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils.timezone import now
 
+from memories_app.dedup import compare
+from memories_app.dedup.compare import compare_approved, weaker_ones
+from memories_app.dedup.consolidation import consolidate
 from memories_app.models import LearningStop, Memory, Review
-from memories_app.services import comparing
-from memories_app.services.comparing import compare_approved, weaker_ones
-from memories_app.services.consolidating import consolidate
 from memories_app.services.reviewing import approve_memory, reject_memory
 from memories_app.services.rules import apply_rules
 from memories_app.services.screening import embed_memories, screen_memories
@@ -105,7 +105,7 @@ def test_those_of_merged_subjects_are_compared_anew() -> None:
     other.save()
     assert compare_approved() == 1
     assert compare_approved() == 0
-    assert not comparing.to_compare().exists()
+    assert not compare.to_compare().exists()
 
 
 def test_nothing_is_proposed_where_nothing_is_learned() -> None:
@@ -117,18 +117,18 @@ def test_nothing_is_proposed_where_nothing_is_learned() -> None:
 
 
 def test_a_run_takes_so_many_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "BATCH", 2)
+    monkeypatch.setattr(compare, "BATCH", 2)
     ada = make_subject()
     for number in range(5):
         kept(f"Has {number} {['cat', 'dog', 'car', 'bike', 'boat'][number]}s.", ada)
     compare_approved(limit=2)
-    assert comparing.to_compare().count() == 3
+    assert compare.to_compare().count() == 3
     compare_approved()
-    assert comparing.to_compare().count() == 0
+    assert compare.to_compare().count() == 0
 
 
 def test_a_changed_text_is_compared_anew() -> None:
     memory = kept("Drinks tea.", make_subject())
     compare_approved()
     Memory.objects.filter(pk=memory.pk).update(compared_hash="0" * 64)
-    assert list(comparing.to_compare()) == [memory]
+    assert list(compare.to_compare()) == [memory]

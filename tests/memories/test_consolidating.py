@@ -18,18 +18,12 @@ from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import Roles
 from memories_app import jobs
-from memories_app.audited import RetireReason
-from memories_app.consolidating import Hint, Text, hint_for, normalized, pairs
+from memories_app.audit_events import RetireReason
+from memories_app.dedup import consolidation
+from memories_app.dedup.consolidation import LATELY, LOW_CONFIDENCE, UNUSED_AFTER, Consolidated, consolidate, preview
+from memories_app.dedup.similarity import Hint, Text, hint_for, normalized, pairs
 from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory, Review
-from memories_app.services import consolidating, retiring
-from memories_app.services.consolidating import (
-    LATELY,
-    LOW_CONFIDENCE,
-    UNUSED_AFTER,
-    Consolidated,
-    consolidate,
-    preview,
-)
+from memories_app.services import retiring
 from memories_app.services.reviewing import approve_memory, reject_memory
 from memories_app.services.screening import embed_memories
 from memories_app.services.undoing import undo_decision
@@ -155,7 +149,7 @@ class TestEnding:
         """What keeps it is that question."""
         memory = by_person()
         monkeypatch.setattr(
-            consolidating, "unused", lambda: Memory.objects.filter(status="approved", confidence__lt=LOW_CONFIDENCE)
+            consolidation, "unused", lambda: Memory.objects.filter(status="approved", confidence__lt=LOW_CONFIDENCE)
         )
         consolidate()
         assert status(memory) == "expired"
@@ -185,7 +179,7 @@ class TestEnding:
         assert {event.actor_kind for event in events("memory.expired")} == {"job"}
 
     def test_a_batch_is_not_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(consolidating, "BATCH", 2)
+        monkeypatch.setattr(consolidation, "BATCH", 2)
         for number in range(5):
             by_rule(f"Owns {number} bicycles.")
         assert consolidate() == Consolidated(unused=5)
@@ -194,13 +188,13 @@ class TestEnding:
     def test_what_was_stopped_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(3):
             by_rule(f"Owns {number} bicycles.")
-        expire, left = consolidating._expire, [None]
+        expire, left = consolidation._expire, [None]
 
         def until_it_stops(*values: Any) -> None:
             expire(*values)
             left.pop()
 
-        monkeypatch.setattr(consolidating, "_expire", until_it_stops)
+        monkeypatch.setattr(consolidation, "_expire", until_it_stops)
         with pytest.raises(IndexError):
             consolidate()
         monkeypatch.undo()
@@ -362,9 +356,9 @@ class TestMarking:
         shared = proposed("Drinks tea.")
         consolidate()
         settle()
-        assert consolidating._to_look_at(LATELY) == []
+        assert consolidation._to_look_at(LATELY) == []
         change(subject, other, known)
-        looked_at = consolidating._to_look_at(LATELY)
+        looked_at = consolidation._to_look_at(LATELY)
         assert waits.pk in looked_at
         assert not {somebodys.pk, shared.pk} & set(looked_at)
         consolidate(within=LATELY)
@@ -374,19 +368,19 @@ class TestMarking:
         waits, somebodys = proposed("Refunds take a week."), proposed("Refunds take a week.", subject=subject)
         settle()
         new = proposed("Refunds take a week.")
-        assert set(consolidating._to_look_at(LATELY)) == {waits.pk, new.pk}
-        assert somebodys.pk in consolidating._to_look_at(None)
+        assert set(consolidation._to_look_at(LATELY)) == {waits.pk, new.pk}
+        assert somebodys.pk in consolidation._to_look_at(None)
 
     def test_a_text_that_changed_since_it_was_compared_is_not_marked(self, subject: Subject) -> None:
         approved("Drinks tea.", subject=subject)
         memory = proposed("Drinks tea.", subject=subject)
-        ((key, found),) = consolidating._wrongly_marked()
+        ((key, found),) = consolidation._wrongly_marked()
         Memory.objects.filter(pk=memory.pk).update(statement="Owns a bicycle.")
-        assert not consolidating._mark(key, found)
+        assert not consolidation._mark(key, found)
         assert not events("memory.marked")
 
     def test_batches(self, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(consolidating, "BATCH", 2)
+        monkeypatch.setattr(consolidation, "BATCH", 2)
         for _ in range(5):
             proposed("Drinks tea.", subject=subject)
         assert (consolidate(), consolidate()) == (Consolidated(marked=5), Consolidated())
@@ -431,7 +425,7 @@ def test_the_job_does_it_unless_its_tick_is_old() -> None:
 def test_the_job_looks_at_all_that_waits_once_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(jobs, "is_stale", lambda timestamp: False)
-    monkeypatch.setattr(consolidating, "consolidate", lambda *, within: asked.append(within))
+    monkeypatch.setattr(consolidation, "consolidate", lambda *, within: asked.append(within))
     for hour in range(24):
         jobs.consolidate_memories(timestamp=20_000 * 86_400 + hour * 3_600 + 23 * 60)
     assert asked == [None] + [LATELY] * 23

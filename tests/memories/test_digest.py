@@ -24,7 +24,7 @@ from django.utils.timezone import now
 from memadmin import environment
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Digest, Memory
-from memories_app.services import digesting, lapsing
+from memories_app.services import digesting, proposal_expiry
 from tests.mails import words_of_mail
 from tests.meanwhile import somebody_else
 from tests.memories.queue import a_reviewer, waiting
@@ -96,7 +96,7 @@ def a_day() -> None:
     aged(waiting(), 3)
     aged(waiting(), 29)
     aged(waiting(), 31)
-    lapsing.lapse_proposals()
+    proposal_expiry.lapse_proposals()
 
 
 def wait_for_next_try() -> None:

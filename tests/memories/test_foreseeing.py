@@ -15,14 +15,14 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.client import candidates, embedding, recalling
-from memories_app import foreseeing
-from memories_app.foreseeing import Foreseen, foresee
+from memories_app import recall_change
 from memories_app.models import Memory
-from memories_app.presenting import Quote as ShownQuote
-from memories_app.services.previewing import preview_recall
+from memories_app.recall_change import Foreseen, foresee
 from memories_app.services.proposing import Quote
+from memories_app.services.recall_preview import preview_recall
 from memories_app.services.reviewing import approve_memory
 from memories_app.services.screening import embed_memories
+from memories_app.view_models import Quote as ShownQuote
 from sessions_app.models import Subject
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, waiting
@@ -133,7 +133,7 @@ def test_a_mask_that_is_left_out_would_be_seen(ada: User, monkeypatch: pytest.Mo
     def bare(user: User, evidence: Any) -> Any:
         return [ShownQuote(each, each.quote, None) for each in evidence]
 
-    monkeypatch.setattr(foreseeing, "quotes_for", bare)
+    monkeypatch.setattr(recall_change, "quotes_for", bare)
     assert "4111" in seen(memory, ada).question
 
 

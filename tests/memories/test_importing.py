@@ -28,8 +28,8 @@ from memories_app.services.screening import screen_memories
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
+from sessions_app.services.store_config import declare_store
 from sessions_app.services.subjects import subject_for_key
 from sessions_app.stores import backend_for
 from tests.agents import attach_main_store

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Memory
-from memories_app.services import claiming, lapsing, reviewing
+from memories_app.services import claiming, proposal_expiry, reviewing
 from memories_app.services.retiring import ask_revalidation
 from memories_app.services.undoing import undo_decision
 from tests.meanwhile import somebody_else
@@ -48,18 +48,18 @@ def ada(db: None) -> User:
 
 def test_what_nobody_decided_about_is_over() -> None:
     young, old = aged(waiting(), 29.9), aged(waiting(), 31)
-    assert lapsing.lapse_proposals() == 1
+    assert proposal_expiry.lapse_proposals() == 1
     assert (status_of(young), status_of(old)) == ("proposed", "lapsed")
     event = AuditEvent.objects.get(type="memory.lapsed")
     assert (event.object_ref, event.subject_ref, event.counters) == (old.pk, old.subject_id, {"days": 31})
-    assert lapsing.lapse_proposals() == 0
+    assert proposal_expiry.lapse_proposals() == 0
 
 
 def test_zero_days_are_never(settings: Any) -> None:
     settings.PROPOSAL_LIFETIME = timedelta()
     aged(waiting(), 4000)
-    assert lapsing.lapse_proposals() == 0
-    assert not lapsing.lapsing(within=timedelta(days=3)).exists()
+    assert proposal_expiry.lapse_proposals() == 0
+    assert not proposal_expiry.lapsing(within=timedelta(days=3)).exists()
 
 
 def held(memory: Memory) -> None:
@@ -95,7 +95,7 @@ def test_what_is_never_over_by_this(how: str) -> None:
     memory = aged(waiting(), 31)
     NEVER[how](memory)
     before = status_of(memory)
-    assert lapsing.lapse_proposals() == 0
+    assert proposal_expiry.lapse_proposals() == 0
     assert status_of(memory) == before != "lapsed"
 
 
@@ -105,8 +105,8 @@ def test_a_look_at_the_age_alone_would_take_each_of_them(how: str, monkeypatch: 
     memory = aged(waiting(), 31)
     NEVER[how](memory)
     old = Memory.objects.filter(awaiting_since__lte=now() - 30 * DAY).order_by("awaiting_since", "pk")
-    monkeypatch.setattr(lapsing, "lapsing", lambda: old)
-    lapsing.lapse_proposals()
+    monkeypatch.setattr(proposal_expiry, "lapsing", lambda: old)
+    proposal_expiry.lapse_proposals()
     assert status_of(memory) == "lapsed"
 
 
@@ -114,21 +114,21 @@ def test_a_claim_that_ran_out_keeps_nothing(ada: User) -> None:
     memory = aged(waiting(), 31)
     claiming.claim(memory, by=ada)
     Memory.objects.filter(pk=memory.pk).update(claimed_until=now() - timedelta(seconds=1))
-    assert lapsing.lapse_proposals() == 1
+    assert proposal_expiry.lapse_proposals() == 1
 
 
 def test_one_comes_back_and_waits_anew(ada: User) -> None:
     memory = aged(waiting(), 31)
-    lapsing.lapse_proposals()
+    proposal_expiry.lapse_proposals()
     with pytest.raises(reviewing.AlreadyDecided, match="expired unreviewed"):
         reviewing.approve_memory(memory, by=ada, content_hash=memory.content_hash)
-    lapsing.reopen_proposal(memory, by=ada)
-    assert lapsing.lapse_proposals() == 0
+    proposal_expiry.reopen_proposal(memory, by=ada)
+    assert proposal_expiry.lapse_proposals() == 0
     reviewing.approve_memory(memory, by=ada, content_hash=memory.content_hash)
     assert undo_decision(memory, by=ada).status == "proposed"
     assert AuditEvent.objects.filter(type="memory.reopened").count() == 1
-    with pytest.raises(lapsing.NotLapsed):
-        lapsing.reopen_proposal(memory, by=ada)
+    with pytest.raises(proposal_expiry.NotLapsed):
+        proposal_expiry.reopen_proposal(memory, by=ada)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -137,7 +137,7 @@ def test_who_decides_at_this_very_moment_is_quicker() -> None:
     with transaction.atomic():
         reviewing.reject_memory(memory, by=ada, content_hash=memory.content_hash, reason="wrong")
         with somebody_else() as start:
-            assert start(lapsing.lapse_proposals).result() == 0
+            assert start(proposal_expiry.lapse_proposals).result() == 0
     assert status_of(memory) == "rejected"
 
 
@@ -145,9 +145,9 @@ def test_who_decides_at_this_very_moment_is_quicker() -> None:
 def test_two_workers_end_each_once() -> None:
     memory = aged(waiting(), 31)
     with transaction.atomic():
-        lapsing.lapse(memory)
+        proposal_expiry.lapse(memory)
         with somebody_else() as start:
-            assert start(lapsing.lapse_proposals).result() == 0
+            assert start(proposal_expiry.lapse_proposals).result() == 0
     assert AuditEvent.objects.filter(type="memory.lapsed").count() == 1
 
 
@@ -172,13 +172,13 @@ class TestPages:
     def test_health_counts_what_will_expire_and_what_did(self, desk: Client) -> None:
         aged(waiting(), 28)
         aged(waiting(), 31)
-        lapsing.lapse_proposals()
+        proposal_expiry.lapse_proposals()
         page = desk.get(reverse("reviews:health"))
         assert (page.context["standing"].ending, page.context["lapsed"]) == (1, 1)
 
     def test_its_page_says_so_and_puts_it_back(self, desk: Client) -> None:
         memory = aged(waiting("Prefers tea."), 31)
-        lapsing.lapse_proposals()
+        proposal_expiry.lapse_proposals()
         address = reverse("reviews:review", args=[memory.pk])
         assert "It expired unreviewed" in desk.get(address).text
         assert "expired unreviewed" in desk.get(reverse("memories:list"), {"status": "lapsed"}).text

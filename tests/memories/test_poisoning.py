@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from memadmin.audit.models import AuditEvent
-from memories_app.audited import RetireReason
+from memories_app.audit_events import RetireReason
+from memories_app.dedup import consolidation
 from memories_app.models import ApprovalRule, Evidence, Memory
-from memories_app.services import consolidating, previewing, retiring, reviewing, rules
+from memories_app.services import recall_preview, retiring, reviewing, rules
 from memories_app.services.distilling import distil_session
 from memories_app.services.screening import embed_memories, screen_memories
 from sessions_app.models import Subject
@@ -37,7 +38,7 @@ def everything_that_runs_by_itself() -> None:
     screen_memories()
     embed_memories()
     rules.apply_rules()
-    consolidating.consolidate()
+    consolidation.consolidate()
     screen_memories()
     rules.apply_rules()
 
@@ -48,7 +49,7 @@ def a_rule_that_takes_all_it_can() -> ApprovalRule:
 
 def told(subject: Subject | None) -> list[str]:
     """What an agent reads who is asked about refunds."""
-    preview = previewing.preview_recall("Where does my refund of order 4711 go?", subject=subject, budget=10_000)
+    preview = recall_preview.preview_recall("Where does my refund of order 4711 go?", subject=subject, budget=10_000)
     return [each.memory.statement for each in preview.choice.chosen]
 
 

@@ -13,8 +13,9 @@ from django.urls import reverse
 
 from memadmin.web.paging import rows_after, rows_before
 from memories_app import queue
+from memories_app.dedup import consolidation
 from memories_app.models import ApprovalRule, Memory
-from memories_app.services import consolidating, reviewing, rules
+from memories_app.services import reviewing, rules
 from memories_app.services.screening import embed_memories
 from tests.memories.queue import a_reviewer, waiting
 from tests.people import signed_in
@@ -64,7 +65,7 @@ def test_marks_are_filters_and_badges(desk: Client) -> None:
     other = waiting("Prefers gin.", key="gin")
     against = waiting("Never drinks gin.", subject=other.subject, key="gin", kind=other.kind)
     waiting("Flies with a cat.")
-    consolidating.consolidate()
+    consolidation.consolidate()
     assert set(shown(desk, "known")) == {first, again}
     assert set(shown(desk, "contradicts")) == {other, against}
     for as_what in ("", "table"):

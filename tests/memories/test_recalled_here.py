@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memories_app.audited import RetireReason
+from memories_app.audit_events import RetireReason
 from memories_app.models import Evidence, Memory, MemoryVersion, Recall, RecalledMemory
 from memories_app.panels import first_of, run_at
 from memories_app.services.retiring import retire_memory

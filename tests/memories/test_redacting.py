@@ -13,9 +13,9 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, Redaction, SessionRecord, SessionStore
-from sessions_app.services import copies, redaction
+from sessions_app.services import derived_copies, redaction
 from sessions_app.services.redaction import RedactionRequest
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_subject
@@ -102,7 +102,7 @@ def test_a_text_goes_from_all_that_was_learned_in_its_session(record: SessionRec
 def test_without_it_the_address_would_go_on_standing_there(
     record: SessionRecord, officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "_redactors", [])
+    monkeypatch.setattr(derived_copies, "_redactors", [])
     learned(record)
     done(redaction.redact_in_session(record, asked(by=officer)))
     assert PLACE in everything()

@@ -17,11 +17,11 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memories_app.differing import changes
 from memories_app.models import Memory, Review, SavedView
 from memories_app.services import claiming, reviewing
 from memories_app.services.deciding_many import AT_ONCE
 from memories_app.services.proposing import Quote
+from memories_app.word_diff import changes
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in

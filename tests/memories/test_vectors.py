@@ -17,16 +17,16 @@ from django.utils.timezone import now
 from pytest_django import Settings
 
 from memadmin import environment
-from memadmin.client import candidates, embedding, nearest
+from memadmin.client import candidates, embedding, vector_lookup
 from memadmin.client.memories import MemoryClient
-from memadmin.client.nearest import IndexAway, Near
 from memadmin.client.recalling import choose
+from memadmin.client.vector_lookup import IndexAway, Near
 from memadmin.deploy.roles import Roles
 from memories_app import jobs, vectors
-from memories_app.audited import RetireReason
+from memories_app.audit_events import RetireReason
 from memories_app.models import Memory, VectorNote
 from memories_app.services import indexing
-from memories_app.services.previewing import preview_recall
+from memories_app.services.recall_preview import preview_recall
 from memories_app.services.retiring import retire_memory
 from memories_app.services.reviewing import approve_memory
 from memories_app.services.screening import embed_memories
@@ -68,7 +68,7 @@ def index(settings: Settings) -> Iterator[VectorIndex]:
     vectors._outside.cache_clear()
 
 
-def likest(index: nearest.Nearest, text: str, *subjects: Subject, agent: str = "", limit: int = 10) -> list[UUID]:
+def likest(index: vector_lookup.Nearest, text: str, *subjects: Subject, agent: str = "", limit: int = 10) -> list[UUID]:
     keys = [subject.pk for subject in subjects]
     near = index.near(vector_of(text), embedder=NAME, subjects=keys, agent=agent, limit=limit)
     return [each.id for each in near]
@@ -309,7 +309,7 @@ def hidden(agents_role: Roles) -> tuple[Subject, list[Memory]]:
     ]
 
 
-def named_by(index: nearest.Nearest, subject: Subject) -> list[str]:
+def named_by(index: vector_lookup.Nearest, subject: Subject) -> list[str]:
     given = candidates.parameters("dog shop coffee ill money", vector_of("dog"), embedder=NAME)
     near = index.near(vector_of("dog"), embedder=NAME, subjects=[subject.pk], agent="", limit=10)
     with connection.cursor() as cursor:
@@ -402,9 +402,9 @@ def test_a_wrong_index_stops_the_start_with_a_sentence(monkeypatch: pytest.Monke
 )
 def test_an_index_is_named_as_its_client_takes_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("MEMADMIN_VECTOR_INDEX", value)
-    found = nearest.load(environment.vector_index("MEMADMIN_VECTOR_INDEX"))
+    found = vector_lookup.load(environment.vector_index("MEMADMIN_VECTOR_INDEX"))
     assert (found is None) == (value == "pgvector")
-    if isinstance(found, nearest.QdrantNearest):
+    if isinstance(found, vector_lookup.QdrantNearest):
         assert found.collection == ("other" if value.endswith("other") else "memadmin_memories")
 
 

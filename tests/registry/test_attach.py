@@ -22,10 +22,10 @@ from memadmin.audit.models import AuditEvent
 from memadmin.embedded.cluster import _program
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.registry import plans
+from sessions_app.registry import attach_plan
 from sessions_app.services import attaching
 from sessions_app.services.attaching import attach_store, detach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from tests.agents import (
@@ -92,7 +92,7 @@ class TestAttaching:
         assert set(written.values_list("actor_kind", flat=True)) == {"command"}
 
     def test_many_sessions_are_registered_in_batches(self, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(plans, "BACKFILL_ROWS", 7)
+        monkeypatch.setattr(attach_plan, "BACKFILL_ROWS", 7)
         make_agent_tables()
         run_sql("INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 70) AS n")
         run_sql("INSERT INTO agent_sessions (session_id) VALUES (''), (' '), ('S1'), ('é'), ('😀')")
@@ -121,7 +121,7 @@ class TestAttaching:
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """No write fails, and no session is missing in the end, whenever it was written."""
-        monkeypatch.setattr(plans, "BACKFILL_ROWS", 50)
+        monkeypatch.setattr(attach_plan, "BACKFILL_ROWS", 50)
         make_agent_tables()
         run_sql("INSERT INTO agent_sessions (session_id) SELECT 'old ' || n FROM generate_series(1, 2000) AS n")
         attached, written = Event(), []
@@ -149,7 +149,7 @@ class TestAttaching:
     def test_a_trigger_waits_for_a_writer_only_shortly_and_tries_again(
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(plans, "LOCK_TIMEOUT", "10ms")
+        monkeypatch.setattr(attach_plan, "LOCK_TIMEOUT", "10ms")
         make_agent_tables()
         pauses: list[float] = []
         with second_connection() as writer:
@@ -169,7 +169,7 @@ class TestAttaching:
     def test_a_writer_that_never_ends_is_named_and_nothing_is_broken(
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(plans, "LOCK_TIMEOUT", "10ms")
+        monkeypatch.setattr(attach_plan, "LOCK_TIMEOUT", "10ms")
         monkeypatch.setattr(attaching, "ATTEMPTS", 2)
         monkeypatch.setattr(attaching, "PAUSE_SECONDS", 0)
         make_agent_tables()
@@ -187,10 +187,10 @@ class TestAttaching:
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch, steps_before_the_crash: int
     ) -> None:
         add_items("before", "hello")
-        survived: list[plans.Step] = []
+        survived: list[attach_plan.Step] = []
         run_once = attaching._run_once
 
-        def die_later(step: plans.Step) -> None:
+        def die_later(step: attach_plan.Step) -> None:
             if len(survived) == steps_before_the_crash:
                 raise KeyboardInterrupt
             run_once(step)

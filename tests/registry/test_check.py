@@ -16,7 +16,7 @@ from pytest_django import Settings
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.base import Health
 from tests.agents import add_items, attach_main_store, database_role, make_agent_tables, run_sql
 

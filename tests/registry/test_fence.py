@@ -24,7 +24,7 @@ from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.registry.fence import triggers_for
 from sessions_app.registry.tables import look_at
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Deleted
 from tests.agents import add_items, attach_main_store, database_role, in_sdk, run_sql, second_connection, value_of

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app import registry
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from tests.agents import attach_main_store, make_agent_tables, run_sql
 
 OTHERS = """

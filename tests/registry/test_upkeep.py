@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from sessions_app import registry
-from sessions_app.registry import AttachRefused, plans
+from sessions_app.registry import AttachRefused, attach_plan
 from sessions_app.services import attaching
 from sessions_app.services.attaching import detach_store
 from tests.agents import add_items, attached_store, make_agent_tables, run_sql, second_connection, value_of
@@ -62,7 +62,7 @@ def test_broken_variant_that_only_asks_for_the_lock_of_a_trigger(
     autovacuum: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It never waits as long as it would take until the autovacuum is cancelled."""
-    monkeypatch.setattr(plans, "_keep_upkeep_off", lambda table: [])
+    monkeypatch.setattr(attach_plan, "_keep_upkeep_off", lambda table: [])
     worker = value_of(VACUUM)
     with pytest.raises(AttachRefused, match="upkeep such as VACUUM, kept the tables of main busy 2 times in a row"):
         attached_store("main")

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from sessions_app.models import SessionRecord
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores.kinds import branching
 from tests.agents import assistant, user
 from tests.sessions.stores import link

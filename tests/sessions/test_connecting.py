@@ -19,8 +19,8 @@ from memadmin.environment import NamedSecret
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.connecting import kinds_to_connect
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.base import Health, StoreUnavailable
 from sessions_app.stores.json_file.backend import JsonFileBackend
 from tests.builders import make_store

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.services.search import remember_search
 from sessions_app.services.transcripts import import_transcripts

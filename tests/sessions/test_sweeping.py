@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sessions_app import registry
-from sessions_app.services import sweeping
-from sessions_app.services.discovering import discover, discover_sessions
+from sessions_app.services import re_erasure
+from sessions_app.services.discovery import discover, discover_sessions
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlite.backend import SqliteBackend
 from tests.agents import user
@@ -52,7 +52,7 @@ def test_what_could_not_be_erased_is_said_and_taken_up_again(
         raise StoreUnavailable("It is away.")
 
     with monkeypatch.context() as broken:
-        broken.setattr(sweeping, "erase_again", away)
+        broken.setattr(re_erasure, "erase_again", away)
         discover_sessions()
     assert agent.read("a") == [user("two")]
     assert "returned" in codes(agent)

@@ -17,9 +17,9 @@ from memadmin import audit
 from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app import jobs, registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
-from sessions_app.services import connecting, watching
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.watching import TRIED_AGAIN_AFTER, look_at, look_for_new_stores, watch_path
+from sessions_app.services import connecting, path_watch
+from sessions_app.services.path_watch import TRIED_AGAIN_AFTER, look_at, look_for_new_stores, watch_path
+from sessions_app.services.store_config import declare_store
 from tests.stores.contract import in_agent
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ class TestLooking:
         make_file(wrong)
         assert not look_at(watched).connected  # Not yet: a wrong file is not asked twice a minute.
         assert set(watched.refused) == {str(wrong)}
-        monkeypatch.setattr(watching, "now", lambda: now() + 2 * TRIED_AGAIN_AFTER)
+        monkeypatch.setattr(path_watch, "now", lambda: now() + 2 * TRIED_AGAIN_AFTER)
         assert [store.name for store in look_at(watched).connected] == ["bots-wrong"]
         watched.refresh_from_db()
         assert watched.refused == {}
@@ -152,7 +152,7 @@ class TestLooking:
     def test_it_makes_so_many_stores_and_says_what_it_left_out(
         self, watched: WatchedPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watching, "MOST_STORES", 3)
+        monkeypatch.setattr(path_watch, "MOST_STORES", 3)
         for number in range(5):
             make_file(tmp_path / f"{number}.db")
         first = look_at(watched, most=2)
@@ -160,18 +160,18 @@ class TestLooking:
         second = look_at(watched, most=2)
         assert (len(second.connected), second.waiting, second.left_out) == (1, 0, 2)
         assert len(look_at(watched, most=2).connected) == 0
-        assert "2 left out, because one path makes 3 stores at most" in watching.about(watched)
+        assert "2 left out, because one path makes 3 stores at most" in path_watch.about(watched)
 
     def test_a_path_that_is_not_watched_any_more_does_not_come_back(
         self, watched: WatchedPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         make_file(tmp_path / "support.db")
 
-        def removed_meanwhile(watched: WatchedPath, look: watching.Look) -> list[str]:
-            watching.stop_watching(WatchedPath.objects.get())
+        def removed_meanwhile(watched: WatchedPath, look: path_watch.Look) -> list[str]:
+            path_watch.stop_watching(WatchedPath.objects.get())
             return []
 
-        monkeypatch.setattr(watching, "_unconnected", removed_meanwhile)
+        monkeypatch.setattr(path_watch, "_unconnected", removed_meanwhile)
         look_at(watched)
         assert not WatchedPath.objects.exists()
 
@@ -310,7 +310,7 @@ def test_broken_variant_without_a_memory_of_what_was_refused_a_wrong_file_is_ask
         asked.append(name)
         return connecting.connect_store(name, *arguments, **settings)
 
-    monkeypatch.setattr(watching, "connect_store", connect)
+    monkeypatch.setattr(path_watch, "connect_store", connect)
     look_at(watched), look_at(watched)
     assert asked == ["bots-wrong"]
     WatchedPath.objects.update(found={}, tried_at=None)

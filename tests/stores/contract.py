@@ -28,15 +28,15 @@ from agents.extensions.memory import EncryptedSession
 from memadmin.audit.models import AuditEvent
 from memadmin.counting import COUNT_CAP
 from sessions_app import registry
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.wording import Wording
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
+from sessions_app.services.re_erasure import sweep
 from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.registering import CannotRegister, register_sessions
-from sessions_app.services.sweeping import sweep
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import (
     WHOLE_ITEM_BYTES,

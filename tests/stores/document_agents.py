@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
 
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.documents.database import own_address
 from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import Agent, Item, StoreContract, Trouble

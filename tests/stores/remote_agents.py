@@ -16,7 +16,7 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url, te
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from tests.stores.contract import SdkAgent, Trouble, in_agent
 from tests.stores.mariadb import MariaDb, tables_by_hand
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord
 from sessions_app.search.wording import Wording

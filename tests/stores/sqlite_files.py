@@ -13,7 +13,7 @@ import pytest
 from agents import SQLiteSession
 
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlite import file as sqlite_file
 from tests.stores.contract import SdkAgent, StoreContract, Trouble, in_agent
 

@@ -16,7 +16,7 @@ from sessions_app import registry
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.registry import checking
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores import backend_for, circuit_breaker
 from sessions_app.stores.base import Preview, StoreUnavailable
 from sessions_app.stores.redis import server as asking

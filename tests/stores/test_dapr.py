@@ -23,9 +23,9 @@ from django.urls import reverse
 from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
 from sessions_app.services.registering import register_sessions
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, SessionBusy, StoreUnavailable
 from sessions_app.stores.dapr import backend as kind

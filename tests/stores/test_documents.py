@@ -30,8 +30,8 @@ from sqlalchemy import URL
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store, detach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import ItemChanged, StoreUnavailable
 from sessions_app.stores.documents import backend as documents

@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord
 from sessions_app.services import redaction
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
 from sessions_app.services.redaction import RedactionRequest
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES

@@ -21,7 +21,7 @@ from hypothesis import strategies as some
 from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.json_file import folder as json_folder

@@ -21,8 +21,8 @@ from pymongo import AsyncMongoClient
 from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover, discover_changes
+from sessions_app.services.discovery import discover, discover_changes
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.mongodb import server as asking

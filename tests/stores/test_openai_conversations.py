@@ -21,9 +21,9 @@ from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
 from sessions_app.services.registering import register_sessions
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Backend, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.openai_conversations import api as asking
@@ -377,7 +377,7 @@ class TestRegistering:
         for name in names:
             agent.add(name, said(0))
         register_sessions(agent.store, names)
-        monkeypatch.setattr("sessions_app.services.discovering.ASKED_AT_ONCE", 2)
+        monkeypatch.setattr("sessions_app.services.discovery.ASKED_AT_ONCE", 2)
         agent.forget("conv 3")
         agent.add("conv 5", said(1))
         rounds = [discover(agent.store) for _ in range(4)]

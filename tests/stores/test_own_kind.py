@@ -18,7 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from sessions_app import registry
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.checks import kinds_of_stores_are_there
 from sessions_app.stores.kinds import kinds
 from tests.stores.contract import Agent, Item, StoreContract, Trouble, in_agent

@@ -20,7 +20,7 @@ from sqlalchemy import URL
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.registry import sharing
+from sessions_app.registry import duplicate_locations
 from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.connecting import connect_store
 from sessions_app.stores.base import Place
@@ -328,7 +328,7 @@ class TestHealth:
         assert registry.health(two[1]).state == "down"
 
     def test_settings_alone_would_not_tell(self, two: list[SessionStore], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sharing, "are_one", lambda some, others: False)
+        monkeypatch.setattr(duplicate_locations, "are_one", lambda some, others: False)
         assert shared(two[0]) == []
 
 

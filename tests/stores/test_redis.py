@@ -29,8 +29,8 @@ from sessions_app import registry
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES, Backend, ItemChanged, StoreUnavailable
 from sessions_app.stores.redis import backend as kind

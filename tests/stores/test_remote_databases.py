@@ -19,7 +19,7 @@ from sqlalchemy import URL, Connection, NullPool, create_engine, text
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.remote_sql import backend as remote_sql

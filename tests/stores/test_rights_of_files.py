@@ -15,7 +15,7 @@ from django.core.management import call_command
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.services.discovering import discover_sessions
+from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlite import file as sqlite_file

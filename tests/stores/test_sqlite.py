@@ -14,10 +14,10 @@ from agents.extensions.memory import AsyncSQLiteSession
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.services import discovering
+from sessions_app.services import discovery
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.declaring import declare_store
-from sessions_app.services.discovering import discover
+from sessions_app.services.discovery import discover
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionBusy, StoreUnavailable
 from sessions_app.stores.sqlite import backend as sqlite
@@ -165,7 +165,7 @@ class TestFiles:
         for number in range(6):
             agent.add(f"talk-{number}", said(number))
         discover(agent.store)
-        monkeypatch.setattr(discovering, "SESSIONS_AT_ONCE", 2)
+        monkeypatch.setattr(discovery, "SESSIONS_AT_ONCE", 2)
         gone, losing = tmp_path / "gone.db", list[str]()
 
         def enumerate_and_lose(self: Any, cursor: str = "", *, limit: int) -> Any:
@@ -180,7 +180,7 @@ class TestFiles:
         monkeypatch.setattr(sqlite.SqliteBackend, "enumerate_sessions", enumerate_and_lose)
         with pytest.raises(StoreUnavailable, match="There is no file"):
             discover(agent.store)
-        assert discovering.discover_sessions() == 0
+        assert discovery.discover_sessions() == 0
         assert SessionRecord.objects.filter(missing_since=None, erased_at=None).count() == 6
         assert not agent.path.exists(), "looking for sessions must not make a file"
         gone.rename(agent.path)

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from sessions_app import registry
 from sessions_app.models import SessionStore
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.redis import server as redis_asking

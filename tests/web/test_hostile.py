@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memadmin.web.hostile import SHOWN_CHARACTERS, SHOWN_STRING, mark_matches, pretty_json, write_out_invisible
+from memadmin.web.safe_text import SHOWN_CHARACTERS, SHOWN_STRING, mark_matches, pretty_json, write_out_invisible
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False) | st.text(max_size=20),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memadmin.web import markdown
-from memadmin.web.hostile import write_out_invisible
 from memadmin.web.markdown import ELEMENTS, render
+from memadmin.web.safe_text import write_out_invisible
 from tests.hostile import CORPUS
 
 MARK = re.compile(r"</?mark>")

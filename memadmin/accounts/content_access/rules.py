@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts import audited
+from memadmin.accounts import audit_events
 from memadmin.accounts.purposes import Purpose
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 from memadmin.audit.refs import ref_of
@@ -67,7 +67,7 @@ def stated_in(request: HttpRequest) -> Stated | None:
 
 def state_purpose(request: HttpRequest, code: str, ticket: str) -> None:
     """Notes it for the sign-in of this request, for MEMADMIN_PURPOSE_HOURS; the ticket is in the event's details."""
-    audit.record_alone(audited.PURPOSE_STATED, reason_code=code, details={"ticket": ticket} if ticket else None)
+    audit.record_alone(audit_events.PURPOSE_STATED, reason_code=code, details={"ticket": ticket} if ticket else None)
     request.session[KEPT] = [code, ticket, time.time() + settings.PURPOSE_LIMIT.total_seconds()]
 
 
@@ -109,10 +109,10 @@ def look_at_amount(person: User, record_id: UUID) -> None:
         # The place that becomes free next is that of the session which was looked at longest ago.
         free_in = recent[limit - 1][1] + settings.READ_WINDOW - now()
         counters = {"sessions": len(recent)}
-        audit.record_alone(audited.READING_STOPPED, target=person, outcome="denied", counters=counters)
+        audit.record_alone(audit_events.READING_STOPPED, target=person, outcome="denied", counters=counters)
         raise ReadingStopped(limit, max(1, round(free_in.total_seconds())))
     if len(recent) + 1 >= settings.READ_NOTICE and not was_noticed(person):
-        audit.record_alone(audited.READING_NOTICED, target=person, counters={"sessions": len(recent) + 1})
+        audit.record_alone(audit_events.READING_NOTICED, target=person, counters={"sessions": len(recent) + 1})
 
 
 def opened_lately(person: User) -> list[tuple[UUID, Any]]:
@@ -124,5 +124,5 @@ def opened_lately(person: User) -> list[tuple[UUID, Any]]:
 
 
 def was_noticed(person: User) -> bool:
-    told = AuditEvent.objects.filter(type=audited.READING_NOTICED.name, at__gt=Now() - settings.READ_WINDOW)
+    told = AuditEvent.objects.filter(type=audit_events.READING_NOTICED.name, at__gt=Now() - settings.READ_WINDOW)
     return told.filter(object_ref=ref_of(person)).exists()

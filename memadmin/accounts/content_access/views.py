@@ -15,11 +15,11 @@ from django.utils.cache import add_never_cache_headers
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
-from memadmin.accounts.confirming import typed
 from memadmin.accounts.content_access.rules import PurposeMissing, ReadingStopped, state_purpose, stated_in
 from memadmin.accounts.purposes import Purpose
-from memadmin.web.fresh_proof import READING
+from memadmin.accounts.reauth_views import typed
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import READING
 from memadmin.web.requests import OperatorRequest
 
 PREFIX = "purpose"

@@ -14,7 +14,7 @@ from django.db import models, transaction
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.accounts import audited
+from memadmin.accounts import audit_events
 from memadmin.accounts.models import ContentGrant, GrantedSession
 
 DECIDE = "accounts.decide_grant"
@@ -76,7 +76,7 @@ def request_grant(
         raise GrantError("A grant is open for 15, 30 or 60 minutes.")
     grant = ContentGrant(requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes)
     audit.record(
-        audited.GRANT_REQUESTED,
+        audit_events.GRANT_REQUESTED,
         by=by,
         target=grant,
         shown=wanted,
@@ -105,7 +105,7 @@ def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
 def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     """Raises NotAllowed or AlreadyDecided."""
     grant = locked_for_decision(grant, by)
-    audit.record(audited.GRANT_REFUSED, by=by, target=grant)
+    audit.record(audit_events.GRANT_REFUSED, by=by, target=grant)
     grant.decided_by, grant.decided_at = by, now()
     grant.save(update_fields=["decided_by", "decided_at"])
     return grant
@@ -121,7 +121,7 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
         raise NotAllowed("This grant is somebody else's.")
     if ending := ending_by(grant, by):
-        audit.record(audited.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
+        audit.record(audit_events.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
         grant.ended_at = now()
         grant.save(update_fields=["ended_at"])
     return grant
@@ -134,7 +134,7 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
     require_other_person(grant, by)
     if not awaits_review(grant):
         raise AlreadyDecided(grant)
-    audit.record(audited.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
+    audit.record(audit_events.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
     grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
     return grant
@@ -198,7 +198,9 @@ def addresses_of(user: User) -> set[str]:
 def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: str) -> None:
     listed = list(grant.sessions.values_list("record_id", flat=True))
     counters = {"sessions": len(listed), "minutes": grant.minutes}
-    audit.record(audited.GRANT_OPENED, by=by, target=grant, shown=listed, reason_code=reason_code, counters=counters)
+    audit.record(
+        audit_events.GRANT_OPENED, by=by, target=grant, shown=listed, reason_code=reason_code, counters=counters
+    )
     grant.opened_at = now()
     grant.expires_at = grant.opened_at + timedelta(minutes=grant.minutes)
     grant.save(update_fields=columns)

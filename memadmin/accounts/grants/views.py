@@ -16,9 +16,9 @@ from memadmin.accounts.grants import access
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 GRANTS = ListPage("accounts/grants.html", salt="grants")

@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from memadmin.accounts import access, people
+from memadmin.accounts import access, user_actions
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
@@ -38,7 +38,7 @@ def account(request: OperatorRequest) -> HttpResponse:
 
 @operator_page(methods="POST")
 def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
-    people.end_sessions(request.user, [access.own_session(request.user, session_id)], by=request.user)
+    user_actions.end_sessions(request.user, [access.own_session(request.user, session_id)], by=request.user)
     messages.success(request, "That session is signed out.")
     return redirect("accounts:account")
 
@@ -46,7 +46,7 @@ def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
 @operator_page(methods="POST")
 def end_other_sessions(request: OperatorRequest) -> HttpResponse:
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
-    people.end_sessions(request.user, others, by=request.user)
+    user_actions.end_sessions(request.user, others, by=request.user)
     messages.success(request, "Signed out everywhere but here.")
     return redirect("accounts:account")
 

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from requests import RequestException
 
-from memadmin.accounts.company import refuse
+from memadmin.accounts.oidc import refuse
 
 
 @login_not_required

@@ -11,9 +11,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from memadmin.accounts.confirming import Question
 from memadmin.accounts.middleware import open_without_second_factor
-from memadmin.accounts.proofs import has_second_factor
+from memadmin.accounts.reauth import has_second_factor
+from memadmin.accounts.reauth_views import Question
 from memadmin.web.requests import OperatorRequest
 
 

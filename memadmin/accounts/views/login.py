@@ -21,10 +21,10 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
 from memadmin import audit
-from memadmin.accounts import audited
-from memadmin.accounts.company import PROVIDER_ID
+from memadmin.accounts import audit_events
 from memadmin.accounts.forms import SignInForm
 from memadmin.accounts.middleware import ENDED, open_without_second_factor
+from memadmin.accounts.oidc import PROVIDER_ID
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -71,7 +71,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """
     person = request.user
     if person.is_authenticated:
-        audit.record_alone(audited.SIGNED_OUT, by=person, target=person)
+        audit.record_alone(audit_events.SIGNED_OUT, by=person, target=person)
     get_adapter().logout(request)
     response = redirect("accounts:login")
     response["Clear-Site-Data"] = '"cache"'

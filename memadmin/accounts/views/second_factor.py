@@ -21,11 +21,11 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from memadmin.accounts import access, people
-from memadmin.accounts.confirming import Question
+from memadmin.accounts import access, user_actions
 from memadmin.accounts.middleware import open_without_second_factor
-from memadmin.accounts.proofs import has_second_factor
-from memadmin.web.fresh_proof import recently_authenticated
+from memadmin.accounts.reauth import has_second_factor
+from memadmin.accounts.reauth_views import Question
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 
@@ -147,8 +147,8 @@ class NewRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
 def remove(request: OperatorRequest, factor_id: int) -> HttpResponse:
     factor = access.own_second_factor(request.user, factor_id)
     try:
-        people.remove_second_factor(factor, by=request.user)
-    except people.LastSecondFactor as problem:
+        user_actions.remove_second_factor(factor, by=request.user)
+    except user_actions.LastSecondFactor as problem:
         messages.error(request, str(problem))
     else:
         messages.success(request, "Removed. It no longer opens this account.")

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from memadmin.audit.anchors.base import MOST_RECEIPT, AnchorFailed, Position, SecondRoot, shortened
 from memadmin.audit.notes import Checkpoint
-from memadmin.web.posting import post
+from memadmin.web.http_post import post
 
 TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnchor:
-    """See memadmin.web.posting for what it connects to."""
+    """See memadmin.web.http_post for what it connects to."""
 
     url: str
     token: str = field(default="", repr=False)

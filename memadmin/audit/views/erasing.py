@@ -13,8 +13,8 @@ from django.shortcuts import redirect
 from memadmin.audit import access, erasing
 from memadmin.audit.models import AuditEvent
 from memadmin.audit.views.event import event_page
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 ERASE = "audit.erase_beside_log"

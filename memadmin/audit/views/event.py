@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.audit import access, checkpoints
-from memadmin.audit.audited import EVENT_PROOF_EXPORTED, EVENT_VIEWED
+from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, EVENT_VIEWED
 from memadmin.audit.details import details_of
 from memadmin.audit.erasing import Reason, details_within, name_erasure, why_name_stays
 from memadmin.audit.listing import listed

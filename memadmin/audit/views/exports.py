@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.utils.timezone import now
 
 from memadmin.audit import exporting, verifier, whole_log
-from memadmin.audit.audited import LOG_EXPORTED
+from memadmin.audit.audit_events import LOG_EXPORTED
 from memadmin.audit.forms import AuditFilter
 from memadmin.audit.recording import before_showing
 from memadmin.audit.views.log import base_context
 from memadmin.web.downloads import as_download
-from memadmin.web.fresh_proof import recently_authenticated
 from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
 

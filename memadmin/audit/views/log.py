@@ -14,7 +14,7 @@ from django.utils.functional import SimpleLazyObject
 from procrastinate.exceptions import AlreadyEnqueued
 
 from memadmin.audit import checkpoints, naming
-from memadmin.audit.audited import LOG_SEARCHED, LOG_VERIFICATION_REQUESTED, LOG_VIEWED
+from memadmin.audit.audit_events import LOG_SEARCHED, LOG_VERIFICATION_REQUESTED, LOG_VIEWED
 from memadmin.audit.forms import AboutForm, AuditFilter, uuid_or_none
 from memadmin.audit.health import health
 from memadmin.audit.jobs import verify_log

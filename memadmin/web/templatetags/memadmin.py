@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from memadmin import __version__
 from memadmin.counting import capped
-from memadmin.web import hostile
+from memadmin.web import safe_text
 from memadmin.web.addresses import at_item
 from memadmin.web.markdown import render as render_markdown
 from memadmin.web.navigation import Section, sections_for
@@ -129,14 +129,14 @@ def distance(instant: datetime, now: datetime) -> str:
 @register.filter
 def json_pretty(value: Any) -> SafeString:
     """A parsed JSON value, highlighted, for the inside of `<pre class="json" tabindex="0" aria-label="…">`."""
-    return hostile.pretty_json(value)
+    return safe_text.pretty_json(value)
 
 
 @register.filter
 @stringfilter
 def visible(text: str) -> str:
     """Text somebody else wrote, with characters that hide or reorder it written out; autoescape does the rest."""
-    return hostile.write_out_invisible(text)
+    return safe_text.write_out_invisible(text)
 
 
 @register.filter
@@ -151,7 +151,7 @@ def markdown(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
 @register.filter
 def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
     """Text somebody else wrote, with what was searched for marked: `{{ text|visible|mark:highlight }}`."""
-    return hostile.mark_matches(text, pattern or None)
+    return safe_text.mark_matches(text, pattern or None)
 
 
 @register.filter

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from memories_app.services import consolidating
+from memories_app.dedup import consolidation
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
 
     def handle(self, *, preview: bool, as_json: bool, **options: Any) -> None:
-        done = consolidating.preview() if preview else consolidating.consolidate()
+        done = consolidation.preview() if preview else consolidation.consolidate()
         if as_json:
             self.stdout.write(json.dumps({"is_preview": preview, **asdict(done)}, indent=2))
             return

@@ -14,9 +14,9 @@ from django.template.defaultfilters import pluralize
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
-from sessions_app.services import watching
+from sessions_app.services import path_watch
 from sessions_app.services.attaching import attach_store, detach_store
-from sessions_app.services.declaring import declare_store
+from sessions_app.services.store_config import declare_store
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -75,7 +75,7 @@ class Command(BaseCommand):
                     for setting in settings_of_kinds()
                     if options.get(f"option_{setting}") is not None
                 }
-                if watching.may_be_watched(declared["options"]):
+                if path_watch.may_be_watched(declared["options"]):
                     self.watch(name, dry_run, declared)
                 else:
                     self.attach(name, dry_run, declared)
@@ -105,8 +105,8 @@ class Command(BaseCommand):
         stores: list[dict[str, object]] = []
         refused: dict[str, str] = {}
         if dry_run:
-            watched = watching.checked_path(name, declared["kind"], **given)
-            for each, path, settings in watching.plan_look(watched):
+            watched = path_watch.checked_path(name, declared["kind"], **given)
+            for each, path, settings in path_watch.plan_look(watched):
                 try:
                     steps, store = self.plan(each, settings)
                 except (registry.AttachRefused, StoreUnavailable) as refusal:
@@ -116,18 +116,18 @@ class Command(BaseCommand):
                     self.report(self.script(steps, f"{each} is attached; nothing is missing."))
             self.report(f"-- From then on {watched.path} is watched; that takes a run without --dry-run.")
         else:
-            watched = watching.watch_path(name, declared["kind"], **given)
-            look = watching.look_at(watched, tries_again=True, report=lambda store: self.report(attached(store)))
+            watched = path_watch.watch_path(name, declared["kind"], **given)
+            look = path_watch.look_at(watched, tries_again=True, report=lambda store: self.report(attached(store)))
             stores, refused = [summary(store, (), is_dry_run=False) for store in look.connected], look.refused
             new = f"{len(stores):,} new store{pluralize(stores)}"
-            self.report(f"{watched.path} is watched from now on: {new}, {watching.about(watched)}")
+            self.report(f"{watched.path} is watched from now on: {new}, {path_watch.about(watched)}")
         for path, reason in refused.items():
             self.report(f"{'-- ' if dry_run else ''}{path} is not connected: {reason}")
         self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "stores": stores, "refused": refused})
 
     def stop_watching(self, watched: WatchedPath, dry_run: bool) -> None:
         if not dry_run:
-            watching.stop_watching(watched)
+            path_watch.stop_watching(watched)
         about = f"{watched.path} is not watched any more; its stores stay, and are removed one by one."
         self.report(f"-- {about}" if dry_run else about)
         self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})

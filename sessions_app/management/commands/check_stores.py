@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from sessions_app import registry
-from sessions_app.services import watching
+from sessions_app.services import path_watch
 from sessions_app.stores.base import Health, Problem, StoreUnavailable
 
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
                 for each in looked_for
             ]
             watched_paths = [
-                {"name": watched.name, "path": watched.path, **watched.found} for watched in watching.watched_paths()
+                {"name": watched.name, "path": watched.path, **watched.found} for watched in path_watch.watched_paths()
             ]
             told = {
                 "stores": [summary(*each) for each in found],
@@ -50,8 +50,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"  - {problem.sentence}")
             for hint in health.hints:
                 self.stdout.write(f"  note: {hint}")
-        for watched in watching.watched_paths():
-            self.stdout.write(f"{watched.name} watches {watched.path}: {watching.about(watched)}")
+        for watched in path_watch.watched_paths():
+            self.stdout.write(f"{watched.name} watches {watched.path}: {path_watch.about(watched)}")
             for path, reason in watched.refused.items():
                 self.stdout.write(f"  - {path} is not connected: {reason}")
         for tables in looked_for:

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
 from memadmin.runs import engine
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
 from sessions_app.services import redaction

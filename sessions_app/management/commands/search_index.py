@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from memadmin import audit
-from sessions_app import audited, registry
+from sessions_app import audit_events, registry
 from sessions_app.models import SessionStore
 from sessions_app.search.indexes import NONE_OF_THIS_KIND, sentence_about
 from sessions_app.stores import backend_for
@@ -42,10 +42,10 @@ class Command(BaseCommand):
             if create:
                 self.say_what_is_coming(before, as_json)
                 seconds = word_index.create()
-                audit.record_alone(audited.SEARCH_INDEX_BUILT, target=store)
+                audit.record_alone(audit_events.SEARCH_INDEX_BUILT, target=store)
             elif drop:
                 word_index.drop()
-                audit.record_alone(audited.SEARCH_INDEX_DROPPED, target=store)
+                audit.record_alone(audit_events.SEARCH_INDEX_DROPPED, target=store)
             index = word_index.state()
         except (IndexNotPossible, StoreUnavailable, registry.UnknownStore) as refusal:
             raise CommandError(str(refusal)) from refusal

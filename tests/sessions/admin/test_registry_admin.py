@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from sessions_app.admin.registry import SessionRecordAdmin
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
-from sessions_app.services.declaring import StoreStillNeeded, delete_store
 from sessions_app.services.patterns import add_pattern
+from sessions_app.services.store_config import StoreStillNeeded, delete_store
 from tests.agents import add_items, attach_main_store, run_sql
 from tests.builders import make_session, make_store, make_subject
 from tests.people import signed_in

@@ -19,7 +19,7 @@ from memadmin.audit.models import AuditDetail, AuditEvent
 from memadmin.runs.engine import Lease, carry_on, take
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run, pause_run
-from sessions_app.audited import RedactReason
+from sessions_app.audit_events import RedactReason
 from sessions_app.encryption.rewording import Opened
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.redacting import MARKER, Unwanted

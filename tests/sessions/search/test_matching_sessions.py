@@ -19,11 +19,11 @@ from psycopg import sql
 from memadmin.web.paging import BadCursor
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.search import sessions, slices, within
+from sessions_app.search import in_session, sessions, slices
+from sessions_app.search.in_session import Find
 from sessions_app.search.sessions import MatchingSessions, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
 from sessions_app.search.snippets import snippet
-from sessions_app.search.within import Find
 from sessions_app.search.wording import Wording
 from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
@@ -40,7 +40,7 @@ from tests.people import person
 
 # For people who may see what is masked; the others are in test_masked_search.py.
 matching_sessions = partial(sessions.matching_sessions, is_masked=False)
-find_in_session = partial(within.find_in_session, is_masked=False)
+find_in_session = partial(in_session.find_in_session, is_masked=False)
 
 
 @pytest.fixture(params=["another kind", "no index", "rare words", "common words"])
@@ -434,7 +434,7 @@ class TestLargeItems:
     def test_a_rare_word_whose_items_take_too_long_is_looked_for_item_by_item(
         self, reading_store: SessionStore, cancelled: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(within, "is_rare", lambda store, wording, *, seconds: True)
+        monkeypatch.setattr(in_session, "is_rare", lambda store, wording, *, seconds: True)
         add_items("s", *["needless 0.1"] * 10, "needle")
         find = find_in_session(reading_store, "s", Wording.parse("needle"))
         assert find.searched_to

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memadmin.accounts import people
+from memadmin.accounts import user_actions
 
 
 class Command(BaseCommand):
@@ -22,5 +22,5 @@ class Command(BaseCommand):
         person = User.objects.filter(username=username).first()
         if person is None:
             raise CommandError(f"Nobody signs in as {username}.")
-        count = people.reset_second_factor(person, by=None)
+        count = user_actions.reset_second_factor(person, by=None)
         self.stdout.write(f"{username} had {count} second factor{'' if count == 1 else 's'}, and has none now.")

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from memadmin.audit import epochs
-from memadmin.audit.audited import EPOCH_BEGUN
+from memadmin.audit.audit_events import EPOCH_BEGUN
 
 
 class Command(BaseCommand):

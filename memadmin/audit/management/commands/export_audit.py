@@ -15,7 +15,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from memadmin.audit import whole_log
-from memadmin.audit.audited import EVENT_PROOF_EXPORTED, LOG_EXPORTED
+from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, LOG_EXPORTED
 from memadmin.audit.models import AuditCheckpoint, AuditEvent
 from memadmin.audit.proofs import NotProvableYet, consistency_of, proof_of
 from memadmin.audit.recording import before_showing

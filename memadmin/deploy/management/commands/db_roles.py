@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, transaction
 
 from memadmin import audit
-from memadmin.deploy import audited, plan
+from memadmin.deploy import audit_events, plan
 from memadmin.deploy.roles import Roles
 from memadmin.deploy.steps import Step, run
 from sessions_app.stores.base import StoreUnavailable
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             with transaction.atomic(durable=True):
                 run(steps)
                 # After them: it may be they that let us write to the log.
-                audit.record(audited.DATABASE_RIGHTS_CHANGED, counters={"statements": count})
+                audit.record(audit_events.DATABASE_RIGHTS_CHANGED, counters={"statements": count})
         except Error as problem:
             reason = str(problem).splitlines()[0]
             raise CommandError(

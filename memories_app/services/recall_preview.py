@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils.timezone import now
 
 from memadmin.client import candidates, embedding, recalling
-from memadmin.client.nearest import Near
+from memadmin.client.vector_lookup import Near
 from memories_app import vectors
 from memories_app.models import Memory
 from sessions_app.models import Subject

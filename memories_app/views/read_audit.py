@@ -9,17 +9,17 @@ from django.http import HttpRequest
 
 from memadmin import audit
 from memadmin.accounts.content_access import rules
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Memory, Recall
-from memories_app.presenting import Quote
-from memories_app.services.previewing import Preview
+from memories_app.services.recall_preview import Preview
+from memories_app.view_models import Quote
 from sessions_app.models import Subject
 
 
 def listed(memories: Sequence[Memory]) -> None:
     if memories:
         audit.before_showing(
-            audited.MEMORIES_LISTED, shown=with_subjects(memories), counters={"memories": len(memories)}
+            audit_events.MEMORIES_LISTED, shown=with_subjects(memories), counters={"memories": len(memories)}
         )
 
 
@@ -27,7 +27,7 @@ def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote], beside:
     """One memory with what was said: words of sessions, so it takes a purpose as those do; and others beside it."""
     read = [quote for quote in quotes if quote.text]
     audit.before_showing(
-        audited.MEMORY_VIEWED,
+        audit_events.MEMORY_VIEWED,
         target=shown,
         subject=shown.subject_id,
         shown={quote.record.pk for quote in read if quote.record} | with_subjects(beside),
@@ -40,7 +40,7 @@ def recalled(preview: Preview, subject: Subject | None) -> None:
     """What a preview shows, which no agent was told."""
     shown = {each.memory.id for each in preview.choice.chosen} | {each.memory.id for each in preview.choice.left_out}
     shown |= {each.memory.pk for each in preview.hidden}
-    audit.before_showing(audited.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
+    audit.before_showing(audit_events.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
 
 
 def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
@@ -48,7 +48,7 @@ def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
     as those do."""
     rules.purpose_of(request)
     audit.before_showing(
-        audited.RECALL_PREVIEWED,
+        audit_events.RECALL_PREVIEWED,
         subject=proposal.subject_id,
         shown={*shown, proposal.pk},
         counters={"memories": len(shown)},
@@ -58,7 +58,7 @@ def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
 def told(recall: Recall, memories: Sequence[Memory]) -> None:
     """What an agent was told in a run."""
     audit.before_showing(
-        audited.RECALL_VIEWED,
+        audit_events.RECALL_VIEWED,
         target=recall,
         subject=recall.subject_id,
         shown=with_subjects(memories),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from memories_app.consolidating import NEAR, Text
+from memories_app.dedup.similarity import NEAR, Text
 
 MOST_LIKE = 5
 """Of what all share, with so many of the nearest is one compared."""

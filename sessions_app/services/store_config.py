@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionStore
 from sessions_app.registry import MAIN_KIND, MAIN_STORE, AttachRefused
 from sessions_app.stores.kinds import kind_of, kinds
@@ -76,7 +76,7 @@ def declare_store(
 def _save(store: SessionStore) -> None:
     """Says so to the log, unless nothing changed. Raises AttachRefused when somebody took the name meanwhile."""
     try:
-        with transaction.atomic(), audit.recording(audited.STORE_DECLARED) as event:
+        with transaction.atomic(), audit.recording(audit_events.STORE_DECLARED) as event:
             event.is_void = not _is_changed(store)
             store.save()
             event.target = store
@@ -172,7 +172,7 @@ def check_unneeded(store: SessionStore) -> None:
 def delete_store(store: SessionStore, *, by: User | None = None, why: audit.Why = audit.UNSAID) -> None:
     """Forgets a store of which nothing is on record, and its patterns. Raises StoreStillNeeded."""
     check_unneeded(SessionStore.objects.select_for_update().get(pk=store.pk))
-    audit.record(audited.STORE_DELETED, by=by, target=store, reason_code=why.code, details=why.details)
+    audit.record(audit_events.STORE_DELETED, by=by, target=store, reason_code=why.code, details=why.details)
     store.delete()
 
 

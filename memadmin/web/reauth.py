@@ -1,6 +1,6 @@
 """`@recently_authenticated`: what cannot be undone asks again who somebody is.
 
-How somebody shows that, and how they are asked, is known further up: `memadmin.accounts.confirming` says it here.
+How somebody shows that, and how they are asked, is known further up: `memadmin.accounts.reauth_views` says it here.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from django.contrib.auth.models import User
 from django.utils.timezone import now
 
 from memadmin.client import recalling
-from memories_app.beside import SHOWN_EVIDENCE
 from memories_app.models import Memory
-from memories_app.presenting import Quote, quotes_for
-from memories_app.services.previewing import Comparison, preview_approval
+from memories_app.review_context import SHOWN_EVIDENCE
+from memories_app.services.recall_preview import Comparison, preview_approval
+from memories_app.view_models import Quote, quotes_for
 from sessions_app.masking import Masker
 
 PLACES_SHOWN = 6

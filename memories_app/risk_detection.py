@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memadmin.web.hostile import INVISIBLE
 from memadmin.web.masking import Kind, find_values
+from memadmin.web.safe_text import INVISIBLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ from django.urls import reverse
 from memadmin.audit.models import AuditActor
 from memadmin.client.recalling import Chosen
 from memadmin.counting import count_up_to
-from memories_app.differing import Piece, changes
 from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
+from memories_app.word_diff import Piece, changes
 from sessions_app import access
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
 
 if TYPE_CHECKING:
-    from memories_app.services.previewing import Preview
+    from memories_app.services.recall_preview import Preview
 
 
 @dataclass(frozen=True, slots=True)

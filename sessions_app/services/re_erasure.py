@@ -8,7 +8,7 @@ from collections.abc import Collection
 from django.db import transaction
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
@@ -47,7 +47,7 @@ def erase_again(store: SessionStore, session_id: str) -> bool:
     record = SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False).first()
     if record is None:
         return False
-    with transaction.atomic(), audit.recording(audited.SESSION_ERASED_AGAIN) as event:
+    with transaction.atomic(), audit.recording(audit_events.SESSION_ERASED_AGAIN) as event:
         event.target, event.subject = record, record.subject_id
         event.counters = {"items": backend_for(store).erase_session(session_id)}
     return True

@@ -21,13 +21,13 @@ from django.db.models.functions import Now, TruncDate
 from django.utils.timezone import now
 
 from memadmin import audit
-from memories_app import audited
-from memories_app.audited import ExpiryReason
-from memories_app.consolidating import Hint, pairs
+from memories_app import audit_events
+from memories_app.audit_events import ExpiryReason
+from memories_app.dedup import compare
+from memories_app.dedup.candidates import compared_with
+from memories_app.dedup.similarity import Hint, pairs
 from memories_app.models import Memory, RecalledMemory
 from memories_app.querysets import MemoryQuerySet
-from memories_app.services import comparing
-from memories_app.services.likening import compared_with
 from memories_app.services.refusals import NotRecalled
 from memories_app.services.retiring import STANDING, ask_revalidation
 
@@ -84,7 +84,7 @@ def preview() -> Consolidated:
         unused=unused().exclude(pk__in=over().values("pk")).count(),
         to_revalidate=to_revalidate().exclude(pk__in=unused().values("pk")).count(),
         marked=sum(1 for _ in _wrongly_marked()),
-        to_end=sum(1 for _ in comparing.weaker_ones()),
+        to_end=sum(1 for _ in compare.weaker_ones()),
     )
 
 
@@ -96,7 +96,7 @@ def consolidate(*, within: timedelta | None = None) -> Consolidated:
         unused=_each(unused, lambda memory: _expire(memory, ExpiryReason.UNUSED)),
         to_revalidate=_each(to_revalidate, _send_back),
         marked=sum(_mark(key, found) for key, found in _wrongly_marked(within)),
-        to_end=comparing.compare_approved(),
+        to_end=compare.compare_approved(),
     )
 
 
@@ -125,7 +125,7 @@ def _each(due: Callable[[], MemoryQuerySet], change: Callable[[Memory], None]) -
 
 
 def _expire(memory: Memory, reason: ExpiryReason) -> None:
-    audit.record(audited.MEMORY_EXPIRED, target=memory, subject=memory.subject_id, reason_code=reason)
+    audit.record(audit_events.MEMORY_EXPIRED, target=memory, subject=memory.subject_id, reason_code=reason)
     Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.EXPIRED, decided_at=Now())
 
 
@@ -219,7 +219,7 @@ def _mark(key: UUID, found: Found) -> bool:
     if waiting is None or waiting.hints == found.hints:
         return False
     audit.record(
-        audited.MEMORY_MARKED,
+        audit_events.MEMORY_MARKED,
         target=waiting,
         subject=waiting.subject_id,
         counters={hint.value: int(hint in found.hints) for hint in Hint},

@@ -19,10 +19,10 @@ from django.utils.text import slugify
 from django.utils.timezone import now
 
 from memadmin import audit
-from sessions_app import audited, registry
+from sessions_app import audit_events, registry
 from sessions_app.models import SessionStore, WatchedPath
 from sessions_app.services.connecting import connect_store
-from sessions_app.services.declaring import store_like
+from sessions_app.services.store_config import store_like
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.kinds import kinds
 
@@ -97,7 +97,7 @@ def watch_path(
     """The same, saved. Nothing is connected yet. Raises AttachRefused."""
     watched = checked_path(name, kind, options=options, **tables)
     if watched.pk is None:
-        with audit.recording(audited.WATCHED_PATH_ADDED, by=by) as event:
+        with audit.recording(audit_events.WATCHED_PATH_ADDED, by=by) as event:
             watched.save()
             event.target = watched
     return watched
@@ -107,7 +107,7 @@ def watch_path(
 def stop_watching(watched: WatchedPath, *, by: User | None = None) -> None:
     """Its stores stay. Safe to repeat."""
     if WatchedPath.objects.select_for_update().filter(pk=watched.pk).exists():
-        audit.record(audited.WATCHED_PATH_REMOVED, by=by, target=watched)
+        audit.record(audit_events.WATCHED_PATH_REMOVED, by=by, target=watched)
         WatchedPath.objects.filter(pk=watched.pk).delete()
 
 
@@ -145,7 +145,7 @@ def look_for_new_stores() -> None:
 
 def look_now(watched: WatchedPath, *, by: User) -> Look:
     """The same for one of them, and what could not be connected before is tried again at once."""
-    audit.record_alone(audited.WATCHED_PATH_ASKED, by=by, target=watched)
+    audit.record_alone(audit_events.WATCHED_PATH_ASKED, by=by, target=watched)
     return look_at(watched, most=CONNECTED_AT_ONCE, tries_again=True)
 
 

@@ -18,13 +18,13 @@ from django.db.models import F
 from django.utils.timezone import now
 from pgvector.django import CosineDistance
 
-from memories_app.differing import Piece, changes
-from memories_app.flags import CHECKS
 from memories_app.models import Memory, MemoryVersion, Review
-from memories_app.presenting import Quote, quotes_for
-from memories_app.screening import risks_of
+from memories_app.risk_detection import risks_of
+from memories_app.risk_labels import CHECKS
 from memories_app.services.claiming import name_of
 from memories_app.services.reviewing import standing_approvals
+from memories_app.view_models import Quote, quotes_for
+from memories_app.word_diff import Piece, changes
 from sessions_app.masking import Masker
 
 MOST_LIKE = 5

@@ -27,9 +27,9 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django_htmx.http import HttpResponseClientRedirect
 
 from memadmin import audit
-from memadmin.accounts import audited
-from memadmin.accounts.proofs import is_confirmed_recently, note_confirmation
-from memadmin.web.fresh_proof import READING, asks_for_proof
+from memadmin.accounts import audit_events
+from memadmin.accounts.reauth import is_confirmed_recently, note_confirmation
+from memadmin.web.reauth import READING, asks_for_proof
 from memadmin.web.requests import OperatorRequest
 
 
@@ -108,7 +108,7 @@ class Question:
             form.save()  # type: ignore[attr-defined]  # both of these have it
         person = self.request.user
         with_what = get_authentication_records(self.request, person)[-1]["type"] if field != "password" else field
-        audit.record_alone(audited.CONFIRMED, by=person, target=person, reason_code=with_what)
+        audit.record_alone(audit_events.CONFIRMED, by=person, target=person, reason_code=with_what)
         return True
 
     @property

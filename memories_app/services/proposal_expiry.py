@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils.timezone import now
 
 from memadmin import audit
-from memories_app import audited
+from memories_app import audit_events
 from memories_app.models import Memory, Review
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.claiming import locked_rows
@@ -80,7 +80,7 @@ def lapse_proposals(limit: int = BATCH) -> int:
 
 def lapse(memory: Memory) -> None:
     days = (now() - memory.awaiting_since).days
-    audit.record(audited.PROPOSAL_LAPSED, target=memory, subject=memory.subject_id, counters={"days": days})
+    audit.record(audit_events.PROPOSAL_LAPSED, target=memory, subject=memory.subject_id, counters={"days": days})
     Memory.objects.filter(pk=memory.pk).update(
         status=Memory.Status.LAPSED, decided_at=Now(), claimed_by=None, claimed_until=None, snoozed_until=None
     )
@@ -92,7 +92,7 @@ def reopen_proposal(memory: Memory, *, by: User) -> Memory:
     memory = locked_rows(memory.pk)[memory.pk]
     if memory.status != Memory.Status.LAPSED:
         raise NotLapsed(memory)
-    audit.record(audited.PROPOSAL_REOPENED, by=by, target=memory, subject=memory.subject_id)
+    audit.record(audit_events.PROPOSAL_REOPENED, by=by, target=memory, subject=memory.subject_id)
     Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.PROPOSED, decided_at=None, awaiting_since=Now())
     memory.refresh_from_db()
     return memory

@@ -14,10 +14,10 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils.timezone import now
 
-from memories_app.consolidating import Pair, pairs
+from memories_app.dedup.candidates import compared_with
+from memories_app.dedup.similarity import Pair, pairs
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
-from memories_app.services.likening import compared_with
 from memories_app.services.proposing import propose_memory
 from memories_app.services.refusals import Refused
 from sessions_app.services.subjects import standing_subject

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 from memadmin.client.items import text_of
 from memadmin.client.secret_text import mask_text
 from memories_app.models import Evidence
-from memories_app.tools_behind import ToolsBehind
+from memories_app.tool_provenance import ToolsBehind
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord
 from sessions_app.stores import backend_for

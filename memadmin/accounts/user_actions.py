@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from memadmin import audit
-from memadmin.accounts import audited
+from memadmin.accounts import audit_events
 
 
 class OwnSecondFactor(Exception):
@@ -36,7 +36,7 @@ def reset_second_factor(person: User, *, by: User | None, why: audit.Why = audit
     factors = Authenticator.objects.filter(user=person)
     count = int(factors.exclude(type=Authenticator.Type.RECOVERY_CODES).count())
     audit.record(
-        audited.SECOND_FACTOR_RESET,
+        audit_events.SECOND_FACTOR_RESET,
         by=by,
         target=person,
         counters={"factors": count},
@@ -57,7 +57,7 @@ def remove_second_factor(factor: Authenticator, *, by: User) -> None:
     is_last = not others.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
     if is_last and settings.SECOND_FACTOR_REQUIRED:
         raise LastSecondFactor
-    audit.record(audited.SECOND_FACTOR_REMOVED, by=by, target=by, reason_code=factor.type)
+    audit.record(audit_events.SECOND_FACTOR_REMOVED, by=by, target=by, reason_code=factor.type)
     factor.delete()
     if is_last:
         others.delete()
@@ -68,7 +68,7 @@ def end_sessions(person: User, sessions: Iterable[UserSession], *, by: User | No
     """Signs sessions of this person out, wherever they are; returns how many."""
     ending = list(sessions)
     if ending:
-        audit.record(audited.SESSIONS_ENDED, by=by, target=person, counters={"sessions": len(ending)})
+        audit.record(audit_events.SESSIONS_ENDED, by=by, target=person, counters={"sessions": len(ending)})
     for session in ending:
         session.end()
     return len(ending)

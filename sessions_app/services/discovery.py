@@ -16,11 +16,11 @@ from django.db.models import F, Q
 from django.utils.timezone import now
 
 from memadmin import audit
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.registry import is_discovered
-from sessions_app.services.sweeping import sweep
+from sessions_app.services.re_erasure import sweep
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, FoundSession, StoreUnavailable
 
@@ -76,7 +76,7 @@ def discover_sessions() -> int:
 
 def discover_now(store: SessionStore, *, by: User) -> Discovery:
     """Looks through one store because somebody asked for it. Raises StoreUnavailable."""
-    audit.record_alone(audited.DISCOVERY_ASKED, by=by, target=store)
+    audit.record_alone(audit_events.DISCOVERY_ASKED, by=by, target=store)
     found = discover(store)
     sweep(store, found.returned_ids)
     return found
@@ -195,7 +195,7 @@ def _save(
     sessions: Mapping[str, FoundSession],
 ) -> None:
     instant = now()
-    with transaction.atomic(), audit.recording(audited.STORE_DISCOVERED) as event:
+    with transaction.atomic(), audit.recording(audit_events.STORE_DISCOVERED) as event:
         event.target, event.is_void = store, not new
         event.counters = {"sessions": len(new)}
         SessionRecord.objects.bulk_create(

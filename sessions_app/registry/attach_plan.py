@@ -17,11 +17,9 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from sessions_app.models import SessionStore
+from sessions_app.registry.duplicate_locations import obstacles_in_place
 from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
-from sessions_app.registry.fitness import leaks, missing_index, missing_rights, other_stores_on, unusable
-from sessions_app.registry.known import has_fence
-from sessions_app.registry.sharing import obstacles_in_place
-from sessions_app.registry.standing import (
+from sessions_app.registry.installed_triggers import (
     StandingTrigger,
     faults_of,
     has_own_index,
@@ -29,6 +27,8 @@ from sessions_app.registry.standing import (
     standing_triggers,
     unregistered_sessions,
 )
+from sessions_app.registry.preflight import leaks, missing_index, missing_rights, other_stores_on, unusable
+from sessions_app.registry.stores import has_fence
 from sessions_app.registry.tables import StoreTables, Table, find_tables, look_at
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Problem

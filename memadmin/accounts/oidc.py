@@ -21,7 +21,7 @@ from django.http import HttpRequest
 from django.shortcuts import redirect, render
 
 from memadmin import audit
-from memadmin.accounts import audited
+from memadmin.accounts import audit_events
 
 PROVIDER_ID = "company"
 
@@ -83,7 +83,7 @@ def is_of_our_domain(email: str) -> bool:
 
 def refuse(request: HttpRequest, reason: str, *, person: User | None = None) -> NoReturn:
     """Ends the sign-in with a page that says why, as far as the person can do something about it."""
-    audit.record_alone(audited.SIGN_IN_FAILED, target=person, outcome="failed", reason_code=reason)
+    audit.record_alone(audit_events.SIGN_IN_FAILED, target=person, outcome="failed", reason_code=reason)
     if reason == "cancelled":
         raise ImmediateHttpResponse(redirect("accounts:login"))
     status = HTTPStatus.SERVICE_UNAVAILABLE if reason == "provider" else HTTPStatus.FORBIDDEN

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from memadmin import audit
 from memadmin.accounts.content_access import rules
-from sessions_app import audited
+from sessions_app import audit_events
 from sessions_app.items import StoredItem
 from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, Subject, SubjectAlias
@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord, Subject, SubjectAlias
 def session(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
     purpose = rules.opening(request, record.pk)
     audit.before_showing(
-        audited.SESSION_VIEWED,
+        audit_events.SESSION_VIEWED,
         target=record,
         subject=record.subject,
         counters={"items": len(items)},
@@ -34,7 +34,7 @@ def news(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem
     """An open page that shows something new; one that finds nothing new shows nothing."""
     purpose = rules.purpose_of(request)
     audit.before_showing(
-        audited.SESSION_FOLLOWED,
+        audit_events.SESSION_FOLLOWED,
         target=record,
         subject=record.subject,
         counters={"items": len(items)},
@@ -45,7 +45,7 @@ def news(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem
 
 def item(request: HttpRequest, record: SessionRecord, stored: StoredItem, *, as_file: bool) -> None:
     purpose = rules.opening(request, record.pk)
-    event_type = audited.ITEM_DOWNLOADED if as_file else audited.ITEM_VIEWED
+    event_type = audit_events.ITEM_DOWNLOADED if as_file else audit_events.ITEM_VIEWED
     audit.before_showing(event_type, target=record, subject=record.subject, reason_code=purpose)
     decrypted(request, record, [stored])
 
@@ -67,7 +67,7 @@ def snippets(request: HttpRequest, records: Iterable[SessionRecord], opened: Col
 def note_decrypted(record: SessionRecord, subject: Subject | UUID | None, count: int, purpose: str) -> None:
     counters = {"items": count}
     audit.before_showing(
-        audited.SESSION_DECRYPTED, target=record, subject=subject, counters=counters, reason_code=purpose
+        audit_events.SESSION_DECRYPTED, target=record, subject=subject, counters=counters, reason_code=purpose
     )
 
 
@@ -75,14 +75,14 @@ def download(request: HttpRequest, record: SessionRecord, form: str, *, opened: 
     purpose = rules.opening(request, record.pk)
     counters = {form: 1, **({"opened": 1} if opened else {})}
     audit.before_showing(
-        audited.SESSION_DOWNLOADED, target=record, subject=record.subject, counters=counters, reason_code=purpose
+        audit_events.SESSION_DOWNLOADED, target=record, subject=record.subject, counters=counters, reason_code=purpose
     )
 
 
 def listed(sessions: Sequence[ListedSession]) -> None:
     if sessions:
         audit.before_showing(
-            audited.SESSIONS_LISTED,
+            audit_events.SESSIONS_LISTED,
             shown=with_subjects(each.record for each in sessions),
             counters={"sessions": len(sessions)},
         )
@@ -90,7 +90,7 @@ def listed(sessions: Sequence[ListedSession]) -> None:
 
 def subject(shown: Subject, sessions: Sequence[ListedSession] = ()) -> None:
     audit.before_showing(
-        audited.SUBJECT_VIEWED,
+        audit_events.SUBJECT_VIEWED,
         target=shown,
         subject=shown,
         shown=[each.record for each in sessions],
@@ -100,14 +100,14 @@ def subject(shown: Subject, sessions: Sequence[ListedSession] = ()) -> None:
 
 def subjects(shown: Sequence[Subject]) -> None:
     if shown:
-        audit.before_showing(audited.SUBJECTS_LISTED, shown=shown, counters={"subjects": len(shown)})
+        audit.before_showing(audit_events.SUBJECTS_LISTED, shown=shown, counters={"subjects": len(shown)})
 
 
 def found(request: HttpRequest, records: Sequence[SessionRecord]) -> None:
     """What was said in them, as far as a search shows it."""
     if records:
         audit.before_showing(
-            audited.SEARCH_SHOWN,
+            audit_events.SEARCH_SHOWN,
             shown=with_subjects(records),
             counters={"sessions": len(records)},
             reason_code=rules.purpose_of(request),
@@ -117,7 +117,7 @@ def found(request: HttpRequest, records: Sequence[SessionRecord]) -> None:
 def places(aliases: Sequence[SubjectAlias], sessions: Sequence[SessionRecord], tickets: Sequence[str]) -> None:
     if aliases or sessions or tickets:
         audit.before_showing(
-            audited.SEARCH_SHOWN,
+            audit_events.SEARCH_SHOWN,
             shown={*with_subjects(sessions), *(alias.subject_id for alias in aliases)},
             counters={"subjects": len(aliases), "sessions": len(sessions), "tickets": len(tickets)},
         )

@@ -32,7 +32,7 @@ HINTS = {
     "near_duplicate": Flag("much like another", "equal"),
     "contradiction": Flag("contradicts", "arrows-diff"),
 }
-"""How the look at other memories marks what waits; see memories_app.consolidating."""
+"""How the look at other memories marks what waits; see memories_app.dedup.similarity."""
 
 CHECKS = (
     ("No secret, card or account number found", {"secret", "card_number", "account_number"}),
