@@ -12,7 +12,7 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
 
-    from memadmin.audit import actors
+    from memadmin.audit.log import actors
 
     name = sys.argv[1] if len(sys.argv) > 1 else "help"
     try:

@@ -189,7 +189,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "memadmin.audit.middleware.AuditMiddleware",
+    "memadmin.audit.log.middleware.AuditMiddleware",
     "memadmin.accounts.middleware.SessionLimits",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",

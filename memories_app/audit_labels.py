@@ -8,7 +8,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from memadmin.audit.naming import Name, guard_values, names, short
+from memadmin.audit.log.label_registry import Name, guard_values, names, short
 from memories_app.models import ApprovalRule, Memory, Recall
 
 READ = "memories_app.read_memory"

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from memadmin.audit.naming import Name, by_ref, finds, groups, guard_values, names, short
+from memadmin.audit.log.label_registry import Name, by_ref, finds, groups, guard_values, names, short
 from sessions_app.models import (
     Redaction,
     SessionIdPattern,

@@ -20,7 +20,7 @@ from django.utils.decorators import method_decorator
 
 from memadmin.accounts.raw_edits import PREFIX, ReasonedEdits, WhyMissing, why_form
 from memadmin.accounts.reauth_views import typed
-from memadmin.audit.actors import is_governed
+from memadmin.audit.log.actors import is_governed
 from memadmin.web import navigation
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.accounts.purposes import Purpose
-from memadmin.audit.reasons import EditReason
-from memadmin.audit.types import declare
+from memadmin.audit.log.reasons import EditReason
+from memadmin.audit.log.types import declare
 
 GRANT = "accounts.contentgrant"
 

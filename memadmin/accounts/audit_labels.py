@@ -8,8 +8,8 @@ from uuid import UUID
 from django.contrib.auth.models import Group, User
 from django.urls import reverse
 
-from memadmin.audit import refs as ids
-from memadmin.audit.naming import Name, by_ref, finds, names
+from memadmin.audit.log import ids as ids
+from memadmin.audit.log.label_registry import Name, by_ref, finds, names
 
 
 @names("auth.user")

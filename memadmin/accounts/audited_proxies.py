@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.contrib.auth.models import Group, User
 
 from memadmin import audit
-from memadmin.audit.triggers import Calling
+from memadmin.audit.log.triggers import Calling
 
 
 class GovernedUser(User):

@@ -22,7 +22,7 @@ from django.http.response import HttpResponseBase
 
 from memadmin import audit
 from memadmin.audit.audit_events import RAW_EDIT_MADE
-from memadmin.audit.recording import MOST_SHOWN
+from memadmin.audit.log.recording import MOST_SHOWN
 
 PREFIX = "why"
 

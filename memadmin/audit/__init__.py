@@ -3,10 +3,9 @@
 Upper rooms use the names of this module; `models` holds the tables, and `types` the register of event types.
 """
 
-from memadmin.audit.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
-from memadmin.audit.governing import govern
-from memadmin.audit.reasons import UNSAID, EditReason, Why
-from memadmin.audit.recording import (
+from memadmin.audit.log.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
+from memadmin.audit.log.reasons import UNSAID, EditReason, Why
+from memadmin.audit.log.recording import (
     NotInTransaction,
     Recording,
     Unavailable,
@@ -15,7 +14,8 @@ from memadmin.audit.recording import (
     record_alone,
     recording,
 )
-from memadmin.audit.types import EventType, Undeclared, declare
+from memadmin.audit.log.row_triggers import govern
+from memadmin.audit.log.types import EventType, Undeclared, declare
 
 __all__ = [
     "NOBODY",

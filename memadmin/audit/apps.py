@@ -15,7 +15,7 @@ class AuditConfig(AppConfig):
         # Every app declares its event types in a module of the first name, and in one of the second what its records
         # are called.
         autodiscover_modules("audit_events", "audit_labels")
-        from memadmin.audit.governing import declare_row_events
+        from memadmin.audit.log.row_triggers import declare_row_events
         from memadmin.migrating import refuse_unreleased
 
         declare_row_events()
@@ -24,6 +24,6 @@ class AuditConfig(AppConfig):
 
 
 def _name_actors(connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
-    from memadmin.audit import actors
+    from memadmin.audit.log import actors
 
     actors.name_actors_on(connection)

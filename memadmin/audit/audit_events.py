@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memadmin.audit.reasons import EditReason
-from memadmin.audit.types import ANY_OBJECT, declare
+from memadmin.audit.log.reasons import EditReason
+from memadmin.audit.log.types import ANY_OBJECT, declare
 
 ACCESS_DENIED = declare(
     "access.denied",

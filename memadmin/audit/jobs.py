@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
-from memadmin.audit import anchors, status, verification
+from memadmin.audit.transparency import anchors, status, verification
 from memadmin.web.periodic import is_stale
 
 VERDICT_LASTS = timedelta(days=1)

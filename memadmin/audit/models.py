@@ -22,7 +22,8 @@ from django.db.models.functions import Length, Now
 from django.db.models.lookups import Exact
 from django.urls import reverse
 
-from memadmin.audit import querysets, triggers
+from memadmin.audit import querysets
+from memadmin.audit.log import triggers
 
 
 class Uuid7(Func):

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memadmin.audit.views import erasing, event, exports, log
+from memadmin.audit.pages.views import erasing, event, exports, log
 
 app_name = "audit"
 urlpatterns = [

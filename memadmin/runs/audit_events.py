@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memadmin.audit.types import declare
+from memadmin.audit.log.types import declare
 
 RUN = "runs.run"
 

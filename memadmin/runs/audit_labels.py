@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
-from memadmin.audit.naming import Name, names
+from memadmin.audit.log.label_registry import Name, names
 from memadmin.runs.kinds import kind_named
 from memadmin.runs.models import Run
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Length
 from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
-from memadmin.audit.triggers import Calling
+from memadmin.audit.log.triggers import Calling
 from memories_app.models.memories import Memory
 from memories_app.tool_provenance import LONGEST_TOOL
 

@@ -23,7 +23,7 @@ from django.urls import reverse
 from pgvector.django import HnswIndex, VectorField
 
 from memadmin import audit
-from memadmin.audit.triggers import Calling
+from memadmin.audit.log.triggers import Calling
 from memories_app import querysets
 from sessions_app.models import Subject
 

@@ -11,7 +11,7 @@ from django.db.models import Q, Value
 from django.db.models.functions import Now
 
 from memadmin import audit
-from memadmin.audit.triggers import Calling
+from memadmin.audit.log.triggers import Calling
 from memories_app.models.memories import Memory
 
 

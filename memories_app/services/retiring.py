@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from memadmin import audit
-from memadmin.audit.recording import MOST_SHOWN
+from memadmin.audit.log.recording import MOST_SHOWN
 from memories_app import audit_events
 from memories_app.audit_events import RetireReason
 from memories_app.models import Evidence, Memory, Review

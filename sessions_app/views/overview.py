@@ -10,8 +10,8 @@ from django.utils.timezone import now
 
 from memadmin.accounts.grants import verbs as grants
 from memadmin.accounts.models import ContentGrant
-from memadmin.audit import checkpoints
-from memadmin.audit.status import latest_verdict
+from memadmin.audit.transparency import checkpoints
+from memadmin.audit.transparency.status import latest_verdict
 from memadmin.counting import count_up_to
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from memadmin.audit.lookers import who_looked
+from memadmin.audit.pages.recent_readers import who_looked
 from memadmin.counting import COUNT_CAP
 from memadmin.web.filters import sentences
 from memadmin.web.lists import ListPage

@@ -19,10 +19,10 @@ from pytest_django.fixtures import Settings
 
 from memadmin import audit
 from memadmin.accounts.content_access import rules
-from memadmin.audit import types
+from memadmin.audit.log import types
+from memadmin.audit.log.ids import kind_of
+from memadmin.audit.log.types import openings
 from memadmin.audit.models import AuditEvent
-from memadmin.audit.refs import kind_of
-from memadmin.audit.types import openings
 from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord
 from tests.accounts.test_confirming import kept

@@ -11,7 +11,7 @@ import psycopg
 from django.db import connection, transaction
 
 from memadmin import audit
-from memadmin.audit import types
+from memadmin.audit.log import types
 from memadmin.audit.models import AuditEvent, AuditLeaf, AuditPending
 
 TRIED = types.declare("test.tried", "Only tests try this.", counters=("items",))

@@ -13,9 +13,9 @@ from django.db import connection
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.audit import types
+from memadmin.audit.log import types
 from memadmin.audit.models import AuditEvent
-from memadmin.audit.sequencer import Sequencer
+from memadmin.audit.transparency.sequencer import Sequencer
 
 SESSION_SEEN = types.declare(
     "test.session_viewed", "Only tests view this.", object="sessions_app.sessionrecord", counters=("items",)

@@ -19,7 +19,7 @@ from django.urls import reverse
 from psycopg import sql
 
 from memadmin import audit
-from memadmin.audit import actors, refs, types
+from memadmin.audit.log import actors, ids, types
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
 from sessions_app.management.commands.worker import act_as_job
 from tests.agents import run_sql, second_connection, value_of
@@ -175,7 +175,7 @@ def test_an_account_that_goes_takes_along_who_it_was() -> None:
     somebody.save()
     event = AuditEvent.objects.get(id=record_tried(somebody))
     assert AuditActor.objects.get(ref=event.actor_ref).label == "support"
-    gone = refs.ref("auth.user", somebody.pk)
+    gone = ids.ref("auth.user", somebody.pk)
     somebody.delete()
     assert not AuditActor.objects.filter(ref=event.actor_ref).exists()
     assert AuditEvent.objects.filter(type="user.row_deleted", object_ref=gone).exists()

@@ -20,11 +20,11 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from memadmin.audit.anchors.base import NOWHERE, Ahead, Anchor, AnchorFailed, OtherLog, SecondRoot
-from memadmin.audit.anchors.bucket import BucketAnchor
-from memadmin.audit.anchors.file import FileAnchor
-from memadmin.audit.anchors.webhook import WebhookAnchor
-from memadmin.audit.notes import Checkpoint, SigningKey, sign, verified
+from memadmin.audit.transparency.anchors.base import NOWHERE, Ahead, Anchor, AnchorFailed, OtherLog, SecondRoot
+from memadmin.audit.transparency.anchors.bucket import BucketAnchor
+from memadmin.audit.transparency.anchors.file import FileAnchor
+from memadmin.audit.transparency.anchors.webhook import WebhookAnchor
+from memadmin.audit.transparency.notes import Checkpoint, SigningKey, sign, verified
 
 KEY = SigningKey("memadmin/example", bytes(32))
 
@@ -184,7 +184,7 @@ class TestFile:
         assert [verified(note).size for note in place.after(NOWHERE)] == [1, 2]
 
     def test_finds_its_end_however_long_it_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memadmin.audit.anchors.file.BLOCK", 700)
+        monkeypatch.setattr("memadmin.audit.transparency.anchors.file.BLOCK", 700)
         place = FileAnchor(tmp_path / "anchor.jsonl")
         for size in range(1, 20):
             put(place, checkpoint(size))

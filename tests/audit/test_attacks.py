@@ -19,10 +19,10 @@ from django.db import transaction
 from pytest_django import Settings
 
 from memadmin import audit
-from memadmin.audit import anchors, checkpoints, keys, verification, verifier, whole_log
 from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
-from memadmin.audit.sequencer import Sequencer
-from memadmin.audit.verifier import Report, notes_in
+from memadmin.audit.transparency import anchors, checkpoints, keys, log_export, verification, verifier
+from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.audit.transparency.verifier import Report, notes_in
 from tests.audit.events import (
     TRIED,
     another_connection,
@@ -74,7 +74,7 @@ def verify() -> Report:
 
 def verify_export(anchor: Path | None) -> Report:
     kept = notes_in(anchor.read_text()) if anchor else []
-    return verifier.verify_export(list(whole_log.as_json_lines(with_details=True)), anchors=kept)
+    return verifier.verify_export(list(log_export.as_json_lines(with_details=True)), anchors=kept)
 
 
 def kinds(report: Report) -> set[str]:
@@ -389,7 +389,7 @@ ATTACKS_ON_A_FILE: dict[str, tuple[str, Callable[[Lines], None]]] = {
 @pytest.mark.parametrize("attack", ATTACKS_ON_A_FILE)
 def test_attack_on_a_file_is_named(attack: str, log: Path) -> None:
     kind, change = ATTACKS_ON_A_FILE[attack]
-    lines = list(whole_log.as_json_lines(with_details=True))
+    lines = list(log_export.as_json_lines(with_details=True))
     change(lines)
     for kept in (notes_in(log.read_text()), []):
         report = verifier.verify_export(lines, anchors=kept)
@@ -397,7 +397,7 @@ def test_attack_on_a_file_is_named(attack: str, log: Path) -> None:
 
 
 def test_lines_in_no_order_at_all_are_reordered_and_nothing_is_missed(log: Path) -> None:
-    head, *leaves, end = whole_log.as_json_lines()
+    head, *leaves, end = log_export.as_json_lines()
     report = verifier.verify_export([head, *reversed(leaves), end], anchors=notes_in(log.read_text()))
     assert kinds(report) == {"reordering"}
     assert report.anchored_size == SIZE
@@ -528,7 +528,7 @@ class TestALogThatWasWrittenAnew:
         old = verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
         settings.SIGNING_KEY = bytes(32)
         write_anew("DELETE FROM audit_detail")
-        lines = list(whole_log.as_json_lines())
+        lines = list(log_export.as_json_lines())
         assert kinds(verifier.verify_export(lines, pinned=[old])) == {"unknown_key"}
 
 
@@ -554,7 +554,7 @@ def test_a_backlog_is_named(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {finding.event for finding in report.findings} == {
         str(event.id) for event in AuditEvent.objects.order_by("-number")[:2]
     }
-    monkeypatch.setattr(whole_log, "POLL_SECONDS", 11)
+    monkeypatch.setattr(log_export, "POLL_SECONDS", 11)
     monkeypatch.setattr("time.sleep", pass_time(monkeypatch))
     assert kinds(verify_export(log)) == {"backlog"}
 
@@ -598,7 +598,7 @@ def test_a_key_that_was_signed_in_is_known(log: Path, settings: Settings) -> Non
     record_events(1)
     Sequencer().finish()
     assert verify().verdict == "ok"
-    lines = list(whole_log.as_json_lines())
+    lines = list(log_export.as_json_lines())
     new = verifier.Checkpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
     for pinned in (old, new):
         assert verifier.verify_export(lines, pinned=[pinned]).findings == []

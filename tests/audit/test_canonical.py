@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 
-from memadmin.audit.canonical import leaf_bytes, leaf_of
 from memadmin.audit.models import AuditEvent
+from memadmin.audit.transparency.canonical import leaf_bytes, leaf_of
 
 GOLDEN = settings.CHECKOUT_DIR / "tests" / "data" / "audit-leaves-v1.jsonl"
 

@@ -15,11 +15,12 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from memadmin import audit
-from memadmin.audit import anchors, canonical, erasing, refs, verification, verifier, whole_log
 from memadmin.audit.audit_events import NAME_ERASED
+from memadmin.audit.log import erasing, ids
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent
-from memadmin.audit.sequencer import Sequencer
-from memadmin.audit.verifier import notes_in
+from memadmin.audit.transparency import anchors, canonical, log_export, verification, verifier
+from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.audit.transparency.verifier import notes_in
 from sessions_app.models import SubjectAlias
 from tests.audit.events import as_owner, write_events
 from tests.audit.log_pages import NOTED, event, note, words_of
@@ -121,7 +122,7 @@ class TestNames:
         assert not AuditActor.objects.filter(ref=actor.ref).exists()
         assert theirs.count() == count
         assert "70933" not in " ".join(AuditActor.objects.values_list("label", flat=True))
-        about = AuditEvent.objects.filter(object_ref=refs.ref_of(clerk)).values("id")
+        about = AuditEvent.objects.filter(object_ref=ids.ref_of(clerk)).values("id")
         assert not AuditDetail.objects.filter(event_id__in=about).exists(), "values before and after hold the name"
 
     def test_leave_an_event_that_leads_nowhere_either(self, officer: User) -> None:
@@ -159,7 +160,7 @@ class TestTheDatabase:
     def test_erases_nothing_that_no_event_tells_of(self, officer: User, function: str) -> None:
         verb = with_rows()
         before = AuditDetail.objects.count(), AuditActor.objects.count()
-        for told in (verb.id, refs.uuid7()):
+        for told in (verb.id, ids.uuid7()):
             assert erasing.erased_by(function, told) == 0
         assert (AuditDetail.objects.count(), AuditActor.objects.count()) == before
 
@@ -193,7 +194,7 @@ def log(empty_log: None, settings: Settings, tmp_path: Path) -> Path:
 
 def verdict_of(anchor: Path) -> tuple[str, str]:
     """What the verifier says of the database, and of an export."""
-    lines = list(whole_log.as_json_lines(with_details=True))
+    lines = list(log_export.as_json_lines(with_details=True))
     from_export = verifier.verify_export(lines, anchors=notes_in(anchor.read_text()))
     return verification.verify(wait=lambda seconds: None).verdict, from_export.verdict
 

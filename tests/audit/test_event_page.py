@@ -14,13 +14,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.audit import anchors
-from memadmin.audit.canonical import leaf_of
 from memadmin.audit.models import AuditActor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf
-from memadmin.audit.notes import Checkpoint, Note
-from memadmin.audit.proofs import proof_of
-from memadmin.audit.tree import includes, node_hash
-from memadmin.audit.views.event import steps_of
+from memadmin.audit.pages.views.event import steps_of
+from memadmin.audit.transparency import anchors
+from memadmin.audit.transparency.canonical import leaf_of
+from memadmin.audit.transparency.notes import Checkpoint, Note
+from memadmin.audit.transparency.proofs import proof_of
+from memadmin.audit.transparency.tree import includes, node_hash
 from tests.audit.log_pages import (
     NOTED,
     SESSION_SEEN,

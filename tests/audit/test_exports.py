@@ -19,11 +19,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memadmin import audit
-from memadmin.audit import exporting
-from memadmin.audit.canonical import body_of, leaf_of
 from memadmin.audit.models import AuditActor, AuditCheckpoint, AuditEvent
-from memadmin.audit.notes import Checkpoint, Note
-from memadmin.audit.tree import includes
+from memadmin.audit.pages import exporting
+from memadmin.audit.transparency.canonical import body_of, leaf_of
+from memadmin.audit.transparency.notes import Checkpoint, Note
+from memadmin.audit.transparency.tree import includes
 from tests.audit.log_pages import (
     NOTED,
     SESSION_SEEN,

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from memadmin import audit
 from memadmin.accounts.models import ContentGrant, GrantedSession
-from memadmin.audit import governing, refs, types
+from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
 from memories_app.models import (
     ApprovalRule,
@@ -103,7 +103,7 @@ def test_a_primary_key_that_moves_is_seen() -> None:
     run_sql(f"UPDATE sessions_app_sessionstore SET id = {store.pk + 1000}")
     event = events("store.row_updated")[-1]
     assert event.counters == {"rows": 2}
-    assert set(event.shown) == {refs.ref("sessions_app.sessionstore", pk) for pk in (store.pk, store.pk + 1000)}
+    assert set(event.shown) == {ids.ref("sessions_app.sessionstore", pk) for pk in (store.pk, store.pk + 1000)}
 
 
 def test_rows_name_the_verb_that_changed_them() -> None:
@@ -122,7 +122,7 @@ def test_of_a_password_only_the_change_is_noted() -> None:
     assert details(event) == [
         {"key": str(somebody.pk), "before": {"password": "hidden"}, "after": {"password": "hidden"}}
     ]
-    assert event.object_ref == refs.ref("auth.user", somebody.pk)
+    assert event.object_ref == ids.ref("auth.user", somebody.pk)
 
 
 CHANGES: dict[str, Callable[[], Any]] = {
@@ -182,7 +182,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "grant.row_updated": lambda: ContentGrant.objects.update(minutes=grant().minutes + 5),
     "grant.row_deleted": lambda: grant().delete(),
     "granted_session.row_inserted": lambda: grant(),
-    "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=refs.uuid7())),
+    "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=ids.uuid7())),
     "granted_session.row_deleted": lambda: grant().delete(),
     "role_permission.row_deleted": lambda: run_sql("DELETE FROM auth_group_permissions"),
     "memory.row_inserted": lambda: Memory.objects.create(kind="fact", statement="x"),
@@ -224,7 +224,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
 def grant(**columns: Any) -> ContentGrant:
     by = User.objects.get(username="support")
     made = ContentGrant.objects.create(requested_by=by, reason="incident", ticket="4711", **columns)
-    GrantedSession.objects.create(grant=made, record_id=refs.uuid7())
+    GrantedSession.objects.create(grant=made, record_id=ids.uuid7())
     return made
 
 
@@ -269,18 +269,18 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: st
     assert (event.actor_kind, AuditActor.objects.get(ref=event.actor_ref).label) == ("job", "testing")
 
 
-def governing_triggers() -> list[tuple[str, governing.RowTrigger]]:
+def governing_triggers() -> list[tuple[str, row_triggers.RowTrigger]]:
     """Each with the table that it is on."""
     return [
         (model._meta.db_table, trigger)
         for model in apps.get_models(include_auto_created=True)
-        for trigger in governing.row_triggers(model)
+        for trigger in row_triggers.row_triggers(model)
     ]
 
 
 def test_every_trigger_of_a_governed_table_is_in_the_table_above() -> None:
     wanted = {
-        f"{trigger.noun}.{governing.EVENTS[trigger.statement][0]}"
+        f"{trigger.noun}.{row_triggers.EVENTS[trigger.statement][0]}"
         for _, trigger in governing_triggers()
         if trigger.statement != "TRUNCATE"
     }
@@ -381,9 +381,9 @@ def test_no_setting_of_a_session_switches_recording_off() -> None:
 def test_broken_variant_triggers_that_call_pgtriggers_functions_can_be_switched_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    trigger = governing.RowTrigger("INSERT", "subject", ["merged_into"], "id", ())
+    trigger = row_triggers.RowTrigger("INSERT", "subject", ["merged_into"], "id", ())
     trigger.func = "RAISE EXCEPTION 'recorded'; RETURN NULL;"
-    monkeypatch.setattr(governing.RowTrigger, "render_execute", lambda self, model: f"{self.get_pgid(model)}()")
+    monkeypatch.setattr(row_triggers.RowTrigger, "render_execute", lambda self, model: f"{self.get_pgid(model)}()")
     trigger.name = "broken"
     trigger.install(Subject)  # type: ignore[arg-type]
     with pytest.raises(Exception, match="recorded"), transaction.atomic():

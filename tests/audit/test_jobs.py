@@ -9,8 +9,9 @@ import pytest
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
-from memadmin.audit import anchors, jobs, verification
+from memadmin.audit import jobs
 from memadmin.audit.models import AuditVerdict
+from memadmin.audit.transparency import anchors, verification
 
 
 @pytest.mark.parametrize(("name", "minutes"), [("anchor_checkpoints", 1), ("verify_log_daily", 5)])

@@ -22,7 +22,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
 from memadmin import environment
-from memadmin.audit import keys
+from memadmin.audit.transparency import keys
 
 SEED = bytes(range(32))
 

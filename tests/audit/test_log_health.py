@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from memadmin.audit import anchors, sequencer
 from memadmin.audit.jobs import verify_log
 from memadmin.audit.models import AuditActor, AuditAnchor, AuditCheckpoint, AuditEvent, AuditVerdict
+from memadmin.audit.transparency import anchors, sequencer
 from tests.audit.log_pages import address, insert_notes, note, seal, words_of
 from tests.people import person, signed_in
 
@@ -113,7 +113,7 @@ def test_health_costs_the_same_for_one_event_and_many(auditor: Client) -> None:
 
 
 def test_a_part_of_the_page_asks_for_no_health(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memadmin.audit.views.log.health", None)
+    monkeypatch.setattr("memadmin.audit.pages.views.log.health", None)
     assert auditor.get(address(), headers={"HX-Request": "true"}).status_code == 200
 
 

@@ -20,11 +20,11 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin import audit
-from memadmin.audit.actors import Kind
-from memadmin.audit.forms import AuditFilter
-from memadmin.audit.listing import counted
-from memadmin.audit.lookers import who_looked
+from memadmin.audit.log.actors import Kind
 from memadmin.audit.models import AuditActor, AuditEvent
+from memadmin.audit.pages.forms import AuditFilter
+from memadmin.audit.pages.listing import counted
+from memadmin.audit.pages.recent_readers import who_looked
 from sessions_app.services.subjects import merge_subjects
 from tests.audit.log_pages import (
     SESSION_SEEN,

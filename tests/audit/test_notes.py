@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memadmin.audit.notes import BadNote, Checkpoint, Note, PublicKey, SigningKey, sign, verified
+from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note, PublicKey, SigningKey, sign, verified
 
 KEY = SigningKey("memadmin/example", bytes(range(32)))
 NEXT_KEY = SigningKey("memadmin/example", bytes(range(1, 33)))

@@ -13,11 +13,11 @@ from django.utils.timezone import now
 from pytest_django import Settings
 
 from memadmin import audit
-from memadmin.audit import anchors, proofs, status, stored
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditEvent, AuditVerdict
-from memadmin.audit.notes import verified
-from memadmin.audit.sequencer import Sequencer
-from memadmin.audit.tree import is_consistent
+from memadmin.audit.transparency import anchors, proofs, status, tree_store
+from memadmin.audit.transparency.notes import verified
+from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.audit.transparency.tree import is_consistent
 from tests.agents import run_sql
 from tests.audit.events import TRIED, record_events
 
@@ -84,7 +84,7 @@ def test_new_event_is_not_provable_yet() -> None:
 def test_damaged_tree_is_said_to_be_damaged() -> None:
     event = make_log(5)[4]
     run_sql("ALTER TABLE audit_leaf DISABLE TRIGGER ALL; DELETE FROM audit_leaf WHERE index = 1")
-    with pytest.raises(stored.TreeDamaged, match="run verify_audit"):
+    with pytest.raises(tree_store.TreeDamaged, match="run verify_audit"):
         proofs.proof_of(event)
 
 

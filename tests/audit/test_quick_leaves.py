@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
-from memadmin.audit import canonical, stored
-from memadmin.audit.canonical import EventText, bytes_of_written, leaf_bytes, leaf_of
 from memadmin.audit.models import ActorKind, AuditEvent, Outcome
+from memadmin.audit.transparency import canonical, tree_store
+from memadmin.audit.transparency.canonical import EventText, bytes_of_written, leaf_bytes, leaf_of
 from tests.audit.test_canonical import BARE, FULL
 
 pytestmark = pytest.mark.django_db
@@ -84,7 +84,7 @@ def both(columns: Mapping[str, Any]) -> tuple[EventText, AuditEvent]:
     """A row as the sequencer reads it, and as everybody else does."""
     with transaction.atomic():
         insert(columns)
-        [written] = stored.written([columns["number"]])
+        [written] = tree_store.written([columns["number"]])
         event = AuditEvent.objects.get(number=columns["number"])
         transaction.set_rollback(True)
     return written, event
@@ -139,11 +139,11 @@ def test_a_writer_that_is_less_careful_is_seen(name: str, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("unchecked")
 def test_what_the_quick_way_leaves_gets_the_leaf_of_the_other() -> None:
     insert(columns_of(BARE, reason_code="it\N{RIGHT SINGLE QUOTATION MARK}s", number=7))
-    [written] = stored.written([7])
+    [written] = tree_store.written([7])
     assert bytes_of_written(written) is None
-    assert stored.leaf_of(written) == leaf_of(AuditEvent.objects.get(number=7))
+    assert tree_store.leaf_of(written) == leaf_of(AuditEvent.objects.get(number=7))
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_numbers_without_an_event_are_left_out() -> None:
-    assert stored.written([]) == stored.written([1, 2]) == []
+    assert tree_store.written([]) == tree_store.written([1, 2]) == []

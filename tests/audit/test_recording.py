@@ -11,7 +11,7 @@ import pytest
 from django.db import Error, IntegrityError, connection, transaction
 
 from memadmin import audit
-from memadmin.audit import refs, types
+from memadmin.audit.log import ids, types
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditPending
 from sessions_app.models import SessionRecord
 from tests.agents import run_sql, value_of
@@ -206,7 +206,7 @@ def test_python_and_sql_give_the_same_ids() -> None:
     for kind, pk in [("auth.user", 1), ("sessions_app.sessionstore", 4711), ("audit.thing", "Größe")]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT memadmin_ref(%s, %s)", [kind, str(pk)])
-            assert cursor.fetchone() == (refs.ref(kind, pk),)
-    for made in (refs.uuid7(), value_of("SELECT memadmin_uuid7()")):
+            assert cursor.fetchone() == (ids.ref(kind, pk),)
+    for made in (ids.uuid7(), value_of("SELECT memadmin_uuid7()")):
         assert (made.version, made.variant) == (7, uuid.RFC_4122)
         assert abs((made.int >> 80) / 1000 - float(value_of("SELECT extract(epoch FROM clock_timestamp())"))) < 60

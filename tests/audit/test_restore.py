@@ -11,10 +11,19 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from memadmin.audit import anchors, checkpoints, epochs, notes, sequencer, status, stored, verification
 from memadmin.audit.models import AuditAnchor, AuditEvent, AuditLeaf, AuditPending
-from memadmin.audit.notes import SigningKey
-from memadmin.audit.sequencer import OlderStateRestored, Sequencer
+from memadmin.audit.transparency import (
+    anchors,
+    checkpoints,
+    epochs,
+    notes,
+    sequencer,
+    status,
+    tree_store,
+    verification,
+)
+from memadmin.audit.transparency.notes import SigningKey
+from memadmin.audit.transparency.sequencer import OlderStateRestored, Sequencer
 from tests.audit.events import assert_sequenced, earlier_state, record_events, write_events
 from tests.meanwhile import somebody_else
 
@@ -59,7 +68,7 @@ def test_events_wait_and_everybody_is_told_why(restored: Path) -> None:
     record_events(3)
     with pytest.raises(OlderStateRestored, match="knows this log at size 20, and it is shorter now"):
         Sequencer().step()
-    assert (stored.size(), AuditPending.objects.count()) == (12, 3)
+    assert (tree_store.size(), AuditPending.objects.count()) == (12, 3)
     problems = {problem.code: problem.sentence for problem in status.log_status().problems}
     assert "begin_epoch" in problems["refused"]
     assert verdict() == ("broken", {"restored_backup"})
@@ -70,7 +79,7 @@ def test_events_wait_and_everybody_is_told_why(restored: Path) -> None:
 def test_whoever_does_not_look_writes_over_what_is_lost(restored: Path) -> None:
     write_events(8)
     LooksNowhere().finish()
-    assert stored.size() == 20
+    assert tree_store.size() == 20
     assert verdict() == ("broken", {"rewrite"})
 
 
@@ -96,7 +105,7 @@ def test_the_log_grows_past_its_old_size(restored: Path) -> None:
     epochs.begin_epoch(reason_code="restored_backup")
     for _ in range(3):
         grow(5)
-    assert stored.size() == 28
+    assert tree_store.size() == 28
     assert verdict() == ("ok", {"epoch"})
 
 
@@ -185,13 +194,13 @@ def test_running_sequencer_notices_it_and_goes_on_by_itself(anchor: Path, monkey
         record_events(2)
         while not AuditAnchor.objects.filter(outcome="ahead").exists():
             assert not running.done()
-        assert stored.size() == 12
+        assert tree_store.size() == 12
         epochs.begin_epoch(reason_code="restored_backup")
         while AuditPending.objects.exists():
             assert not running.done()
         stop.set()
         running.result(30)
-    assert stored.size() == 15
+    assert tree_store.size() == 15
     assert_sequenced()
 
 

@@ -10,12 +10,12 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection
 from pytest_django import Settings
 
-from memadmin.audit import checkpoints, epochs, keys, sequencer, stored
-from memadmin.audit.canonical import leaf_of
 from memadmin.audit.models import AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf, AuditNode, AuditPending
-from memadmin.audit.notes import verified
-from memadmin.audit.sequencer import Batch, Sequencer
-from memadmin.audit.tree import Frontier, includes, inclusion_proof
+from memadmin.audit.transparency import checkpoints, epochs, keys, sequencer, tree_store
+from memadmin.audit.transparency.canonical import leaf_of
+from memadmin.audit.transparency.notes import verified
+from memadmin.audit.transparency.sequencer import Batch, Sequencer
+from memadmin.audit.transparency.tree import Frontier, includes, inclusion_proof
 from tests.audit.events import another_connection, as_owner, assert_sequenced, insert_event, record_events
 from tests.meanwhile import somebody_else, wait_until_blocked
 
@@ -54,7 +54,7 @@ def test_places_go_on_where_they_ended() -> None:
     for count in (1, 300, 2):
         record_events(count)
         Sequencer().step()
-    assert stored.size() == 303
+    assert tree_store.size() == 303
     assert_sequenced()
 
 
@@ -86,7 +86,7 @@ def test_what_was_rolled_back_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
     sequencing.finish()
     assert_sequenced()
-    assert stored.edge().tree.root() == verified(AuditCheckpoint.objects.get(size=4).note).root
+    assert tree_store.edge().tree.root() == verified(AuditCheckpoint.objects.get(size=4).note).root
 
 
 def test_what_is_stored_proves_every_event() -> None:
@@ -96,9 +96,9 @@ def test_what_is_stored_proves_every_event() -> None:
     tree = Frontier()
     nodes = [(node.level, node.index, node.hash) for leaf in leaves for node in tree.append(leaf)]
     assert [(node.level, node.index, bytes(node.hash)) for node in AuditNode.objects.order_by("index")] == nodes
-    assert stored.edge().tree.root() == tree.root()
+    assert tree_store.edge().tree.root() == tree.root()
     for index in (0, 255, 256, 599):
-        assert includes(tree.root(), 600, index, leaves[index], inclusion_proof(index, 600, stored.read))
+        assert includes(tree.root(), 600, index, leaves[index], inclusion_proof(index, 600, tree_store.read))
 
 
 def test_a_batch_has_a_limit_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_batch_has_a_limit_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) 
     while (batch := Sequencer().step()) and batch.is_full:
         batches.append(batch.size)
     assert batches == [10, 20]
-    assert stored.size() == 25
+    assert tree_store.size() == 25
     assert_sequenced()
 
 
@@ -119,20 +119,20 @@ def late_commit(candidate: Sequencer) -> None:
         insert_event(quick)
         quick.commit()
         candidate.step()
-        assert stored.size() == 1
+        assert tree_store.size() == 1
         slow.commit()
         candidate.step()
 
 
 def test_a_transaction_that_commits_late_gets_its_place() -> None:
     late_commit(Sequencer())
-    assert stored.size() == 2
+    assert tree_store.size() == 2
     assert_sequenced()
 
 
 def test_following_the_highest_number_loses_it() -> None:
     late_commit(FollowsTheHighestNumber())
-    assert stored.size() == 1
+    assert tree_store.size() == 1
     assert AuditPending.objects.count() == 1
 
 
@@ -142,7 +142,7 @@ def test_what_is_rolled_back_gets_no_place() -> None:
         beside.rollback()
     record_events(1)
     Sequencer().step()
-    assert stored.size() == 1
+    assert tree_store.size() == 1
     assert_sequenced()
 
 
@@ -150,7 +150,7 @@ class TakesOutEventsAlone(Sequencer):
     """The broken variant that leaves what it has no event for."""
 
     def _take_from_queue(self, numbers: list[int]) -> None:
-        super()._take_from_queue([event.number for event in stored.written(numbers)])
+        super()._take_from_queue([event.number for event in tree_store.written(numbers)])
 
 
 def insert_what_gives_way(count: int) -> None:
@@ -181,7 +181,7 @@ def test_taking_out_events_alone_leaves_it_there_for_ever() -> None:
     record_events(1)
     insert_what_gives_way(2)
     TakesOutEventsAlone().step()
-    assert stored.size() == 1
+    assert tree_store.size() == 1
     assert AuditPending.objects.count() == 2
 
 
@@ -190,7 +190,7 @@ def test_only_one_candidate_works_at_a_time() -> None:
     with another_connection() as leader:
         leader.execute("SELECT pg_advisory_xact_lock(%s)", [epochs.LOCK])
         assert Sequencer().step() is None
-        assert stored.size() == 0
+        assert tree_store.size() == 0
         leader.rollback()
     assert Sequencer().step() is not None
     assert_sequenced()
@@ -206,7 +206,7 @@ def test_without_a_leader_two_collide_and_the_unique_index_keeps_the_tree() -> N
         first.commit()
         with pytest.raises(IntegrityError, match="audit_leaf"):
             second.result()
-    assert stored.size() == 1
+    assert tree_store.size() == 1
     assert AuditPending.objects.count() == 3
 
 
@@ -220,7 +220,7 @@ def test_leaves_and_the_queue_change_together(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(checkpoints, "database_now", fail)
     with pytest.raises(OperationalError):
         Sequencer().step()
-    assert (stored.size(), AuditPending.objects.count()) == (0, 3)
+    assert (tree_store.size(), AuditPending.objects.count()) == (0, 3)
     monkeypatch.undo()
     Sequencer().step()
     assert_sequenced()
@@ -267,7 +267,7 @@ def test_a_checkpoint_signs_the_root_that_the_leaves_have() -> None:
     row = AuditCheckpoint.objects.get()
     checkpoint = verified(row.note)
     assert (checkpoint.size, checkpoint.epoch, checkpoint.replaced) == (7, 1, None)
-    assert checkpoint.root == bytes(row.root) == stored.edge().tree.root()
+    assert checkpoint.root == bytes(row.root) == tree_store.edge().tree.root()
     assert row.key_id == checkpoint.key.id
     assert row.at == checkpoint.at
 

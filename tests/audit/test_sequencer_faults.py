@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from memadmin.audit import verifier
+from memadmin.audit.transparency import verifier
 from memadmin.embedded.server import EmbeddedServer, server_for
 from tests.audit.events import insert_event
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memadmin.audit import tree
-from memadmin.audit.tree import Frontier, Span, leaf_hash, node_hash
+from memadmin.audit.transparency import tree
+from memadmin.audit.transparency.tree import Frontier, Span, leaf_hash, node_hash
 
 REFERENCE_INPUTS = [
     bytes.fromhex(text)

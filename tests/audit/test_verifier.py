@@ -23,10 +23,11 @@ from psycopg.conninfo import make_conninfo
 from pytest_django import Settings
 
 from memadmin import audit
-from memadmin.audit import anchors, checkpoints, keys, notes, proofs, refs, tree, verifier
+from memadmin.audit.log import ids
 from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditVerdict
-from memadmin.audit.sequencer import Sequencer
-from memadmin.audit.verifier import CannotRead, Tree
+from memadmin.audit.transparency import anchors, checkpoints, keys, notes, proofs, tree, verifier
+from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.audit.transparency.verifier import CannotRead, Tree
 from tests.audit.events import TRIED, as_owner, write_events
 from tests.audit.test_notes import CHECKPOINT, KEY, NEXT_KEY, NOTE
 from tests.audit.test_tree import BIG, LEAVES, sizes
@@ -300,7 +301,7 @@ class TestTheCommands:
         call_command("export_audit", str(tmp_path / "event.json"), event=event.id)
         assert list(AuditEvent.objects.order_by("number").values_list("type", "object_ref"))[-2:] == [
             ("log.exported", None),
-            ("event.proof_exported", refs.ref_of(event)),
+            ("event.proof_exported", ids.ref_of(event)),
         ]
 
     def test_an_event_that_cannot_be_proved_yet_is_a_sentence(self, log: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from memadmin.audit import verifier
+from memadmin.audit.transparency import verifier
 from memadmin.settings import CHECKOUT_DIR, DATA_DIR
 from tests.benchmarks import report
 from tests.benchmarks.console import run, say

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from memadmin import audit
-from memadmin.audit import anchors
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditVerdict
+from memadmin.audit.transparency import anchors
 from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, seal
 from tests.browser.conftest import Watch
 from tests.builders import make_session, make_subject

@@ -14,9 +14,9 @@ from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
 from memadmin import environment
-from memadmin.audit import anchors
 from memadmin.audit.models import AuditEvent, AuditVerdict
-from memadmin.audit.sequencer import Sequencer
+from memadmin.audit.transparency import anchors
+from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy import checks
 from memadmin.deploy.checks import operation, rights, standing
 from memadmin.deploy.checks.finding import Finding

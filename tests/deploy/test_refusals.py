@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from memadmin import audit
-from memadmin.audit import types
+from memadmin.audit.log import types
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import APPLICATION, INSERT_ONLY, OF_AGENTS, Roles, our_tables
 from tests.agents import run_sql

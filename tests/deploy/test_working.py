@@ -26,9 +26,10 @@ from memadmin import audit
 from memadmin.accounts import notices
 from memadmin.accounts.audit_events import READING_NOTICED
 from memadmin.accounts.grants import verbs as grants
-from memadmin.audit import erasing, verification, verifier
+from memadmin.audit.log import erasing
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
-from memadmin.audit.sequencer import Sequencer
+from memadmin.audit.transparency import verification, verifier
+from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy.roles import Roles
 from memadmin.runs.engine import carry_on
 from sessions_app import registry

@@ -139,7 +139,7 @@ def test_asked_to_stop_it_leaves_no_event_without_a_place(
 
 @pytest.mark.django_db(transaction=True)
 def test_without_its_sequencer_a_worker_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memadmin.audit.sequencer.Sequencer.run", lambda self, stop: None)
+    monkeypatch.setattr("memadmin.audit.transparency.sequencer.Sequencer.run", lambda self, stop: None)
     monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0,))
     with pytest.raises(CommandError, match="stopped without being asked to"):
         call_command("worker")

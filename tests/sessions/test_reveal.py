@@ -162,7 +162,7 @@ def test_without_the_log_nothing_is_revealed(
     def fails(*args: Any, **columns: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(import_module("memadmin.audit.recording"), "_write", fails)
+    monkeypatch.setattr(import_module("memadmin.audit.log.recording"), "_write", fails)
     answer = ask(operator, record, item_id)
     assert answer.status_code == 503
     assert CARD not in answer.text
@@ -273,7 +273,7 @@ def test_without_the_log_no_session_is_revealed(
     def fails(*args: Any, **columns: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(import_module("memadmin.audit.recording"), "_write", fails)
+    monkeypatch.setattr(import_module("memadmin.audit.log.recording"), "_write", fails)
     answer = reveal_all(operator, record)
     assert answer.status_code == 503
     assert CARD not in answer.text

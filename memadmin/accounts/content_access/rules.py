@@ -17,9 +17,9 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.accounts import audit_events
 from memadmin.accounts.purposes import Purpose
+from memadmin.audit.log.ids import ref_of
+from memadmin.audit.log.types import openings
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
-from memadmin.audit.refs import ref_of
-from memadmin.audit.types import openings
 
 KEPT = "purpose"
 """Where a session keeps the purpose: its code, the ticket, and until when, in seconds since 1970."""

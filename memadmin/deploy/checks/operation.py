@@ -10,7 +10,7 @@ from django.core import checks
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
-from memadmin.audit import checkpoints, status
+from memadmin.audit.transparency import checkpoints, status
 from memadmin.deploy.checks.finding import Finding, Level
 from memadmin.deploy.steps import fetch
 from sessions_app import registry

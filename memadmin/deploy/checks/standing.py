@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.apps import apps
 from django.db import connection
 
-from memadmin.audit.triggers import Calling
+from memadmin.audit.log.triggers import Calling
 from memadmin.deploy.checks.finding import APPLY, Finding
 from memadmin.deploy.steps import fetch
 

@@ -23,7 +23,7 @@ from procrastinate.job_context import JobContext
 from procrastinate.worker import Worker
 
 from memadmin import audit
-from memadmin.audit.sequencer import Sequencer
+from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from memadmin.audit import types
-from memadmin.audit.documenting import document
+from memadmin.audit.log import types
+from memadmin.audit.log.event_reference import document
 
 
 class Command(BaseCommand):

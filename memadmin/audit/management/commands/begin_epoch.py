@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memadmin.audit import epochs
 from memadmin.audit.audit_events import EPOCH_BEGUN
+from memadmin.audit.transparency import epochs
 
 
 class Command(BaseCommand):

@@ -14,18 +14,18 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memadmin.audit import whole_log
 from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, LOG_EXPORTED
+from memadmin.audit.log.recording import before_showing
 from memadmin.audit.models import AuditCheckpoint, AuditEvent
-from memadmin.audit.proofs import NotProvableYet, consistency_of, proof_of
-from memadmin.audit.recording import before_showing
-from memadmin.audit.stored import TreeDamaged
+from memadmin.audit.transparency import log_export
+from memadmin.audit.transparency.proofs import NotProvableYet, consistency_of, proof_of
+from memadmin.audit.transparency.tree_store import TreeDamaged
 
 
 class Command(BaseCommand):
     help = (
         "Writes the whole audit log, or the proof of one event or of two checkpoints, for the stand-alone verifier:"
-        " memadmin/audit/verifier.py, which needs nothing else of memadmin."
+        " memadmin/audit/transparency/verifier.py, which needs nothing else of memadmin."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             return
         before_showing(LOG_EXPORTED, reason_code="whole")
         with opened(file) as target:
-            for line in whole_log.as_json_lines(with_details=details):
+            for line in log_export.as_json_lines(with_details=details):
                 target.write(line.encode())
 
     def export_proof(self, file: Path, event_id: UUID, *, with_details: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memadmin.audit.sequencer import POLL_SECONDS, OlderStateRestored, Sequencer
+from memadmin.audit.transparency.sequencer import POLL_SECONDS, OlderStateRestored, Sequencer
 
 
 class Command(BaseCommand):

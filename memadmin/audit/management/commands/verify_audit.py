@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from memadmin.audit import verifier
-from memadmin.audit.verification import verify
+from memadmin.audit.transparency import verifier
+from memadmin.audit.transparency.verification import verify
 
 
 class Command(BaseCommand):

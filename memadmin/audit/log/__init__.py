@@ -1,0 +1,1 @@
+"""Events: writing them in the transaction of a change, their types, actors, details and labels."""

@@ -1,0 +1,189 @@
+"""Who acts: a signed-in person, an agent, a job, a command, or nobody but a database role."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.apps import apps
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.sql import Composable
+
+from memadmin.audit.log import row_triggers
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+Kind = Literal["person", "agent", "job", "command", "database", "system"]
+
+LONGEST_LABEL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody who acts. The label is for people and lives in `audit_actor` alone, which can be erased."""
+
+    kind: Kind
+    label: str
+    user_id: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, str, int | None]:
+        """Arguments of `memadmin_actor`, which gives the random id by which events name this actor."""
+        return self.kind, self.label[:LONGEST_LABEL], self.user_id
+
+
+NOBODY = Actor("system", "nobody signed in")
+
+_acting: ContextVar[Actor | Callable[[], Actor | None] | None] = ContextVar("acting", default=None)
+
+
+def person(user: User) -> Actor:
+    return Actor("person", user.get_full_name() or user.get_username(), user.pk)
+
+
+@contextmanager
+def acting(actor: Actor | Callable[[], Actor | None] | None) -> Iterator[None]:
+    """Whoever is recorded as acting inside this block, where a verb is not told otherwise.
+
+    A function is asked each time: who a request comes from may change while it is answered.
+    """
+    token = _acting.set(actor)
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+def current_actor() -> Actor | None:
+    """Who acts here and now; None where only the database knows: the role of the connection."""
+    actor = _acting.get()
+    return actor() if callable(actor) else actor
+
+
+# --- telling the triggers ---------------------------------------------------------------------------------------------
+
+NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), %s)"
+COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
+
+LATER_WRITE = re.compile(r";\s*(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY|WITH)\b", re.IGNORECASE)
+"""One after another in what is sent at once."""
+
+WRITE = re.compile(
+    r"""\s*(?:(?:/\*.*?\*/|--[^\n]*\n)\s*)*
+    (?:WITH\b(?=.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b)
+    |(?:INSERT\s+INTO|UPDATE(?:\s+ONLY)?|DELETE\s+FROM(?:\s+ONLY)?)\s+(?P<table>"(?:[^"]|"")+"|\w+)(?!\s*\.)
+    |(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY)\b)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+
+
+def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    """An execute wrapper: tells the triggers who acts, before each statement that may change a row that they watch.
+
+    The name is one transaction's, so in autocommit the statement gets a transaction of its own; a DO block, which may
+    commit by itself, has the name for the connection meanwhile. The cost is a round trip for each such statement.
+    """
+    connection: BaseDatabaseWrapper = context["connection"]
+    if _acting.get() is None or not may_be_governed(sql):
+        return execute(sql, params, many, context)
+    actor = current_actor()
+    if actor is None or not has_log(connection):
+        return execute(sql, params, many, context)
+    if connection.in_atomic_block or not COMMITS_ITSELF.match(words_of(sql)):
+        with transaction.atomic(using=connection.alias, savepoint=False):
+            tell(connection, actor, local=True)
+            return execute(sql, params, many, context)
+    tell(connection, actor, local=False)
+    try:
+        return execute(sql, params, many, context)
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("RESET memadmin.actor")
+
+
+def tell(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns, local])
+
+
+def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
+    """Who acts, as the setting `memadmin.actor` of a connection that is not Django's; empty when nobody does."""
+    actor = current_actor()
+    if actor is None:
+        return ""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT %s || ':' || memadmin_actor(%s, %s, %s)", [actor.kind, *actor.columns])
+        return str(cursor.fetchone()[0])
+
+
+_with_log: set[tuple[str, str]] = set()
+"""Databases that were seen to have the log, by alias and name: they do not lose it again."""
+
+
+def has_log(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the log's migrations ran: before that, `migrate` itself writes rows. A query until they did."""
+    database = (connection.alias, str(connection.settings_dict["NAME"]))
+    if database not in _with_log:
+        with connection.cursor() as cursor:
+            # The function comes first, and the table that it writes to in a later migration.
+            cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)'), to_regclass('audit_actor')")
+            row = cursor.fetchone()
+        if not row or None in row:
+            return False
+        _with_log.add(database)
+    return True
+
+
+def may_be_governed(sql: Any) -> bool:
+    """Whether a statement may write to a table whose changes are recorded; in doubt, it may."""
+    words = words_of(sql)
+    write = WRITE.match(words)
+    if LATER_WRITE.search(words):
+        return True
+    if write is None:
+        return False
+    table = (write["table"] or "").strip('"').replace('""', '"')
+    return table not in ungoverned_tables()
+
+
+def words_of(statement: Any) -> str:
+    """The SQL of whatever psycopg takes for a statement: also one that was put together of pieces."""
+    if isinstance(statement, Composable):
+        return statement.as_string(None)
+    return statement.decode() if isinstance(statement, bytes) else str(statement)
+
+
+@cache
+def ungoverned_tables() -> frozenset[str]:
+    """Our own tables without triggers that record: logins, jobs, the log itself. Agents' tables are nobody's model."""
+    return frozenset(
+        model._meta.db_table
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.managed and not is_governed(model._meta.db_table)
+    )
+
+
+@cache
+def governed_tables() -> frozenset[str]:
+    """Tables that a model, or a proxy of it, declares as governed."""
+    return frozenset(
+        model._meta.db_table for model in apps.get_models(include_auto_created=True) if row_triggers.row_triggers(model)
+    )
+
+
+def is_governed(table: str) -> bool:
+    return table in governed_tables()
+
+
+def name_actors_on(connection: BaseDatabaseWrapper) -> None:
+    """Once for each connection object; it may connect many times."""
+    if name_actor not in connection.execute_wrappers:
+        connection.execute_wrappers.append(name_actor)

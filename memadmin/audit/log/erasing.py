@@ -1,0 +1,131 @@
+"""Erasing what stands beside the log: the details of events, and who a person in it was. No event is ever touched.
+
+The database erases (`memadmin_erase_details`, `memadmin_erase_name`), and only what an event says is erased. So nothing
+goes without one, whoever calls, and the log stays as it was: an event commits to its details by a salted hash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import connection, models, transaction
+
+from memadmin.audit.audit_events import DETAILS_ERASED, NAME_ERASED
+from memadmin.audit.log.recording import MOST_SHOWN, record
+from memadmin.audit.models import ActorKind, AuditActor, AuditDetail, AuditEvent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from memadmin.audit.querysets import AuditEventQuerySet
+
+
+class Reason(models.TextChoices):
+    SUBJECT_REQUEST = "subject_request", "somebody asked for it to be erased"
+    NOT_NEEDED = "not_needed", "it is not needed any more"
+    MISTAKE = "mistake", "it was written there by mistake"
+
+
+class CannotErase(Exception):
+    """Nothing was erased; the message is a sentence for who tried."""
+
+
+class NothingLeft(CannotErase):
+    def __init__(self) -> None:
+        super().__init__("There is nothing left to erase: somebody else was faster. Nothing was changed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """When something was erased, as the log tells."""
+
+    event: AuditEvent
+
+    @property
+    def at(self) -> datetime:
+        return self.event.at
+
+    @property
+    def reason(self) -> str:
+        return str(Reason(self.event.reason_code).label) if self.event.reason_code in Reason.values else ""
+
+
+@transaction.atomic
+def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
+    """Erases the details of an event and of the rows that it changed, and returns of how many events.
+
+    Raises NothingLeft.
+    """
+    with_details = [kept.pk for kept in details_within(event)]
+    if not with_details:
+        raise NothingLeft
+    for start in range(0, len(with_details), MOST_SHOWN):
+        part = with_details[start : start + MOST_SHOWN]
+        told = record(
+            DETAILS_ERASED,
+            by=by,
+            target=event,
+            subject=event.subject_ref,
+            shown=part,
+            reason_code=reason,
+            counters={"events": len(part)},
+        )
+        if erased_by("memadmin_erase_details", told) != len(part):
+            raise NothingLeft
+    return len(with_details)
+
+
+@transaction.atomic
+def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
+    """Erases who a person in the log was, with the values before and after that tell of their account.
+
+    Their events stay, under an id that leads nowhere. Raises NothingLeft; CannotErase while somebody can sign in under
+    that name: they would only get another id, and whoever erases must not be able to hide what they do.
+    """
+    actor = AuditActor.objects.filter(ref=actor_ref).first()
+    if actor is None:
+        raise NothingLeft
+    if why := why_name_stays(actor):
+        raise CannotErase(why)
+    if not erased_by("memadmin_erase_name", record(NAME_ERASED, by=by, target=actor, reason_code=reason)):
+        raise NothingLeft
+
+
+def why_name_stays(actor: AuditActor) -> str:
+    """A sentence; empty when the name may be erased."""
+    if actor.kind != ActorKind.PERSON:
+        return "Only people have a name that can be erased."
+    if actor.user_id and get_user_model().objects.filter(pk=actor.user_id, is_active=True).exists():
+        return "This person can still sign in. Their name can be erased once their account is switched off."
+    return ""
+
+
+def details_within(event: AuditEvent) -> models.QuerySet[AuditDetail]:
+    """What is left of the details of an event and of the rows that it changed."""
+    rows = AuditEvent.objects.filter(cause=event.id).values("id")
+    return AuditDetail.objects.filter(models.Q(event_id=event.id) | models.Q(event_id__in=rows)).order_by("pk")
+
+
+def details_erasure(event: AuditEvent) -> Erasure | None:
+    """When the details of an event were erased; None where the log does not tell."""
+    return latest(AuditEvent.objects.concerning([event.id]).filter(type=DETAILS_ERASED.name))
+
+
+def name_erasure(actor_ref: UUID) -> Erasure | None:
+    return latest(AuditEvent.objects.filter(type=NAME_ERASED.name, object_ref=actor_ref))
+
+
+def latest(erasures: AuditEventQuerySet) -> Erasure | None:
+    event = erasures.newest_first().first()
+    return Erasure(event) if event else None
+
+
+def erased_by(function: str, told: UUID) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(%s)", [told])
+        (count,) = cursor.fetchone() or (0,)
+    return int(count)

@@ -1,0 +1,61 @@
+"""Who a request comes from, what it was denied, and what answers when nothing can be recorded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import Error
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from memadmin.audit.audit_events import ACCESS_DENIED
+from memadmin.audit.log import actors
+from memadmin.audit.log.actors import Actor
+from memadmin.audit.log.recording import Unavailable, record_alone
+
+logger = logging.getLogger(__name__)
+
+DENIALS = {403: "forbidden", 404: "not_found"}
+
+
+class AuditMiddleware:
+    """Stands after authentication. What people were denied is recorded here, at the one place that all answers pass."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        # A function, because nobody should be looked up for a page that asks for nobody, and somebody may just sign in.
+        with actors.acting(lambda: whoever_asks(request)):
+            response = self.get_response(request)
+            if response.status_code in DENIALS and is_worth_recording(request):
+                record_denial(request, DENIALS[response.status_code])
+            return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, Unavailable):
+            return None
+        logger.error(
+            "Nothing is shown, because the audit log cannot be written: %s", type(exception.__cause__).__name__
+        )
+        return render(request, "audit/unavailable.html", status=503)
+
+
+def whoever_asks(request: HttpRequest) -> Actor:
+    return actors.person(request.user) if request.user.is_authenticated else actors.NOBODY
+
+
+def is_worth_recording(request: HttpRequest) -> bool:
+    """A signed-in person at a page of ours: what does not exist at all is nobody's to be denied."""
+    return request.resolver_match is not None and request.user.is_authenticated
+
+
+def record_denial(request: HttpRequest, reason_code: str) -> None:
+    asked_for = [value for value in request.resolver_match.kwargs.values() if isinstance(value, UUID)]  # type: ignore[union-attr]
+    try:
+        record_alone(ACCESS_DENIED, outcome="denied", reason_code=reason_code, shown=asked_for)
+    except Error:
+        # The answer is no already, and gives nothing away.
+        logger.exception("A denied attempt could not be recorded.")

@@ -1,0 +1,187 @@
+"""Writing events: in the transaction of a change, alone, or before something is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
+from django.db.models import Model
+
+from memadmin.audit.log import actors, ids
+from memadmin.audit.log.actors import Actor
+from memadmin.audit.log.types import EventType
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+By: TypeAlias = "User | AnonymousUser | Actor | None"
+
+MOST_SHOWN = 1000
+
+HEX = "{:032x}".format
+"""Of a UUID, from its number."""
+
+INSERT_EVENT = """
+INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
+                         reason_code, counters, commitment)
+VALUES (%(id)s, %(type)s, %(actor_kind)s, {actor_ref}, %(object_kind)s, %(object_ref)s, %(subject_ref)s, %(shown)s,
+        %(outcome)s, %(reason_code)s, %(counters)s, %(commitment)s)
+RETURNING set_config('memadmin.cause', id::text, true)
+"""
+# Without an actor the database takes the role of the connection.
+INSERT_BY_ROLE = INSERT_EVENT.format(actor_ref="NULL")
+INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_actor(%(actor_kind)s, %(label)s, %(user_id)s)")
+WITH_DETAIL = """
+WITH detail AS (INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s))
+"""
+SET_CAUSE = "SELECT set_config('memadmin.cause', %s, true)"
+
+
+class NotInTransaction(Exception):
+    """An event must stand or fall with the change that it tells of: a fault of the program."""
+
+
+class Unavailable(Exception):
+    """The log cannot be written, so nothing may be shown."""
+
+    def __init__(self) -> None:
+        super().__init__("The audit log cannot be written just now, and nothing is shown without it.")
+
+
+class Columns(TypedDict, total=False):
+    """What a caller may say of an event."""
+
+    target: Model | None
+    subject: Model | uuid.UUID | None
+    shown: Iterable[Model | uuid.UUID]
+    outcome: str
+    reason_code: str
+    counters: Mapping[str, int] | None
+    details: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class Recording:
+    """An event in the making; what is known only after the change may be set until its block ends."""
+
+    id: uuid.UUID
+    target: Model | None = None
+    subject: Model | uuid.UUID | None = None
+    shown: Iterable[Model | uuid.UUID] = ()
+    outcome: str = "succeeded"
+    reason_code: str = ""
+    counters: Mapping[str, int] | None = None
+    details: Mapping[str, Any] | None = None
+    is_void: bool = False
+    """Set when nothing came of it: then nothing is written."""
+
+
+def record(
+    event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
+) -> uuid.UUID:
+    """Writes an event into the caller's transaction, and returns its id. One query.
+
+    Call it before the change itself: what the triggers then see carries this event as its cause. Raises
+    NotInTransaction, and Undeclared for what the type has not declared. `details` is the only place for words and
+    values; it can be erased.
+    """
+    _require_transaction(event_type, using)
+    return _write(event_type, Recording(ids.uuid7(), **columns), _actor(by), using)
+
+
+@contextmanager
+def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS) -> Iterator[Recording]:
+    """Like `record`, around a change of which something is only known afterwards: a new key, a count. Two queries."""
+    _require_transaction(event_type, using)
+    event = Recording(ids.uuid7())
+    with connections[using].cursor() as cursor:
+        cursor.execute(SET_CAUSE, [str(event.id)])
+    yield event
+    if not event.is_void:
+        _write(event_type, event, _actor(by), using)
+
+
+def record_alone(
+    event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
+) -> uuid.UUID:
+    """Like `record`, in a transaction of its own: for what was denied or failed, after its own was rolled back."""
+    event = Recording(ids.uuid7(), **columns)
+    if not connections[using].in_atomic_block:
+        # One statement is a transaction by itself, and spares the round trips that begin and commit one.
+        return _write(event_type, event, _actor(by), using)
+    with transaction.atomic(using=using, durable=True):
+        return _write(event_type, event, _actor(by), using)
+
+
+def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Columns]) -> uuid.UUID:
+    """Commits the event that something is about to be shown. Raises Unavailable, and then nothing may be shown."""
+    try:
+        return record_alone(event_type, by=by, **columns)
+    except Error as problem:
+        raise Unavailable from problem
+
+
+def commitment_to(salt: bytes, details: str) -> bytes:
+    """What the event holds of its details: nothing can be guessed from it once the salt is erased."""
+    return hashlib.sha256(salt + details.encode()).digest()
+
+
+def _write(event_type: EventType, event: Recording, actor: Actor | None, using: str) -> uuid.UUID:
+    object_kind = None if event.target is None else ids.kind_of(event.target)
+    counters = dict(event.counters or {})
+    event_type.check(object_kind=object_kind, counters=counters, reason_code=event.reason_code)
+    shown = sorted({_ref(thing).int for thing in event.shown})
+    if len(shown) > MOST_SHOWN:
+        raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
+    kind, label, user_id = actor.columns if actor else ("database", None, None)
+    columns: dict[str, Any] = {
+        "id": event.id,
+        "type": event_type.name,
+        "actor_kind": kind,
+        "label": label,
+        "user_id": user_id,
+        "object_kind": object_kind,
+        "object_ref": None if event.target is None else ids.ref_of(event.target),
+        "subject_ref": None if event.subject is None else _ref(event.subject),
+        # As PostgreSQL writes it down: psycopg takes longer for a page of them than PostgreSQL for the whole event.
+        "shown": f"{{{','.join(map(HEX, shown))}}}",
+        "outcome": event.outcome,
+        "reason_code": event.reason_code,
+        "counters": json.dumps(counters),
+        "commitment": None,
+    }
+    insert = INSERT_BY_ACTOR if actor else INSERT_BY_ROLE
+    if event.details is not None:
+        columns["salt"] = os.urandom(32)
+        columns["details"] = json.dumps(
+            event.details, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str
+        )
+        columns["commitment"] = commitment_to(columns["salt"], columns["details"])
+        insert = WITH_DETAIL + insert
+    with connections[using].cursor() as cursor:
+        cursor.execute(insert, columns)
+    return event.id
+
+
+def _require_transaction(event_type: EventType, using: str) -> None:
+    if not connections[using].in_atomic_block:
+        raise NotInTransaction(f"{event_type.name} was to be recorded outside of a transaction.")
+
+
+def _actor(by: By) -> Actor | None:
+    if by is None:
+        return actors.current_actor()
+    if isinstance(by, Actor):
+        return by
+    return actors.person(by) if by.is_authenticated else actors.NOBODY
+
+
+def _ref(thing: Model | uuid.UUID) -> uuid.UUID:
+    return thing if isinstance(thing, uuid.UUID) else ids.ref_of(thing)

@@ -1,0 +1,1 @@
+"""Pages of the log: list, event, exports, erasure of details."""

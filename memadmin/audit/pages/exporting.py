@@ -1,0 +1,162 @@
+"""What a filter of the log shows, as a file: proofs line by line, or a table."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from memadmin.audit.log.label_registry import Names
+from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditEvent
+from memadmin.audit.pages import listing
+from memadmin.audit.pages.forms import AuditFilter
+from memadmin.audit.transparency import anchors, tree, tree_store
+from memadmin.audit.transparency.canonical import body_of, leaf_of, utc
+from memadmin.audit.transparency.notes import Checkpoint, Note
+from memadmin.audit.transparency.proofs import FORMAT, EventProof
+from memadmin.audit.transparency.tree import Span
+from memadmin.web.downloads import csv_lines
+from memadmin.web.paging import page_of_union
+
+BATCH = 500
+KEPT_SPANS = 512
+"""Of at most 256 hashes each: 4 MB."""
+
+COLUMNS = (
+    "index",
+    "at (UTC)",
+    "id",
+    "event",
+    "actor kind",
+    "actor",
+    "actor id",
+    "database role",
+    "object kind",
+    "object",
+    "object id",
+    "subject",
+    "subject id",
+    "further ids",
+    "outcome",
+    "reason",
+    "counters",
+    "part of",
+)
+
+
+def batches(filters: AuditFilter) -> Iterator[list[AuditEvent]]:
+    """The events of a filter, newest first, some at a time, each batch at the cost of a page.
+
+    What is written meanwhile is newer than where it began, and not in it.
+    """
+    branches = filters.branches()
+    cursor, is_first = "", True
+    while cursor or is_first:
+        page = page_of_union(branches, cursor=cursor, size=BATCH, salt="audit-export")
+        if page.rows:
+            yield page.rows
+        cursor, is_first = page.older, False
+
+
+def as_json_lines(filters: AuditFilter) -> Iterator[str]:
+    """Each event as the stand-alone verifier reads it, with its proof where it is sealed already."""
+    read = KeepingReader()
+    for events in batches(filters):
+        for line in proved(events, read):
+            yield json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def as_table(filters: AuditFilter) -> Iterator[str]:
+    """CSV with names as far as the viewer may know them; it proves nothing."""
+    return csv_lines(COLUMNS, chain.from_iterable(table_rows(events, filters.names) for events in batches(filters)))
+
+
+def table_rows(events: Sequence[AuditEvent], names: Names) -> Iterator[Iterable[object]]:
+    for row in listing.described(events, names):
+        event = row.event
+        yield (
+            row.leaf_index,
+            utc(event.at),
+            event.id,
+            event.type,
+            event.actor_kind,
+            row.who,
+            event.actor_ref,
+            row.role,
+            event.object_kind,
+            row.object.text if row.object else None,
+            event.object_ref,
+            row.subject.text if row.subject else None,
+            event.subject_ref,
+            " ".join(map(str, event.shown)),
+            event.outcome,
+            event.reason_code,
+            ", ".join(row.counters),
+            event.cause,
+        )
+
+
+def proved(events: Sequence[AuditEvent], read: KeepingReader) -> Iterator[dict[str, object]]:
+    """The events as `EventProof.as_json`, without a proof where there is none yet. Few queries for them all."""
+    places = listing.leaf_indexes(events)
+    seals = newest_seals()
+    for event in events:
+        index = places.get(event.number)
+        seal = next((seal for seal in seals if index is not None and index < seal.row.size), None)
+        if index is None or seal is None:
+            yield {"format": FORMAT, "event": body_of(event), "index": index}
+            continue
+        yield EventProof(
+            event=event,
+            index=index,
+            leaf=leaf_of(event),
+            path=tree.inclusion_proof(index, seal.row.size, read),
+            checkpoint=seal.checkpoint,
+            note=seal.row.note,
+            sealed_at=seal.row.at,
+            anchors=seal.anchors,
+        ).as_json()
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    row: AuditCheckpoint
+    checkpoint: Checkpoint
+    anchors: Sequence[AuditAnchor] = ()
+
+
+def newest_seals() -> list[Seal]:
+    """The newest checkpoint that is anchored, then the newest of all; those that there are. Three queries."""
+    seals = []
+    known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
+    size = known.order_by("-checkpoint_size").values_list("checkpoint_size", flat=True).first()
+    for row in (
+        AuditCheckpoint.objects.filter(size=size or 0).first(),
+        AuditCheckpoint.objects.order_by("-size").first(),
+    ):
+        if row:
+            beside = list(known.filter(checkpoint_size=row.size).order_by("pk"))
+            seals.append(Seal(row, Checkpoint.parse(Note.parse(row.note).text), beside))
+    return seals
+
+
+class KeepingReader:
+    """Reads hashes of the stored tree, and keeps some: the proofs of neighbours share most of theirs, and what is
+    stored of a tree never changes.
+    """
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[Span, Sequence[bytes]] = OrderedDict()
+
+    def __call__(self, spans: Sequence[Span]) -> list[Sequence[bytes]]:
+        missing = [span for span in spans if span not in self.kept]
+        self.kept.update(zip(missing, tree_store.read(missing) if missing else [], strict=True))
+        found = []
+        for span in spans:
+            self.kept.move_to_end(span)
+            found.append(self.kept[span])
+        while len(self.kept) > KEPT_SPANS:
+            self.kept.popitem(last=False)
+        return found

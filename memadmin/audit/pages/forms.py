@@ -1,0 +1,284 @@
+"""The filters of the log: a query string in, the querysets whose union is the list out."""
+
+from __future__ import annotations
+
+import uuid
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.db.models import Q
+from django.http import QueryDict
+
+from memadmin.audit.log import event_names, label_registry, types
+from memadmin.audit.log.label_registry import SUBJECT
+from memadmin.audit.models import AuditActor, AuditEvent, Outcome
+from memadmin.audit.querysets import AuditEventQuerySet
+from memadmin.web.filters import Chip, FilterForm
+from memadmin.web.safe_text import write_out_invisible
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+OFFERED_ACTORS = 500
+"""More actors than a select can offer; the others are reached from an event of theirs."""
+
+MOST_BRANCHES = 150
+
+READS, CHANGES, OUTSIDE = "reads", "changes", "outside"
+GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: "changed outside the console"}
+WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"
+PROGRAMS = {WITH_PROGRAMS: "with agents and background jobs", WITHOUT_PROGRAMS: "without agents and background jobs"}
+EVERY = ".*"
+"""After a noun: all event types with that noun."""
+
+
+def a_date(name: str) -> forms.DateField:
+    return forms.DateField(
+        required=False,
+        widget=forms.DateInput(
+            {"class": "form-control w-auto", "type": "date", "aria-label": name, "title": f"{name}, in UTC"},
+            format="%Y-%m-%d",
+        ),
+        error_messages={"invalid": f"“{name}” is not a date; write it as 2026-11-30."},
+    )
+
+
+def an_id(of: str) -> forms.UUIDField:
+    return forms.UUIDField(
+        required=False, widget=forms.HiddenInput, error_messages={"invalid": f"That is not the address of {of}."}
+    )
+
+
+class AuditFilter(FilterForm):
+    """Which events the log shows. Addresses carry ids alone, also of who acted."""
+
+    type = forms.CharField(required=False, max_length=types.LONGEST_NAME)
+    actor = forms.UUIDField(
+        required=False, error_messages={"invalid": "That is not the address of somebody who acted."}
+    )
+    outcome = forms.ChoiceField(
+        choices=[("", "Any outcome"), *((value, text.capitalize()) for value, text in Outcome.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Outcome"}),
+        error_messages={"invalid_choice": "“%(value)s” is not an outcome of events."},
+    )
+    since = a_date("Since")
+    until = a_date("Until")
+    subject = an_id("a subject")
+    object = an_id("a record")
+    # Set by chips alone. Unless it says so, jobs and agents are left out only where nothing else tells what is looked
+    # for: they do thousands of things, after an import and with every run, and people are looked for among them.
+    jobs = forms.ChoiceField(
+        choices=[("", ""), *PROGRAMS.items()],
+        required=False,
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "“%(value)s” is not a way to show agents and background jobs."},
+    )
+
+    def __init__(self, query: QueryDict, viewer: User) -> None:
+        super().__init__(query)
+        self.names = label_registry.Names(viewer)
+        self.fields["type"].widget = forms.Select(
+            {"class": "form-select", "aria-label": "Event"}, choices=self.offered_types()
+        )
+        self.fields["actor"].widget = forms.Select(
+            {"class": "form-select", "aria-label": "Who did it"}, choices=self.offered_actors()
+        )
+
+    def clean_type(self) -> str:
+        chosen = str(self.cleaned_data["type"])
+        # A type that this version no longer declares may still be in the log.
+        is_known = not chosen or chosen in GROUPS or self.types_of(chosen) or AuditEvent.objects.filter(type=chosen)[:1]
+        if not is_known:
+            raise forms.ValidationError(f"“{chosen}” is not an event that is recorded.")
+        return chosen
+
+    def clean(self) -> dict[str, Any]:
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since > until:
+            self.add_error("until", "“Until” is a day before “Since”.")
+        return self.cleaned_data
+
+    def offered_types(self) -> list[tuple[str, Any]]:
+        names = [event_type.name for event_type in types.declared()]
+        nouns: dict[str, list[str]] = {}
+        for name in names:
+            nouns.setdefault(event_names.noun_of(name), []).append(name)
+        sections: list[tuple[str, Any]] = [
+            (
+                noun.replace("_", " ").capitalize(),
+                [(noun + EVERY, f"{noun}: every event"), *zip(some, some, strict=True)],
+            )
+            for noun, some in nouns.items()
+        ]
+        chosen = str(self.query.get("type", ""))
+        groups = [(value, text[0].upper() + text[1:]) for value, text in GROUPS.items()]
+        offered: list[tuple[str, Any]] = [("", "Any event"), *groups, *sections]
+        if chosen and chosen not in GROUPS and chosen not in names and chosen.removesuffix(EVERY) not in nouns:
+            offered.append((chosen, write_out_invisible(chosen)))
+        return offered
+
+    def offered_actors(self) -> list[tuple[str, Any]]:
+        actors = list(AuditActor.objects.order_by("kind", "label", "ref")[:OFFERED_ACTORS])
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for actor in actors:
+            sections.setdefault(actor.get_kind_display(), []).append((str(actor.ref), write_out_invisible(actor.label)))
+        offered: list[tuple[str, Any]] = [("", "Anybody")]
+        chosen = str(self.query.get("actor", ""))
+        if chosen and chosen not in {str(actor.ref) for actor in actors} and (ref := uuid_or_none(chosen)):
+            offered.append((chosen, actor_label(ref)))
+        return [*offered, *((kind.capitalize(), people) for kind, people in sections.items())]
+
+    @cached_property
+    def subject_ids(self) -> list[uuid.UUID]:
+        """The subject that the list is about and all that were merged with it; empty when it is about nobody."""
+        subject = self.active.get("subject")
+        return label_registry.together(SUBJECT, subject) if subject else []
+
+    @property
+    def types(self) -> list[str]:
+        """The types that the filter names, when it names more than one; empty otherwise."""
+        return self.types_of(self.active.get("type", ""))
+
+    @staticmethod
+    def types_of(chosen: str) -> list[str]:
+        names = [event_type.name for event_type in types.declared()]
+        if chosen == READS:
+            return event_names.reads_among(names)
+        if chosen == CHANGES:
+            return event_names.changes_among(names)
+        if chosen.endswith(EVERY):
+            return [name for name in names if event_names.noun_of(name) == chosen.removesuffix(EVERY)]
+        return [name for name in names if name == chosen]
+
+    @property
+    def leaves_out_programs(self) -> bool:
+        return not self.errors and self.active.get("jobs", self.programs_unasked) == WITHOUT_PROGRAMS
+
+    @property
+    def programs_unasked(self) -> str:
+        return WITH_PROGRAMS if set(self.active) - {"since", "until", "jobs"} else WITHOUT_PROGRAMS
+
+    def chips(self) -> list[Chip]:
+        chips = [
+            Chip(self.spelled_out(name, value), self.query_string(without=name))
+            for name, value in self.active.items()
+            if name != "jobs"
+        ]
+        if self.leaves_out_programs:
+            chips.append(Chip(PROGRAMS[WITHOUT_PROGRAMS], self.query_string_with("jobs", WITH_PROGRAMS)))
+        elif self.programs_unasked == WITHOUT_PROGRAMS:
+            chips.append(Chip(PROGRAMS[WITH_PROGRAMS], self.query_string(without="jobs")))
+        return chips
+
+    def in_full(self) -> str:
+        """The filters as the event of a look or an export keeps them: what is on unasked, too."""
+        if self.leaves_out_programs:
+            return self.query_string_with("jobs", WITHOUT_PROGRAMS)
+        return self.query_string()
+
+    def branches(self) -> list[AuditEventQuerySet]:
+        """The events, newest first, as a union: each part of it walks along an index of its own."""
+        events = AuditEvent.objects.newest_first()
+        if self.errors:
+            return [events.none()]
+        active = self.active
+        if self.leaves_out_programs:
+            events = events.but_of_programs()
+        for name in ("actor", "outcome"):
+            if name in active:
+                events = events.filter(**{"actor_ref" if name == "actor" else name: active[name]})
+        if "since" in active:
+            events = events.since(active["since"])
+        if "until" in active:
+            events = events.until(active["until"])
+        if not self.leaves_out_programs and self.programs_unasked == WITHOUT_PROGRAMS:
+            return [events.but_of_programs(), events.of_programs()]
+        narrowed = self.about(events)
+        return narrowed if len(narrowed) > 1 else self.of_types(narrowed[0], as_branches=not self.has_narrow_index)
+
+    @property
+    def has_narrow_index(self) -> bool:
+        """Whether the other filters leave few enough events to look at the type of each."""
+        return bool({"subject", "object", "actor"} & set(self.active))
+
+    def about(self, events: AuditEventQuerySet) -> list[AuditEventQuerySet]:
+        """Those about the subject and the record, if any is chosen: as the one an event names, or among many."""
+        active = self.active
+        record = active.get("object")
+        if self.subject_ids:
+            if record:
+                events = events.filter(Q(object_ref=record) | Q(shown__contains=[record]))
+            branches = [
+                *(events.filter(subject_ref=ref) for ref in self.subject_ids[:MOST_BRANCHES]),
+                events.concerning(self.subject_ids),
+            ]
+        elif record:
+            branches = [events.filter(object_ref=record), events.concerning([record])]
+        else:
+            return [events]
+        return [part for branch in branches for part in self.of_types(branch, as_branches=False)]
+
+    def of_types(self, events: AuditEventQuerySet, *, as_branches: bool) -> list[AuditEventQuerySet]:
+        chosen = self.active.get("type", "")
+        if not chosen:
+            return [events]
+        if chosen == OUTSIDE:
+            return [events.outside()]
+        names = self.types or [chosen]
+        if as_branches and len(names) <= MOST_BRANCHES:
+            return [events.filter(type=name) for name in names]
+        return [events.filter(type__in=names) if len(names) > 1 else events.filter(type=names[0])]
+
+    def query_string_with(self, name: str, value: uuid.UUID | str) -> str:
+        """The filters that are on, and one more or another one, as they stand in an address."""
+        query = QueryDict(self.query_string(), mutable=True)
+        query[name] = str(value)
+        return query.urlencode()
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        match name:
+            case "type":
+                return GROUPS.get(value) or str(value).replace(EVERY, ": every event")
+            case "actor":
+                return f"by {actor_label(value)}"
+            case "since" | "until":
+                return f"{name} {value.day} {value:%b %Y}"
+            case "subject":
+                return f"about {self.names.of(SUBJECT, value).text}"
+            case "object":
+                return f"on {label_registry.short(value)}"
+        return str(value)
+
+
+def actor_label(ref: uuid.UUID) -> str:
+    label = AuditActor.objects.filter(ref=ref).values_list("label", flat=True).first()
+    return label or f"somebody erased ({label_registry.short(ref)})"
+
+
+def uuid_or_none(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+class AboutForm(forms.Form):
+    """A person or a record, as people call it; sent by POST, so that it stands in no address."""
+
+    q = forms.CharField(
+        max_length=512,
+        error_messages={
+            "required": "Whom or what? The field was empty.",
+            "max_length": "An id has at most 512 characters.",
+        },
+    )
+    filters = forms.CharField(required=False, max_length=2_000)
+
+    def other_filters(self) -> QueryDict:
+        """What else the list was filtered by; all about the same page again."""
+        query = QueryDict(str(self.data.get("filters", "")), mutable=True)
+        for name in ("subject", "object"):
+            query.pop(name, None)
+        return query

@@ -1,0 +1,74 @@
+"""How the log is, as the head of its page says it: one colour, one symbol, sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from memadmin.audit.models import AuditVerdict
+from memadmin.audit.transparency import status
+from memadmin.audit.transparency.status import LogStatus
+
+BROKEN = "broken"
+SHOWN_FINDINGS = 5
+
+
+@dataclass(frozen=True)
+class Health:
+    status: LogStatus
+    verdict: AuditVerdict | None
+
+    @property
+    def is_broken(self) -> bool:
+        return self.verdict is not None and self.verdict.verdict == BROKEN
+
+    @property
+    def is_alarming(self) -> bool:
+        return self.is_broken or any(place.is_refused for place in self.status.places)
+
+    @property
+    def colour(self) -> str:
+        if self.is_alarming:
+            return "danger"
+        if self.status.problems:
+            return "warning"
+        return "success" if self.verdict else "info"
+
+    @property
+    def symbol(self) -> str:
+        if self.is_alarming:
+            return "alert-octagon"
+        if self.status.problems:
+            return "alert-triangle"
+        return "rosette-discount-check" if self.verdict else "shield-check"
+
+    @cached_property
+    def findings(self) -> list[str]:
+        """The first findings of a broken log, as sentences."""
+        found = self.verdict.findings if self.verdict else []
+        return [sentence(finding) for finding in found[:SHOWN_FINDINGS]]
+
+    @property
+    def more_findings(self) -> int:
+        return max(0, len(self.verdict.findings) - SHOWN_FINDINGS) if self.verdict else 0
+
+    @property
+    def waiting(self) -> int:
+        """Events that no checkpoint covers yet."""
+        return self.status.unsequenced + self.status.unsigned
+
+    @property
+    def root(self) -> str:
+        return self.status.checkpoint.root.hex() if self.status.checkpoint else ""
+
+
+def sentence(finding: object) -> str:
+    if isinstance(finding, dict):
+        kind, detail = str(finding.get("kind", "")).replace("_", " "), str(finding.get("detail", ""))
+        return f"{kind}: {detail}" if detail else kind
+    return str(finding)
+
+
+def health() -> Health:
+    """A dozen queries of a row each, however long the log is."""
+    return Health(status.log_status(), status.latest_verdict())

@@ -1,0 +1,158 @@
+"""What a page of the log shows of each event: who, on what, where it stands in the tree, and what belongs to it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memadmin.audit.log import event_names, types
+from memadmin.audit.log.label_registry import SUBJECT, Name, Names, short
+from memadmin.audit.models import ActorKind, AuditActor, AuditEvent, AuditLeaf
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Somebody who acted, by the name that is kept beside the log; without one after it was erased."""
+
+    ref: uuid.UUID
+    kind: str
+    label: str
+
+    @property
+    def is_erased(self) -> bool:
+        return not self.label
+
+    @property
+    def kind_label(self) -> str:
+        return str(ActorKind(self.kind).label) if self.kind in ActorKind.values else self.kind
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind == ActorKind.PERSON
+
+    def __str__(self) -> str:
+        return self.label or f"erased {short(self.ref)}"
+
+
+@dataclass(slots=True)
+class ListedEvent:
+    event: AuditEvent
+    who: Who
+    role: Who
+    object: Name | None
+    subject: Name | None
+    leaf_index: int | None
+    is_sealed: bool
+    rows: list[ListedEvent] = field(default_factory=list)
+    """What the triggers saw of the rows that it changed, as far as the page has it."""
+    cause: AuditEvent | None = None
+    """The verb that this row was changed by, where the row does not stand under it."""
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a row was changed by a path that no verb of the console takes."""
+        return event_names.is_row(self.event.type) and self.event.cause is None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether nothing is known of who changed it but the role in the database."""
+        return self.is_outside and self.event.actor_kind == ActorKind.DATABASE
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether an agent changed it under a role of agents: known by that, and called as it calls itself."""
+        return self.is_outside and self.event.actor_kind == ActorKind.AGENT
+
+    @property
+    def meaning(self) -> str:
+        event_type = types.known(self.event.type)
+        # The register is written for a document in Markdown.
+        return event_type.meaning.replace("`", "") if event_type else ""
+
+    @property
+    def counters(self) -> list[str]:
+        return [counted(count, name) for name, count in sorted(self.event.counters.items())]
+
+    @property
+    def reason(self) -> str:
+        return self.event.reason_code.replace("_", " ")
+
+    @property
+    def shown_count(self) -> int:
+        return len(self.event.shown)
+
+
+def counted(count: int, name: str) -> str:
+    """`{"items": 1}` as "1 item", `{"memories": 1}` as "1 memory"."""
+    words = name.replace("_", " ")
+    if count == 1:
+        words = f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
+    return f"{count:,} {words}"
+
+
+def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> list[ListedEvent]:
+    """The events in the order given, each under the verb of the same page that caused it. Three queries, and the names.
+
+    `names` knows what the viewer may see of what they are about; leaves before `sealed_size` are under a checkpoint.
+    """
+    return folded(described(events, names, sealed_size=sealed_size))
+
+
+def described(events: Sequence[AuditEvent], names: Names, *, sealed_size: int = 0) -> list[ListedEvent]:
+    """The same, each standing by itself. Two queries, and the names."""
+    for event in events:
+        names.want(event.object_kind, event.object_ref)
+        names.want(SUBJECT, event.subject_ref)
+    known = actors_of(events)
+    places = leaf_indexes(events)
+    return [
+        ListedEvent(
+            event=event,
+            who=who(known, event.actor_ref, event.actor_kind),
+            role=who(known, event.role_ref, ActorKind.DATABASE),
+            object=names.of(event.object_kind, event.object_ref) if event.object_kind and event.object_ref else None,
+            subject=names.of(SUBJECT, event.subject_ref) if event.subject_ref else None,
+            leaf_index=places.get(event.number),
+            is_sealed=places.get(event.number, sealed_size) < sealed_size,
+        )
+        for event in events
+    ]
+
+
+def folded(rows: Sequence[ListedEvent]) -> list[ListedEvent]:
+    by_id = {row.event.id: row for row in rows}
+    elsewhere = AuditEvent.objects.filter(
+        id__in={row.event.cause for row in rows if row.event.cause and row.event.cause not in by_id}
+    )
+    causes = {cause.id: cause for cause in elsewhere}
+    standing = []
+    for row in rows:
+        verb = by_id.get(row.event.cause) if row.event.cause else None
+        if verb is None:
+            row.cause = causes.get(row.event.cause) if row.event.cause else None
+            standing.append(row)
+        else:
+            # The list is newest first; what a verb did is told in the order in which it did it.
+            verb.rows.insert(0, row)
+    return standing
+
+
+def actors_of(events: Iterable[AuditEvent]) -> Mapping[uuid.UUID, AuditActor]:
+    refs = {ref for event in events for ref in (event.actor_ref, event.role_ref)}
+    return AuditActor.objects.in_bulk(refs)
+
+
+def who(known: Mapping[uuid.UUID, AuditActor], ref: uuid.UUID, kind: str) -> Who:
+    actor = known.get(ref)
+    return Who(ref, kind, actor.label if actor else "")
+
+
+def leaf_indexes(events: Iterable[AuditEvent]) -> dict[int, int]:
+    """Where the events stand in the tree, by number; those that the sequencer has not come to yet are missing."""
+    leaves = AuditLeaf.objects.filter(event_number__in=[event.number for event in events])
+    return dict(leaves.values_list("event_number", "index"))

@@ -1,0 +1,64 @@
+"""Erasing what stands beside an event, from its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from memadmin.audit.log import erasing
+from memadmin.audit.models import AuditEvent
+from memadmin.audit.pages import access
+from memadmin.audit.pages.views.event import event_page
+from memadmin.web.pages import operator_page
+from memadmin.web.reauth import recently_authenticated
+from memadmin.web.requests import OperatorRequest
+
+ERASE = "audit.erase_beside_log"
+
+
+class ErasureForm(forms.Form):
+    """Why something is erased."""
+
+    reason = forms.ChoiceField(
+        choices=erasing.Reason,
+        error_messages={"required": "Say why it is erased.", "invalid_choice": "That is not one of the reasons."},
+    )
+
+
+@operator_page(ERASE, methods="POST")
+@recently_authenticated(doing="erase details")
+def erase_details(request: OperatorRequest, event_id: UUID) -> HttpResponse:
+    def erase(shown: AuditEvent, reason: str) -> str:
+        count = erasing.erase_details(shown, by=request.user, reason=reason)
+        return f"Details of {count} event{'' if count == 1 else 's'} erased."
+
+    return answer(request, access.event_for(request.user, event_id), erase)
+
+
+@operator_page(ERASE, methods="POST")
+@recently_authenticated(doing="erase a name")
+def erase_name(request: OperatorRequest, event_id: UUID) -> HttpResponse:
+    """Who did this, for every event of theirs."""
+
+    def erase(shown: AuditEvent, reason: str) -> str:
+        erasing.erase_name(shown.actor_ref, by=request.user, reason=reason)
+        return "Erased. Their events stay, under an id that leads nowhere."
+
+    return answer(request, access.event_for(request.user, event_id), erase)
+
+
+def answer(request: OperatorRequest, shown: AuditEvent, erase: Callable[[AuditEvent, str], str]) -> HttpResponse:
+    form = ErasureForm(request.POST)
+    if not form.is_valid():
+        return event_page(request, shown, problem=str(form.errors["reason"][0]), status=422)
+    try:
+        done = erase(shown, form.cleaned_data["reason"])
+    except erasing.CannotErase as problem:
+        return event_page(request, shown, problem=str(problem), status=409)
+    messages.success(request, done)
+    return redirect(shown)

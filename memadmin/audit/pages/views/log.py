@@ -1,0 +1,118 @@
+"""The log as a list: its health, filters, pages by key, and who looked at a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+from procrastinate.exceptions import AlreadyEnqueued
+
+from memadmin.audit.audit_events import LOG_SEARCHED, LOG_VERIFICATION_REQUESTED, LOG_VIEWED
+from memadmin.audit.jobs import verify_log
+from memadmin.audit.log import label_registry
+from memadmin.audit.log.label_registry import SUBJECT
+from memadmin.audit.log.recording import before_showing, record
+from memadmin.audit.models import AuditEvent
+from memadmin.audit.pages.forms import AboutForm, AuditFilter, uuid_or_none
+from memadmin.audit.pages.health import health
+from memadmin.audit.pages.listing import listed
+from memadmin.audit.transparency import checkpoints
+from memadmin.web.filters import sentences
+from memadmin.web.lists import ListPage
+from memadmin.web.pages import operator_page
+from memadmin.web.requests import OperatorRequest
+
+EVENTS = ListPage("audit/list.html", salt="audit", fragment="events")
+MOST_FOUND = 10
+
+
+@operator_page("audit.view_auditevent")
+def log(request: OperatorRequest) -> HttpResponse:
+    """The events under the filters. That somebody looks is itself an event, and committed first."""
+    filters = AuditFilter(request.GET, request.user)
+    before_showing(
+        LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.in_full()}
+    )
+    page = EVENTS.page(request, *filters.branches())
+    latest = checkpoints.latest()
+    events = listed(page.rows, filters.names, sealed_size=latest.size if latest else 0)
+    context = base_context(filters) | {"events": events}
+    return EVENTS.render(request, context, page, status=400 if filters.problems else 200)
+
+
+def base_context(filters: AuditFilter) -> dict[str, object]:
+    """What the page has whatever it lists; a fragment does not ask for the health."""
+    return {"filters": filters, "health": SimpleLazyObject(health)}
+
+
+@operator_page("audit.view_auditevent")
+def newer(request: OperatorRequest) -> HttpResponse:
+    """How many events were written since a page was made that is still open, under the same filters."""
+    filters = AuditFilter(request.GET, request.user)
+    return EVENTS.newer(request, filters, *filters.branches(), address=reverse("audit:list"))
+
+
+@operator_page("audit.view_auditevent", methods="POST")
+def about(request: OperatorRequest) -> HttpResponse:
+    """From what people call a person or a record to the events about it; the address has its id alone."""
+    form = AboutForm(request.POST)
+    filters = AuditFilter(form.other_filters(), request.user)
+    if not form.is_valid():
+        return render(request, "audit/list.html", base_context(filters) | {"problems": sentences(form)}, status=422)
+    typed = form.cleaned_data["q"]
+    matches = matches_of(filters, typed)
+    # What was typed may be somebody's name, so only what it led to is kept.
+    before_showing(
+        LOG_SEARCHED, by=request.user, shown=[match.ref for match in matches], counters={"found": len(matches)}
+    )
+    if len(matches) == 1:
+        return redirect(matches[0].url)
+    context = base_context(filters) | {"typed": typed, "matches": matches}
+    if not matches:
+        context["problems"] = [f"Nobody and nothing is known as “{typed}”. Its UUID finds it even after it was erased."]
+    return render(request, "audit/list.html", context, status=200 if matches else 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    ref: UUID
+    name: str
+    url: str
+
+
+def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
+    """What somebody may mean; an id is always something, since the log outlives what its ids stood for."""
+    found = label_registry.find(filters.names.viewer, typed)[:MOST_FOUND]
+    if not found and (ref := uuid_or_none(typed)):
+        if event := AuditEvent.objects.filter(id=ref).first():
+            return [Match(ref, str(event), event.get_absolute_url())]
+        is_subject = AuditEvent.objects.filter(subject_ref=ref).exists()
+        found = [(SUBJECT if is_subject else "", ref)]
+    for kind, ref in found:
+        filters.names.want(kind, ref)
+    matches = []
+    for kind, ref in found:
+        query = filters.query_string_with("subject" if kind == SUBJECT else "object", ref)
+        name = filters.names.of(kind, ref).text if kind else label_registry.short(ref)
+        matches.append(Match(ref, name, f"{reverse('audit:list')}?{query}"))
+    return matches
+
+
+@operator_page("audit.verify_log", methods="POST")
+def verify(request: OperatorRequest) -> HttpResponse:
+    """Has a worker verify the log; the head of the page then tells what it found."""
+    try:
+        with transaction.atomic():
+            record(LOG_VERIFICATION_REQUESTED, by=request.user)
+            verify_log.defer()
+    except AlreadyEnqueued:
+        messages.info(request, "A verification waits for its worker already.")
+    else:
+        messages.success(request, "A worker verifies the log now: about half a minute for a million events.")
+    return redirect("audit:list")

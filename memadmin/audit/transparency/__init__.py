@@ -1,0 +1,1 @@
+"""Proof of the log: Merkle tree, sequencer, signed checkpoints, anchors, and the stand-alone verifier."""

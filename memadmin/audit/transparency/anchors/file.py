@@ -1,0 +1,111 @@
+"""A file that is only appended to, on a volume that whoever owns the database cannot write to.
+
+Where the file system knows it (`chattr +a`), the operating system refuses anything but appending.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memadmin.audit.transparency.anchors.base import AnchorFailed, Position, is_there_already, position_of, shortened
+from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note
+
+BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileAnchor:
+    """JSON Lines, one checkpoint each: `{"epoch", "size", "root", "anchored_at", "note"}`."""
+
+    path: Path
+    is_local = True
+
+    @property
+    def name(self) -> str:
+        return shortened(f"file:{self.path}")
+
+    def put(self, checkpoint: Checkpoint, note: str) -> str:
+        with self._locked() as file:
+            last = next((known for _, known in _backwards(file)), None)
+            if is_there_already(self.name, last, checkpoint):
+                return "there already"
+            line = {
+                "epoch": checkpoint.epoch,
+                "size": checkpoint.size,
+                "root": checkpoint.root.hex(),
+                "anchored_at": datetime.now(UTC).isoformat(),
+                "note": note,
+            }
+            # What a crash left half written stays a line of its own.
+            gap = b"" if _ends_well(file) else b"\n"
+            os.write(file, gap + json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            os.fsync(file)
+            return f"{self.path.name}, byte {os.fstat(file).st_size}"
+
+    def after(self, position: Position) -> Sequence[str]:
+        notes = []
+        try:
+            file = os.open(self.path, os.O_RDONLY)
+            try:
+                for note, known in _backwards(file):
+                    if position_of(known) <= position:
+                        break
+                    notes.append(note)
+            finally:
+                os.close(file)
+        except FileNotFoundError:
+            return []
+        except OSError as problem:
+            raise AnchorFailed(f"{self.path} cannot be read: {problem.strerror}.") from problem
+        return notes[::-1]
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            # Not the folder: where the volume is not mounted, the file would lie hidden below it later.
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+            finally:
+                os.close(file)
+        except OSError as problem:
+            raise AnchorFailed(f"{self.path} cannot be written: {problem.strerror}.") from problem
+
+
+def _ends_well(file: int) -> bool:
+    size = os.fstat(file).st_size
+    return size == 0 or os.pread(file, 1, size - 1) == b"\n"
+
+
+def _backwards(file: int) -> Iterator[tuple[str, Checkpoint]]:
+    """The notes from the newest on, without lines that cannot be read.
+
+    They are in order, because nothing is added that would not be the newest.
+    """
+    stop, beginning = os.fstat(file).st_size, b""
+    while stop > 0:
+        start = max(0, stop - BLOCK)
+        first, *whole = (os.pread(file, stop - start, start) + beginning).split(b"\n")
+        # The first line may have begun in the block before.
+        beginning = first if start else b""
+        for line in reversed(whole if start else [first, *whole]):
+            note, known = _parsed(line)
+            if known:
+                yield note, known
+        stop = start
+
+
+def _parsed(line: bytes) -> tuple[str, Checkpoint | None]:
+    try:
+        note = str(json.loads(line)["note"])
+        return note, Checkpoint.parse(Note.parse(note).text)
+    except (ValueError, TypeError, KeyError, BadNote):
+        return "", None

@@ -1,0 +1,106 @@
+"""Signed statements of the tree's root, written by whoever holds the sequencer's lock."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from django.db import connection
+
+from memadmin.audit.models import AuditCheckpoint
+from memadmin.audit.transparency import keys, notes
+from memadmin.audit.transparency.notes import Checkpoint, Note, PublicKey, SigningKey
+from memadmin.audit.transparency.tree import Frontier
+
+MOST_EVENTS = 1000
+LONGEST = timedelta(minutes=1)
+"""No event waits longer, or behind more others, for a checkpoint that covers it."""
+
+
+def latest() -> Checkpoint | None:
+    """The newest checkpoint. One query."""
+    note = AuditCheckpoint.objects.order_by("-size").values_list("note", flat=True).first()
+    return None if note is None else _said_by(note)
+
+
+@lru_cache(maxsize=2)
+def _said_by(note: str) -> Checkpoint:
+    return Checkpoint.parse(Note.parse(note).text)
+
+
+def covering(size: int) -> AuditCheckpoint | None:
+    """The smallest checkpoint of at least this size. One query."""
+    return AuditCheckpoint.objects.filter(size__gte=size).order_by("size").first()
+
+
+def is_due(size: int, before: Checkpoint | None, now: datetime) -> bool:
+    """Whether a tree of this size needs a checkpoint by now."""
+    if before is None:
+        return size > 0
+    return size >= before.size + MOST_EVENTS or (size > before.size and now >= before.at + LONGEST)
+
+
+def signer(before: Checkpoint | None) -> SigningKey | None:
+    """The key of today, under the name of this log: the origin of its first checkpoint."""
+    return keys.signing_key(before.origin if before else f"memadmin/{uuid.uuid4().hex}")
+
+
+def trusted_keys(before: Checkpoint | None) -> list[PublicKey]:
+    """Keys whose checkpoints are ours."""
+    if before:
+        found = [keys.signing_key(before.origin), keys.signing_key_before(before.origin)]
+        return [before.key, *(key.public for key in found if key)]
+    # Nothing tells the name of a log without checkpoints; a key is the same under every name.
+    key = keys.signing_key("memadmin")
+    return [key.public] if key else []
+
+
+def is_new_key(key: SigningKey, before: Checkpoint | None) -> bool:
+    return before is not None and before.key.key != key.public.key
+
+
+def signs_in(key: SigningKey, before: Checkpoint | None) -> SigningKey | None:
+    """The key of yesterday, if it is still set and really is the one before `key`."""
+    former = keys.signing_key_before(key.name)
+    if before and former and is_new_key(key, before) and former.public.key == before.key.key:
+        return former
+    return None
+
+
+def write(
+    tree: Frontier,
+    key: SigningKey,
+    before: Checkpoint | None,
+    now: datetime,
+    *,
+    replaced: Checkpoint | None = None,
+) -> Checkpoint:
+    """Signs the root of the tree as it is, and inserts it. One query.
+
+    With `replaced`, the newest that was known of the log before it was restored, a new epoch begins.
+    """
+    epoch = before.epoch if before else 1
+    checkpoint = Checkpoint(
+        origin=key.name,
+        size=tree.size,
+        root=tree.root(),
+        at=now,
+        key=key.public,
+        epoch=max(epoch, replaced.epoch) + 1 if replaced else epoch,
+        replaced=(replaced.size, replaced.root) if replaced else None,
+    )
+    former = signs_in(key, before)
+    note = notes.sign(checkpoint, key, *([former] if former else []))
+    AuditCheckpoint.objects.create(
+        size=checkpoint.size, root=checkpoint.root, at=now, key_id=checkpoint.key.id, note=note
+    )
+    return checkpoint
+
+
+def database_now() -> datetime:
+    """The time by the clock that stamps the events; it goes on within a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now

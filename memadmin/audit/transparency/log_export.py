@@ -1,0 +1,139 @@
+"""The whole log as a file that the stand-alone verifier reads: JSON Lines, each an object.
+
+The first line is `{"format": "memadmin-audit-log/1", "origin", "exported_at", "size"}`, the last `{"end": {"leaves"}}`.
+Between them, in any order that keeps leaves in theirs:
+
+- `{"index", "leaf", "number", "event", "details"?}`: a place with its hash, and the event in the shape that was hashed,
+  null where it is gone;
+- `{"checkpoint": {"size", "root", "note"}}`;
+- `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without a place, whether it is queued for one,
+  and for how long it was seen to get none;
+- `{"anchored": {"sink", "size", "at", "receipt"}}`: where the log says that it was anchored, which proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
+from django.utils.timezone import now
+
+from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf, AuditPending
+from memadmin.audit.transparency import anchors, checkpoints, tree_store
+from memadmin.audit.transparency.canonical import body_of, utc
+from memadmin.audit.transparency.status import LONGEST_UNSEQUENCED
+
+FORMAT = "memadmin-audit-log/1"
+BATCH = 2000
+POLL_SECONDS = 0.5
+
+
+def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
+    """All of it, as it is at one moment. Details may tell of people and are left out unless they are asked for.
+
+    Constant memory; keeps a transaction open while somebody reads. Ends ten seconds late where an event has no place.
+    """
+    with one_moment():
+        latest = checkpoints.latest()
+        yield _line(
+            {
+                "format": FORMAT,
+                "origin": latest.origin if latest else "",
+                "exported_at": utc(now()),
+                "size": tree_store.size(),
+            }
+        )
+        sealed = AuditCheckpoint.objects.order_by("size").iterator(BATCH)
+        seal = next(sealed, None)
+        leaves = 0
+        for batch in _batches(AuditLeaf.objects.order_by("index", "event_number").iterator(BATCH)):
+            events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
+            details = _details(events.values()) if with_details else {}
+            for leaf in batch:
+                while seal and seal.size <= leaf.index:
+                    yield _checkpoint(seal)
+                    seal = next(sealed, None)
+                event = events.get(leaf.event_number)
+                record: dict[str, Any] = {
+                    "index": leaf.index,
+                    "leaf": bytes(leaf.hash).hex(),
+                    "number": leaf.event_number,
+                    "event": body_of(event) if event else None,
+                }
+                yield _line(record | (details.get(event.id, {}) if event else {}))
+                leaves += 1
+        while seal:
+            yield _checkpoint(seal)
+            seal = next(sealed, None)
+        for place in anchors.configured():
+            last = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-pk").first()
+            if last:
+                anchored = {
+                    "sink": last.sink,
+                    "size": last.checkpoint_size,
+                    "at": utc(last.at),
+                    "receipt": last.receipt,
+                }
+                yield _line({"anchored": anchored})
+        is_placed = Exists(AuditLeaf.objects.filter(event_number=OuterRef("number")))
+        waiting = list(AuditEvent.objects.filter(~is_placed).order_by("number"))
+        pending = set(AuditPending.objects.values_list("number", flat=True)) if waiting else set()
+        details = _details(waiting) if with_details else {}
+    watched = _watched([event.number for event in waiting if now() - event.at > LONGEST_UNSEQUENCED])
+    for event in waiting:
+        found = {"is_pending": event.number in pending, "seconds": watched.get(event.number, 0)}
+        yield _line({"waiting": found, "event": body_of(event)} | details.get(event.id, {}))
+    yield _line({"end": {"leaves": leaves}})
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """All queries of the block see the same state. Inside of a transaction, the one that its queries see."""
+    is_ours = not connection.in_atomic_block
+    with transaction.atomic():
+        if is_ours:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def _watched(numbers: list[int]) -> dict[int, float]:
+    """Seconds for which events got no place. An old one may have been committed just now, and then gets it at once."""
+    began = time.monotonic()
+    still = set(numbers)
+    while still and time.monotonic() - began <= LONGEST_UNSEQUENCED.total_seconds():
+        time.sleep(POLL_SECONDS)
+        still -= set(AuditLeaf.objects.filter(event_number__in=still).values_list("event_number", flat=True))
+    return dict.fromkeys(still, round(time.monotonic() - began, 1))
+
+
+def _details(events: Iterable[AuditEvent]) -> dict[Any, dict[str, Any]]:
+    committed = [event for event in events if event.commitment is not None]
+    return {
+        detail.pk: {"details": {"salt": bytes(detail.salt).hex(), "text": detail.details}}
+        for detail in AuditDetail.objects.filter(event__in=committed)
+    }
+
+
+def _checkpoint(row: AuditCheckpoint) -> str:
+    return _line({"checkpoint": {"size": row.size, "root": bytes(row.root).hex(), "note": row.note}})
+
+
+def _batches(leaves: Iterable[AuditLeaf]) -> Iterator[list[AuditLeaf]]:
+    batch: list[AuditLeaf] = []
+    for leaf in leaves:
+        batch.append(leaf)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"

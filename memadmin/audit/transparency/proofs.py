@@ -1,0 +1,110 @@
+"""That one event is in the log: shown without the rest of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf
+from memadmin.audit.transparency import anchors, tree, tree_store
+from memadmin.audit.transparency.canonical import body_of, leaf_of
+from memadmin.audit.transparency.notes import Checkpoint, Note
+
+FORMAT = "memadmin-audit-event/1"
+
+
+class NotProvableYet(Exception):
+    """An event is too new. The message is a sentence."""
+
+
+class NotSequenced(NotProvableYet):
+    def __init__(self) -> None:
+        super().__init__("The event has no place in the log yet; it gets one within seconds.")
+
+
+class NotSealed(NotProvableYet):
+    def __init__(self, index: int) -> None:
+        self.index = index
+        super().__init__("No checkpoint covers the event yet; one is signed within a minute.")
+
+
+@dataclass(frozen=True, slots=True)
+class EventProof:
+    """What leads from an event to a root that was signed."""
+
+    event: AuditEvent
+    index: int
+    leaf: bytes
+    """The hash of the event as it is now."""
+    path: Sequence[bytes]
+    """From the leaf upwards."""
+    checkpoint: Checkpoint
+    note: str
+    sealed_at: datetime
+    """When a checkpoint covered the event for the first time; `checkpoint` may be a later one that is anchored."""
+    anchors: Sequence[AuditAnchor]
+    """Places outside of the database that know this checkpoint; empty while none does."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it really leads there. False means that the event was changed, or the tree."""
+        return tree.includes(self.checkpoint.root, self.checkpoint.size, self.index, self.leaf, self.path)
+
+    def as_json(self, *, with_details: bool = False) -> dict[str, Any]:
+        """What the stand-alone verifier checks; without the details, which may tell of people, unless asked for."""
+        found: dict[str, Any] = {
+            "format": FORMAT,
+            "event": body_of(self.event),
+            "index": self.index,
+            "path": [hash_.hex() for hash_ in self.path],
+            "checkpoint": self.note,
+            "anchors": [
+                {"sink": anchor.sink, "at": anchor.at.isoformat(), "receipt": anchor.receipt} for anchor in self.anchors
+            ],
+        }
+        if with_details and (detail := AuditDetail.objects.filter(event=self.event).first()):
+            found["details"] = {"salt": bytes(detail.salt).hex(), "text": detail.details}
+        return found
+
+    def as_file(self, *, with_details: bool = False) -> bytes:
+        return json.dumps(self.as_json(with_details=with_details), indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def proof_of(event: AuditEvent) -> EventProof:
+    """Leads to the first checkpoint over the event that is anchored, or else to the first at all. Six short queries.
+
+    Raises NotSequenced or NotSealed, and `stored.TreeDamaged` where hashes are missing.
+    """
+    index = AuditLeaf.objects.filter(event_number=event.number).values_list("index", flat=True).first()
+    if index is None:
+        raise NotSequenced
+    covering = AuditCheckpoint.objects.filter(size__gt=index).order_by("size")
+    first = covering.first()
+    if first is None:
+        raise NotSealed(index)
+    known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
+    anchored = known.filter(checkpoint_size__gt=index).order_by("checkpoint_size").first()
+    row = (covering.filter(size=anchored.checkpoint_size).first() if anchored else None) or first
+    return EventProof(
+        event=event,
+        index=index,
+        leaf=leaf_of(event),
+        path=tree.inclusion_proof(index, row.size, tree_store.read),
+        checkpoint=Checkpoint.parse(Note.parse(row.note).text),
+        note=row.note,
+        sealed_at=first.at,
+        anchors=list(known.filter(checkpoint_size=row.size).order_by("pk")),
+    )
+
+
+def consistency_of(old: AuditCheckpoint, new: AuditCheckpoint) -> dict[str, Any]:
+    """That nothing was changed between two checkpoints; the stand-alone verifier checks it. One query."""
+    return {
+        "format": "memadmin-audit-consistency/1",
+        "old": old.note,
+        "new": new.note,
+        "path": [hash_.hex() for hash_ in tree.consistency_proof(old.size, new.size, tree_store.read)],
+    }

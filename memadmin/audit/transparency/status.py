@@ -1,0 +1,136 @@
+"""How the log stands: for the head of its page, for `check_deploy`, for whoever asks whether it can be relied on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils.timezone import now
+
+from memadmin.audit.models import AuditAnchor, AuditEvent, AuditLeaf, AuditPending, AuditVerdict
+from memadmin.audit.transparency import anchors, checkpoints, sequencer, tree_store
+from memadmin.audit.transparency.notes import Checkpoint
+
+LONGEST_UNSEQUENCED = timedelta(seconds=10)
+LONGEST_UNSIGNED = timedelta(minutes=3)
+LONGEST_UNANCHORED = timedelta(minutes=15)
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceStatus:
+    """What is known of one anchor."""
+
+    name: str
+    anchored_at: datetime | None
+    """When a checkpoint was last left there."""
+    anchored_size: int
+    failure: str
+    """Why the last try failed; empty when it did not."""
+    is_refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    size: int
+    """Events that have a place."""
+    unsequenced: int
+    """Events that have none yet, counted up to 1,000."""
+    oldest_unsequenced: timedelta | None
+    checkpoint: Checkpoint | None
+    """The newest."""
+    places: Sequence[PlaceStatus]
+    problems: Sequence[Problem] = ()
+
+    @property
+    def unsigned(self) -> int:
+        """Events that have a place, under no checkpoint yet."""
+        return self.size - (self.checkpoint.size if self.checkpoint else 0)
+
+    @property
+    def anchored_size(self) -> int:
+        return max((place.anchored_size for place in self.places), default=0)
+
+    @property
+    def anchored_at(self) -> datetime | None:
+        return max((place.anchored_at for place in self.places if place.anchored_at), default=None)
+
+    @property
+    def is_well(self) -> bool:
+        return not self.problems
+
+
+def log_status() -> LogStatus:
+    """Some ten queries of a row each, however long the log is; asks no anchor itself."""
+    status = LogStatus(
+        size=tree_store.size(),
+        unsequenced=AuditPending.objects.all()[:MOST_COUNTED].count(),
+        oldest_unsequenced=sequencer.oldest_unsequenced(),
+        checkpoint=checkpoints.latest(),
+        places=[_status_of(place.name) for place in anchors.configured()],
+    )
+    return replace(status, problems=_problems(status))
+
+
+def latest_verdict() -> AuditVerdict | None:
+    """What the last verification found. One query."""
+    return AuditVerdict.objects.order_by("-at", "-pk").first()
+
+
+def _problems(status: LogStatus) -> list[Problem]:
+    problems = []
+    if any(place.is_refused for place in status.places):
+        problems += [Problem("refused", place.failure) for place in status.places if place.is_refused]
+    if status.oldest_unsequenced and status.oldest_unsequenced > LONGEST_UNSEQUENCED:
+        seconds = int(status.oldest_unsequenced.total_seconds())
+        problems.append(
+            Problem("unsequenced", f"Events have waited {seconds:,} s for their place in the log: is a worker running?")
+        )
+    unsigned_for = _age_of_leaf(status.checkpoint.size if status.checkpoint else 0)
+    if unsigned_for and unsigned_for > LONGEST_UNSIGNED:
+        problems.append(
+            Problem(
+                "unsigned", "Events have no signed checkpoint: the worker needs MEMADMIN_SIGNING_KEY, and must run."
+            )
+        )
+    if not status.places:
+        problems.append(Problem("not_anchored", "Not anchored: the database owner could rewrite this log."))
+        return problems
+    unanchored_for = _age_of_leaf(status.anchored_size)
+    if unanchored_for and unanchored_for > LONGEST_UNANCHORED:
+        minutes = int(unanchored_for.total_seconds() // 60)
+        why = next((f" {place.failure}" for place in status.places if place.failure and not place.is_refused), "")
+        problems.append(
+            Problem(
+                "unanchored", f"Not anchored for {minutes:,} min: what is newer the database owner could rewrite.{why}"
+            )
+        )
+    return problems
+
+
+def _status_of(name: str) -> PlaceStatus:
+    tries = AuditAnchor.objects.filter(sink=name)
+    last = tries.order_by("-pk").first()
+    best = tries.filter(outcome=anchors.ANCHORED).order_by("-checkpoint_size").first()
+    failed = last is not None and last.outcome != anchors.ANCHORED
+    return PlaceStatus(
+        name=name,
+        anchored_at=best.at if best else None,
+        anchored_size=best.checkpoint_size if best else 0,
+        failure=last.receipt if last and failed else "",
+        is_refused=last is not None and last.outcome not in (anchors.ANCHORED, anchors.FAILED),
+    )
+
+
+def _age_of_leaf(index: int) -> timedelta | None:
+    """How long ago the event at this place was inserted; None where there is no such place yet."""
+    number = AuditLeaf.objects.filter(index=index).values_list("event_number", flat=True).first()
+    at = AuditEvent.objects.filter(number=number).values_list("at", flat=True).first() if number is not None else None
+    return now() - at if at else None
