@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from agents import trace
-from jinja2.compiler import CodeGenerator
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("memadmin", "sessions_app", "memories_app")
@@ -43,8 +42,6 @@ class Exempt:
     is_still_there: Callable[[], bool]
     sentence: str
     """What to do when it is not."""
-    is_optional: bool = False
-    """Whether the product may stop using it without a change here."""
 
 
 ALLOWED = [
@@ -158,7 +155,7 @@ def test_the_product_touches_nothing_private_but_what_is_listed() -> None:
     found |= set(overrides())
     new = sorted(found - allowed)
     assert not new, f"Private parts of others; use what is public, or add it to ALLOWED with a reason: {new}"
-    unused = sorted({(each.path, each.code) for each in ALLOWED if not each.is_optional} - found)
+    unused = sorted({(each.path, each.code) for each in ALLOWED} - found)
     assert not unused, f"The product no longer touches these; take them off ALLOWED: {unused}"
 
 

@@ -10,8 +10,8 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
 from django.core import checks
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -49,6 +49,9 @@ class RawEditsSite(AdminSite):
                 return opened(request, *args, **kwargs)
             except WhyMissing:
                 return self.ask_why(request)
+            except ValidationError as problem:
+                # An id in the address that is none for its table, which Django's "view on site" takes for an error.
+                raise Http404("No such object.") from problem
 
         return cast(View, door)
 
