@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from agents import trace
+from jinja2.compiler import CodeGenerator
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("memadmin", "sessions_app", "memories_app")
