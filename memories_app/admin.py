@@ -45,7 +45,9 @@ from sessions_app.admin.listing import OfOne, ShortList, ShownRows
 
 AROUND = {MemoryVersion: "versions", Evidence: "evidence", Signal: "signals", Review: "decisions"}
 
-CHANGED_MEANWHILE = "This memory was changed since you opened it. Nothing was saved; look at it anew, and change that."
+CHANGED_MEANWHILE = (
+    "This memory changed since you opened it. Nothing was saved; reload the page and edit the current version."
+)
 
 
 class RowsOfMemories(ReasonedEdits, ShortList):
@@ -99,7 +101,7 @@ class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]
         max_length=MOST_AGENTS,
         required=False,
         widget=AdminTextareaWidget({"rows": 3}),
-        help_text="One name a line; none: all agents.",
+        help_text="One name per line. Leave empty for all agents.",
     )
     data = DataField(required=False, widget=AdminTextareaWidget({"rows": 4}))  # type: ignore[assignment]  # goes to fields
     confidence = forms.FloatField(min_value=0, max_value=1, step_size=0.01)
@@ -153,7 +155,7 @@ class MemoryAdmin(RowsOfMemories):
     def shared(self, memory: Memory) -> bool:
         return memory.is_shared
 
-    @admin.display(description="around it")
+    @admin.display(description="related objects")
     def around_it(self, memory: Memory) -> SafeString:
         lists = (
             (reverse(f"admin:memories_app_{kind._meta.model_name}_changelist", query={"memory": str(memory.pk)}), name)

@@ -17,8 +17,8 @@ class RetireForm(forms.Form):
         choices=[("", "Choose a reason"), *RetireReason.choices],
         widget=forms.Select({"class": "form-select"}),
         error_messages={
-            "required": "Say why agents should not recall it.",
-            "invalid_choice": "That is no reason here.",
+            "required": "Choose a reason.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
         },
     )
 
@@ -31,7 +31,7 @@ class ToolForm(forms.Form):
         label="Name of the tool",
         widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
         error_messages={
-            "required": "Which tool? The field was empty.",
+            "required": "Enter a tool name.",
             "max_length": f"Names of tools have at most {LONGEST_TOOL} characters.",
         },
     )
@@ -41,7 +41,10 @@ class EraseForm(forms.Form):
     reason = forms.ChoiceField(
         choices=[("", "Choose a reason"), *EraseReason.choices],
         widget=forms.Select({"class": "form-select"}),
-        error_messages={"required": "Say why it has to go.", "invalid_choice": "That is no reason here."},
+        error_messages={
+            "required": "Choose a reason.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
+        },
     )
 
 
@@ -53,10 +56,10 @@ class FeedbackForm(forms.Form):
         choices=[("1", "right"), ("-1", "wrong")],
         coerce=int,
         empty_value=None,
-        error_messages={"invalid_choice": "An item is right or wrong."},
+        error_messages={"invalid_choice": "Choose right or wrong."},
     )
     note = forms.CharField(
-        label="What an agent could do better, or should remember",
+        label="What the agent should do differently or remember",
         required=False,
         max_length=2000,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
@@ -67,24 +70,24 @@ class FeedbackForm(forms.Form):
 
     def clean(self) -> None:
         if not self.errors and self.cleaned_data["value"] is None and not self.cleaned_data["note"]:
-            raise forms.ValidationError("Say whether it was right, or write a note.")
+            raise forms.ValidationError("Choose right or wrong, or write a note.")
 
 
 class RecallForm(forms.Form):
     """What an agent would be told: about whom, asked what, with how much room."""
 
     query = forms.CharField(
-        label="What the customer says",
+        label="Customer message",
         max_length=4000,
         strip=True,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
-        error_messages={"required": "Type what somebody says to the agent."},
+        error_messages={"required": "Enter a message to the agent."},
     )
     subject = forms.CharField(
         label="Subject",
         required=False,
         max_length=512,
-        widget=forms.TextInput({"class": "form-control", "placeholder": "their id, or none"}),
+        widget=forms.TextInput({"class": "form-control", "placeholder": "subject ID (optional)"}),
     )
     agent = forms.CharField(
         label="Agent", required=False, max_length=200, widget=forms.TextInput({"class": "form-control"})
@@ -112,7 +115,7 @@ class RecallForm(forms.Form):
             return None
         found = SubjectAlias.objects.select_related("subject").filter(key=key).order_by("-kind", "pk").first()
         if found is None:
-            raise forms.ValidationError("No subject is known by this id.")
+            raise forms.ValidationError("There is no subject with this ID.")
         return found
 
     def clean_as_of(self) -> datetime | None:

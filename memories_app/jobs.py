@@ -60,7 +60,7 @@ def compare_vectors(timestamp: int) -> None:
         with away_logged(), suppress(indexing.NoOtherIndex):
             compared = indexing.compare_vectors(mend=True)
             if not compared.is_alike:
-                logger.warning("The index of vectors was not as the database, and was mended: %s", compared)
+                logger.warning("The vector index differed from the database and was corrected: %s", compared)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def away_logged() -> Iterator[None]:
     try:
         yield
     except IndexAway as problem:
-        logger.warning("The index of vectors does not answer (%s).", problem)
+        logger.warning("The vector index is not responding (%s).", problem)
 
 
 @app.periodic(cron="* * * * * */10")

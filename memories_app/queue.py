@@ -35,15 +35,15 @@ BESIDE = 30
 BEFORE = 4
 
 SHOW = {
-    "mine": "held by me",
+    "mine": "claimed by me",
     "shared": "shared by all",
-    "second": "a second person needed",
-    "changes": "changes of a memory",
+    "second": "second approver needed",
+    "changes": "changes to a memory",
     "again": "to be re-validated",
     "late": "late",
     "ending": "expires soon",
-    "known": "known already, or much like another",
-    "contradicts": "contradicts another",
+    "known": "possible duplicates",
+    "contradicts": "contradictions",
     "sampled": "samples of rules",
     "snoozed": "snoozed",
 }
@@ -237,6 +237,11 @@ class Standing:
     late: int
     ending: int
     oldest: str
+
+    @property
+    def target(self) -> str:
+        """The review target as text; older proposals are late."""
+        return age(settings.REVIEW_WITHIN)
 
 
 def standing() -> Standing:

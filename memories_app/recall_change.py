@@ -88,7 +88,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Plac
     before = {each.memory.id: each.place for each in compared.now.chosen}
     reasons = {each.memory.id: each.reason for each in compared.after.left_out}
     if memory.replaces_id:
-        reasons[memory.replaces_id] = "This takes its place."
+        reasons[memory.replaces_id] = "Replaced by this proposal."
     places = [
         Place(
             each.memory.id,
@@ -115,7 +115,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Plac
     ]
     if not any(place.is_this for place in places):
         tokens = recalling.count_tokens(recalling.as_line(memory.statement)) + 1
-        why = reasons.get(compared.this, "It has nothing to do with the question.")
+        why = reasons.get(compared.this, "Not relevant to this query.")
         places.append(Place(memory.pk, masker.text(memory.statement), True, None, None, tokens, why))
     return places
 
@@ -123,15 +123,19 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Plac
 def told(memory: Memory, compared: Comparison, moment: datetime) -> str:
     """What it comes to, in a sentence."""
     if memory.valid_until and memory.valid_until <= moment:
-        return f"Its time was over on {memory.valid_until:%-d %B %Y}: approved as it is, agents are not told."
+        return f"Expired on {memory.valid_until:%-d %B %Y}: even if approved, agents do not recall it."
     since = f"From {memory.valid_from:%-d %B %Y} on, " if memory.valid_from and memory.valid_from > moment else ""
     place = next((each.place for each in compared.after.chosen if each.memory.id == compared.this), None)
     if place is None:
-        return f"{since}agents would not be told, asked this." if since else "Asked this, agents would not be told."
+        return (
+            f"{since}agents would not recall it for this query."
+            if since
+            else "Agents would not recall this proposal for this query."
+        )
     many = len(compared.after.chosen)
     sentence = (
         f"agents would read it first, of {many}." if place == 1 else f"agents would read it as {place} of {many}."
     )
     if many == 1:
-        sentence = "agents would read it, and nothing else."
+        sentence = "agents would read only this memory."
     return f"{since}{sentence}" if since else sentence.capitalize()

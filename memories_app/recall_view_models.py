@@ -49,21 +49,21 @@ def told_in(recall: Recall) -> list[Told]:
 def _told(recalled: RecalledMemory, versions: Mapping[tuple[UUID, int], MemoryVersion], masker: Masker) -> Told:
     memory = recalled.memory
     if memory is None:
-        return Told(recalled, "", "It was erased since, with every version. Only its place is left.")
+        return Told(recalled, "", "The memory was erased with all versions. Only its rank is known.")
     version = versions.get((memory.pk, recalled.version))
     since = _since(memory, recalled)
     if version is None:
-        return Told(recalled, "", f"No version {recalled.version} of it is on record.", since)
+        return Told(recalled, "", f"No version {recalled.version} of this memory is stored.", since)
     if version.erased_at:
-        return Told(recalled, "", "The text of this version was erased since.", since)
+        return Told(recalled, "", "The text of this version was erased later.", since)
     return Told(recalled, masker.text(version.statement), "", since)
 
 
 def _since(memory: Memory, recalled: RecalledMemory) -> str:
     if memory.status != Memory.Status.APPROVED:
-        return f"Agents do not recall it any more: {memory.get_status_display()}."
+        return f"Agents no longer recall this memory: {memory.get_status_display()}."
     if memory.version != recalled.version:
-        return f"It says something else since: agents read version {memory.version} now."
+        return f"The memory has changed: agents now read version {memory.version}."
     return ""
 
 

@@ -151,9 +151,11 @@ def checks_of(memory: Memory) -> list[Check]:
         found = [risks[flag] for flag in risks if flag in flags]
         checks += [Check(risk.sentence, True) for risk in found] or [Check(sentence, False)]
     if memory.replaces_id and memory.valid_until and memory.valid_until <= now():
-        checks.append(Check("Approved, it ends the memory that it changes: agents recall that one no more", True))
+        checks.append(
+            Check("Approving this ends the memory that it changes: agents no longer recall that memory", True)
+        )
     if memory.subject_id is None:
-        checks.append(Check("Agents of every subject would read it", True))
+        checks.append(Check("Agents would read it for every subject", True))
     if memory.source in (Memory.Source.TOOL, Memory.Source.WEB):
         whence = "a tool" if memory.source == Memory.Source.TOOL else "a web page"
         checks.append(Check(f"Comes from {whence}, not from a person", True))

@@ -32,11 +32,11 @@ class StatementForm(ReadForm):
     """Other words for what somebody read."""
 
     statement = forms.CharField(
-        label="What agents read",
+        label="Statement",
         max_length=LONGEST_STATEMENT,
         widget=forms.Textarea({"class": "form-control", "rows": 4, "autofocus": True}),
         error_messages={
-            "required": "A memory says something; this one is empty.",
+            "required": "A memory cannot be empty.",
             "max_length": f"A memory has at most {LONGEST_STATEMENT:,} characters.",
         },
     )
@@ -45,9 +45,7 @@ class StatementForm(ReadForm):
         """People edit what they see, and a mask must not be stored in place of what it hides."""
         statement = str(self.cleaned_data["statement"])
         if MASK.search(statement):
-            raise forms.ValidationError(
-                "Write something else where a value is masked: the mask itself would be stored."
-            )
+            raise forms.ValidationError("Replace the masked value: otherwise the mask itself would be stored.")
         return statement
 
 
@@ -57,23 +55,25 @@ class EditForm(StatementForm):
 
 class RejectForm(ReadForm):
     reason = forms.ChoiceField(
-        choices=RejectReason, error_messages={"required": "A rejection needs a reason: distillers learn from it."}
+        choices=RejectReason, error_messages={"required": "Choose a reason. Distillers learn from it."}
     )
 
 
 class MergeForm(ReadForm):
-    into = forms.UUIDField(error_messages={"required": "Choose the memory that says the same."})
+    into = forms.UUIDField(error_messages={"required": "Choose the memory to merge into."})
 
 
 class QuestionForm(forms.Form):
     """What somebody might say to an agent; by POST, since it belongs into no address and no log."""
 
     question = forms.CharField(
-        label="Something else that somebody might say",
+        label="Another customer message",
         max_length=1000,
         required=False,
-        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "placeholder": "Try other words"}),
-        error_messages={"max_length": "Ask in at most 1,000 characters."},
+        widget=forms.TextInput(
+            {"class": "form-control", "autocomplete": "off", "placeholder": "Enter a different message"}
+        ),
+        error_messages={"max_length": "Enter at most 1,000 characters."},
     )
 
     def clean_question(self) -> str:
@@ -102,11 +102,11 @@ class ManyForm(forms.Form):
             try:
                 chosen[UUID(key)] = read_hash
             except ValueError as problem:
-                raise forms.ValidationError("That is not a list of memories.") from problem
+                raise forms.ValidationError("This is not a list of memories.") from problem
         if not chosen:
-            raise forms.ValidationError("Nothing was ticked.")
+            raise forms.ValidationError("No proposal is selected.")
         if len(chosen) > AT_ONCE:
-            raise forms.ValidationError(f"{len(chosen)} were ticked. Decide about at most {AT_ONCE} at once.")
+            raise forms.ValidationError(f"{len(chosen)} are selected. Decide about at most {AT_ONCE} at once.")
         self.read = chosen
         cleaned = self.cleaned_data
         return cleaned
@@ -121,9 +121,9 @@ class ManyForm(forms.Form):
         """What the verb asks for besides and was not said, as a sentence."""
         match self.cleaned_data["verb"]:
             case "reject" if not self.cleaned_data["reason"]:
-                return "A rejection needs a reason: distillers learn from it."
+                return "Choose a reason. Distillers learn from it."
             case "snooze" if not self.cleaned_data["length"]:
-                return "Say for how long."
+                return "Choose a snooze time."
         return ""
 
     @property
@@ -163,21 +163,21 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
         widget=forms.Select({"class": "form-select"}),
     )
     min_confidence = forms.FloatField(
-        label="Confidence from",
+        label="Minimum confidence",
         min_value=0,
         max_value=1,
         widget=forms.NumberInput({"class": "form-control", "step": "0.01"}),
         error_messages={
-            "min_value": "Confidence lies between 0 and 1.",
-            "max_value": "Confidence lies between 0 and 1.",
+            "min_value": "Confidence must be between 0 and 1.",
+            "max_value": "Confidence must be between 0 and 1.",
         },
     )
     sample_percent = forms.IntegerField(
-        label="Of 100, how many a person sees all the same",
+        label="Sample for review, in percent",
         min_value=0,
         max_value=100,
         widget=forms.NumberInput({"class": "form-control"}),
-        error_messages={"min_value": "Of a hundred: 0 to 100.", "max_value": "Of a hundred: 0 to 100."},
+        error_messages={"min_value": "Enter a value from 0 to 100.", "max_value": "Enter a value from 0 to 100."},
     )
 
     class Meta:
@@ -192,7 +192,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at
             "sample_percent",
             "is_active",
         )
-        labels: ClassVar = {"extractor": "Proposed by, to the letter"}
+        labels: ClassVar = {"extractor": "Proposed by (exact name)"}
         widgets: ClassVar = {
             "name": forms.TextInput({"class": "form-control", "autocomplete": "off"}),
             "extractor": forms.TextInput({"class": "form-control", "autocomplete": "off"}),

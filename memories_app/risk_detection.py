@@ -38,7 +38,7 @@ VALUES = {
 # What the GDPR, article 9, calls special categories, by words that often go with them.
 SENSITIVE: Mapping[str, tuple[str, Collection[str]]] = {
     "health": (
-        "May show something about health",
+        "May reveal health information",
         (
             *("health", "ill", "illness", "disease", "diagnosis", "diagnosed", "surgery", "hospital", "medication"),
             *("pregnant", "pregnancy", "disabled", "disability", "wheelchair", "allergy", "allergic", "allergies"),
@@ -46,22 +46,22 @@ SENSITIVE: Mapping[str, tuple[str, Collection[str]]] = {
         ),
     ),
     "belief": (
-        "May show a belief",
+        "May reveal a belief",
         (
             *("religion", "religious", "muslim", "islam", "christian", "catholic", "jewish", "hindu", "buddhist"),
             *("halal", "kosher", "church", "mosque", "synagogue", "atheist", "vegetarian", "vegan", "ramadan"),
         ),
     ),
     "politics": (
-        "May show a political opinion or a union",
+        "May reveal a political opinion or union membership",
         ("votes", "voted", "voter", "republican", "democrat", "conservative", "socialist", "union", "strike"),
     ),
-    "origin": ("May show an origin", ("ethnic", "ethnicity", "race", "nationality", "immigrant", "refugee", "asylum")),
+    "origin": ("May reveal origin", ("ethnic", "ethnicity", "race", "nationality", "immigrant", "refugee", "asylum")),
     "sexuality": (
-        "May show sex life or orientation",
+        "May reveal sex life or orientation",
         ("gay", "lesbian", "bisexual", "transgender", "sexual", "orientation", "queer"),
     ),
-    "offence": ("May show an offence", ("convicted", "conviction", "prison", "arrested", "criminal", "probation")),
+    "offence": ("May reveal an offence", ("convicted", "conviction", "prison", "arrested", "criminal", "probation")),
 }
 
 INSTRUCTION = re.compile(
@@ -114,11 +114,11 @@ def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
         if flag := CATEGORY_OF.get(word[0].lower(), ""):
             yield Risk(flag, SENSITIVE[flag][0], *word.span())
     if match := INSTRUCTION.search(_as_read(text)) or INSTRUCTION_ELSEWHERE.search(text):
-        yield Risk("instruction", "Reads like an instruction to the agent", *match.span())
+        yield Risk("instruction", "Possible instruction to the agent", *match.span())
     if match := LINK.search(text):
-        yield Risk("link", "Has a link", *match.span())
+        yield Risk("link", "Contains a link", *match.span())
     if match := INVISIBLE.search(text):
-        yield Risk("invisible", "Has characters that nobody sees", *match.span())
+        yield Risk("invisible", "Contains invisible characters", *match.span())
 
 
 def _as_read(text: str) -> str:

@@ -137,11 +137,11 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[Quote]:
     for each in evidence:
         record = records.get(each.record_id) if each.record_id else None
         if each.gone_at:
-            quotes.append(Quote(each, "", record, "The source is gone; its hash is kept, and not its text."))
+            quotes.append(Quote(each, "", record, "The source was removed; only its hash is stored."))
         elif each.record_id and record is None:
-            quotes.append(Quote(each, "", None, "Its session is not on record any more."))
+            quotes.append(Quote(each, "", None, "Its session is no longer available."))
         elif record and record.pk in closed:
-            quotes.append(Quote(each, "", record, "Its session is locked or sealed: reading it takes a grant."))
+            quotes.append(Quote(each, "", record, "Its session is locked or encrypted: reading it needs a grant."))
         else:
             quotes.append(Quote(each, masker.text(each.quote), record))
     return quotes
@@ -166,7 +166,7 @@ def shown_versions(memory: Memory) -> list[ShownVersion]:
         text = masker.text(version.statement)
         pieces = changes(before, text) if before and text else [Piece("kept", text)]
         author = labels.get(version.author_ref, "") if version.author_ref else "the database"
-        shown.append(ShownVersion(version, pieces, author or "somebody whose name was erased"))
+        shown.append(ShownVersion(version, pieces, author or "a person whose name was erased"))
         before = text
     return shown[::-1]
 

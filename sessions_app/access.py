@@ -27,7 +27,7 @@ class NeedsGrant(Exception):
 
     def __init__(self, record: SessionRecord) -> None:
         self.record = record
-        super().__init__("Reading this session takes a grant: a reason, a ticket, at most an hour.")
+        super().__init__("Reading this session needs a grant with a reason and a ticket, for at most one hour.")
 
 
 def session_for(user: User, record_id: UUID) -> SessionRecord:

@@ -1,4 +1,4 @@
-"""What the log tells about sessions, their subjects and stores, and about who read them."""
+"""Audit events of sessions, subjects and stores, reads included."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ WATCHED_PATH = "sessions_app.watchedpath"
 
 
 class RevealReason(TextChoices):
-    CUSTOMER_CASE = "customer_case", "the case of the person it is about"
-    PAYMENT = "payment", "a payment, a refund or a chargeback"
-    INCIDENT = "incident", "an incident, such as a key that leaked"
-    SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
-    LEGAL = "legal", "a legal matter"
+    CUSTOMER_CASE = "customer_case", "customer case"
+    PAYMENT = "payment", "payment, refund or chargeback"
+    INCIDENT = "incident", "incident, such as a leaked key"
+    SUBJECT_REQUEST = "subject_request", "data-subject request (access or erasure)"
+    LEGAL = "legal", "legal matter"
 
 
 class RedactReason(TextChoices):
-    LEAKED_SECRET = "leaked_secret", "a password, key or other secret that leaked"
-    PERSONAL_DATA = "personal_data", "personal data that should not be here"
-    SUBJECT_REQUEST = "subject_request", "a person's request about their data"
-    LEGAL = "legal", "a legal matter"
-    MISTAKE = "mistake", "a mistake of the agent that would repeat itself"
+    LEAKED_SECRET = "leaked_secret", "leaked password, key or other secret"
+    PERSONAL_DATA = "personal_data", "misplaced personal data"
+    SUBJECT_REQUEST = "subject_request", "data-subject request"
+    LEGAL = "legal", "legal matter"
+    MISTAKE = "mistake", "agent mistake that would repeat itself"
 
 
 SESSION_REVEALED = declare(
     "session.revealed",
-    "Somebody asked to see what is masked in items of a session, and why; counted are the items and the values.",
+    "A person revealed masked values in items of a session, with a reason; the counters are items and values.",
     object=SESSION,
     counters=("items", "values"),
     reasons=RevealReason.values,
@@ -45,7 +45,7 @@ SESSION_REVEALED = declare(
 
 SESSION_VIEWED = declare(
     "session.viewed",
-    "Somebody opened a part of a session.",
+    "A person viewed a part of a session.",
     object=SESSION,
     counters=("items",),
     reasons=Purpose.values,
@@ -53,21 +53,21 @@ SESSION_VIEWED = declare(
 )
 SESSION_DECRYPTED = declare(
     "session.decrypted",
-    "Somebody saw what is sealed in a session, under a grant.",
+    "A person viewed decrypted items of a session, under a grant.",
     object=SESSION,
     counters=("items",),
     reasons=Purpose.values,
 )
 SESSION_FOLLOWED = declare(
     "session.followed",
-    "A session open on somebody's screen showed something new.",
+    "A session open on a person's screen showed new items.",
     object=SESSION,
     counters=("items",),
     reasons=Purpose.values,
 )
 SESSION_DOWNLOADED = declare(
     "session.downloaded",
-    "Somebody took a whole session away as a file of this kind, and what is sealed opened.",
+    "A person downloaded a whole session; the counters are the file type and the decrypted items.",
     object=SESSION,
     counters=("jsonl", "markdown", "opened"),
     reasons=Purpose.values,
@@ -75,33 +75,35 @@ SESSION_DOWNLOADED = declare(
 )
 ITEM_VIEWED = declare(
     "item.viewed",
-    "Somebody opened one item of a session as it is stored.",
+    "A person viewed one item of a session as stored.",
     object=SESSION,
     reasons=Purpose.values,
     counts_as_opening=True,
 )
 ITEM_DOWNLOADED = declare(
     "item.downloaded",
-    "Somebody took one item of a session away as a file.",
+    "A person downloaded one item of a session.",
     object=SESSION,
     reasons=Purpose.values,
     counts_as_opening=True,
 )
 SESSIONS_LISTED = declare(
-    "session.listed", "Somebody saw a list of sessions with the first words of each.", counters=("sessions",)
+    "session.listed", "A person viewed a list of sessions with the first words of each.", counters=("sessions",)
 )
 SUBJECT_VIEWED = declare(
-    "subject.viewed", "Somebody opened the page of a subject, with its ids.", object=SUBJECT, counters=("sessions",)
+    "subject.viewed", "A person viewed the page of a subject, with its ids.", object=SUBJECT, counters=("sessions",)
 )
-SUBJECTS_LISTED = declare("subject.listed", "Somebody saw a list of subjects with their ids.", counters=("subjects",))
+SUBJECTS_LISTED = declare(
+    "subject.listed", "A person viewed a list of subjects with their ids.", counters=("subjects",)
+)
 SEARCH_MADE = declare(
     "search.made",
-    "Somebody searched for ids or words, which are kept as long as the search is and not here.",
+    "A person searched for ids or words; the search text is stored with the search until it expires, not in the log.",
     object="sessions_app.textsearch",
 )
 SEARCH_SHOWN = declare(
     "search.shown",
-    "Somebody saw what a search found.",
+    "A person viewed the results of a search.",
     counters=("sessions", "subjects", "tickets"),
     reasons=Purpose.values,
 )
@@ -110,88 +112,96 @@ SEARCH_SHOWN = declare(
 
 SESSIONS_ATTACHED = declare(
     "session.attached",
-    "Somebody said whose sessions these are.",
+    "A person attached sessions to a subject.",
     counters=("sessions",),
     reasons=EditReason.values,
 )
 SESSIONS_DETACHED = declare(
     "session.detached",
-    "Somebody took sessions from their subjects.",
+    "A person detached sessions from their subjects.",
     counters=("sessions",),
     reasons=EditReason.values,
 )
 SESSIONS_LABELLED = declare(
-    "session.labelled", "Somebody gave sessions a label; its word is in the details.", counters=("sessions",)
+    "session.labelled", "A person added a label to sessions; the label is in the details.", counters=("sessions",)
 )
 SESSIONS_UNLABELLED = declare(
-    "session.unlabelled", "Somebody took a label off sessions; its word is in the details.", counters=("sessions",)
+    "session.unlabelled", "A person removed a label from sessions; the label is in the details.", counters=("sessions",)
 )
 SESSIONS_LOCKED = declare(
-    "session.locked", "Somebody locked sessions: reading them takes a grant.", counters=("sessions",)
+    "session.locked", "A person locked sessions: reading them now needs a grant.", counters=("sessions",)
 )
-SESSIONS_UNLOCKED = declare("session.unlocked", "Somebody unlocked sessions.", counters=("sessions",))
+SESSIONS_UNLOCKED = declare("session.unlocked", "A person unlocked sessions.", counters=("sessions",))
 SESSION_EDITED = declare(
     "session.edited",
-    "Somebody changed a session on record in raw edits.",
+    "A person changed a session record in raw edits.",
     object=SESSION,
     reasons=EditReason.values,
 )
 
 REDACTION_REQUESTED = declare(
     "redaction.requested",
-    "Somebody asked for a text to be taken out of an item, a session or all sessions of a subject; why is in the"
-    " details, and the text nowhere.",
+    "A person requested the redaction of a text in an item, a session or all sessions of a subject; the "
+    "explanation is in the details, the text is not recorded.",
     object=REDACTION,
     reasons=RedactReason.values,
 )
 REDACTION_PREVIEWED = declare(
     "redaction.previewed",
-    "Somebody looked how often a text that they gave stands in sessions, without seeing any.",
+    "A person previewed a redaction: the counts of sessions, items and places that contain the text.",
     counters=("sessions", "items", "places"),
 )
 ITEM_REDACTED = declare(
-    "item.redacted", "The text of one item was taken out for good.", object=SESSION, counters=("items", "places")
+    "item.redacted", "The text of one item was permanently removed.", object=SESSION, counters=("items", "places")
 )
 SESSION_REDACTED = declare(
     "session.redacted",
-    "A text was taken out of items of a session for good; taken out are compaction blocks that may hold it.",
+    "A text was permanently removed from items of a session; `taken_out` counts removed compaction blocks.",
     object=SESSION,
     counters=("items", "places", "taken_out"),
 )
 SUBJECT_REDACTED = declare(
     "subject.redacted",
-    "A text was taken out of all sessions of a subject; it failed where some were left.",
+    "A text was removed from all sessions of a subject; the outcome is failed if some could not be redacted.",
     object=SUBJECT,
     counters=("sessions", "items", "places", "left"),
 )
 REDACTION_ENDED = declare(
     "redaction.ended",
-    "A redaction of an item or a session ended, and its text was forgotten; it failed where something was left.",
+    "A redaction of an item or a session ended and its text was deleted; the outcome is failed if something remains.",
     object=REDACTION,
     counters=("items", "places", "left"),
 )
 
 SUBJECTS_MERGED = declare("subject.merged", "A subject was merged into another one.", object=SUBJECT)
-MERGE_UNDONE = declare("subject.unmerged", "A merged subject became one of its own again.", object=SUBJECT)
-ALIAS_ADDED = declare("alias.added", "A subject is known by another id.", object=ALIAS)
-ALIAS_REMOVED = declare("alias.removed", "A subject is no longer known by an id.", object=ALIAS)
+MERGE_UNDONE = declare("subject.unmerged", "A merge of subjects was undone.", object=SUBJECT)
+ALIAS_ADDED = declare("alias.added", "An id was added to a subject.", object=ALIAS)
+ALIAS_REMOVED = declare("alias.removed", "An id was removed from a subject.", object=ALIAS)
 
-STORE_DECLARED = declare("store.declared", "The tables, zone or mode of a store were declared.", object=STORE)
+STORE_DECLARED = declare(
+    "store.declared", "The tables, time zone or fence mode of a store were configured.", object=STORE
+)
 STORE_ATTACHED = declare(
-    "store.attached", "Registry and fence were put on a store's tables.", object=STORE, counters=("steps",)
+    "store.attached",
+    "Registry and fence triggers were installed on a store's tables.",
+    object=STORE,
+    counters=("steps",),
 )
 STORE_DETACHED = declare(
-    "store.detached", "Registry and fence were taken off a store's tables.", object=STORE, counters=("steps",)
+    "store.detached",
+    "Registry and fence triggers were removed from a store's tables.",
+    object=STORE,
+    counters=("steps",),
 )
 STORE_DELETED = declare(
     "store.deleted",
-    "A store of which nothing was on record was forgotten.",
+    "A store without session records was deleted from the console.",
     object=STORE,
     reasons=EditReason.values,
 )
 ENCRYPTION_DECLARED = declare(
     "store.encryption_declared",
-    "Somebody said with which key, by its name, agents seal a store's sessions.",
+    "A person configured the name of the key that encrypts a store's sessions.",
     object=STORE,
 )
 STORE_DISCOVERED = declare(
@@ -202,33 +212,32 @@ STORE_DISCOVERED = declare(
 )
 SESSION_ERASED_AGAIN = declare(
     "session.erased_again",
-    "An agent had written to an erased session, in a store without a fence, and it was erased once more.",
+    "An erased session was erased again, because an agent had written to it in a store without a fence.",
     object=SESSION,
     counters=("items",),
 )
-DISCOVERY_ASKED = declare("store.searched", "Somebody had a store looked through for its sessions.", object=STORE)
-PURGE_BEGUN = declare(
-    "store.purge_begun", "Sealed items that agents no longer read began to be removed from a store.", object=STORE
-)
+DISCOVERY_ASKED = declare("store.searched", "A person started a search for new sessions in a store.", object=STORE)
+PURGE_BEGUN = declare("store.purge_begun", "The removal of expired encrypted items from a store began.", object=STORE)
 SESSION_PURGED = declare(
     "session.purged",
-    "Sealed items that agents no longer read were removed from a session.",
+    "Expired encrypted items were removed from a session.",
     object=SESSION,
     counters=("items",),
 )
 PURGE_ENDED = declare(
     "store.purge_ended",
-    "The removal ended; the time of unproven items is what their envelopes say, since their key is not here.",
+    "The removal of expired encrypted items ended; `unproven` counts items whose time could not be verified "
+    "without their key.",
     object=STORE,
     counters=("sessions", "items", "unproven", "busy"),
 )
-ROTATION_BEGUN = declare("store.rotation_begun", "A store began to be sealed anew with another key.", object=STORE)
+ROTATION_BEGUN = declare("store.rotation_begun", "The re-encryption of a store with a new key began.", object=STORE)
 SESSION_RESEALED = declare(
-    "session.resealed", "Items of a session were sealed anew with another key.", object=SESSION, counters=("items",)
+    "session.resealed", "Items of a session were re-encrypted with a new key.", object=SESSION, counters=("items",)
 )
 ROTATION_ENDED = declare(
     "store.rotation_ended",
-    "Every item of a store was read again after it was sealed anew; what still has the old key is left.",
+    "The re-encryption of a store ended and every item was checked; `left` counts items that still have the old key.",
     object=STORE,
     counters=("sessions", "items", "unreadable", "left", "busy"),
     reasons=("complete", "old_key_in_use"),
@@ -248,13 +257,15 @@ PATTERN_MOVED = declare("pattern.moved", "A session-id pattern is tried earlier.
 PATTERN_DELETED = declare("pattern.deleted", "A session-id pattern was deleted.", object=PATTERN)
 
 WATCHED_PATH_ADDED = declare(
-    "watched_path.added", "From now on what a path with * names becomes a store by itself.", object=WATCHED_PATH
+    "watched_path.added",
+    "A watched path was added: files and folders that match it become stores automatically.",
+    object=WATCHED_PATH,
 )
 WATCHED_PATH_ASKED = declare(
-    "watched_path.asked", "Somebody had a watched path looked at for new stores at once.", object=WATCHED_PATH
+    "watched_path.asked", "A person checked a watched path for new stores.", object=WATCHED_PATH
 )
 WATCHED_PATH_REMOVED = declare(
-    "watched_path.removed", "A path is not watched for new stores any more; its stores stay.", object=WATCHED_PATH
+    "watched_path.removed", "A watched path was removed; its stores are kept.", object=WATCHED_PATH
 )
 
 # --- the agents' own rows ---------------------------------------------------------------------------------------------
@@ -263,26 +274,22 @@ for noun, what in (("stored_item", "items"), ("stored_session", "sessions")):
     for event, done in (("row_inserted", "added"), ("row_updated", "changed"), ("row_deleted", "deleted")):
         declare(
             f"{noun}.{event}",
-            f"Stored {what} were {done} in the agents' own tables, and not by an agent.",
+            f"Stored {what} were {done} in the agents' tables by something other than an agent.",
             object=SESSION,
             counters=("rows",),
         )
     declare(
         f"{noun}.table_truncated",
-        f"All stored {what} were deleted at once, and not by an agent.",
+        f"All stored {what} were deleted at once by something other than an agent.",
         object=SESSION,
         counters=("rows",),
     )
 
-ITEM_EDITED = declare(
-    "item.edited", "Somebody rewrote a stored item by hand.", object=SESSION, reasons=EditReason.values
-)
-ITEM_DELETED = declare(
-    "item.deleted", "Somebody deleted a stored item by hand.", object=SESSION, reasons=EditReason.values
-)
+ITEM_EDITED = declare("item.edited", "A person edited a stored item.", object=SESSION, reasons=EditReason.values)
+ITEM_DELETED = declare("item.deleted", "A person deleted a stored item.", object=SESSION, reasons=EditReason.values)
 STORED_SESSION_DELETED = declare(
     "session.deleted",
-    "Somebody deleted a stored session by hand, with its items.",
+    "A person deleted a stored session with its items.",
     object=SESSION,
     reasons=EditReason.values,
 )

@@ -18,7 +18,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
-STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked one by one"}
+STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked individually"}
 
 
 class RowField(forms.UUIDField):
@@ -43,7 +43,7 @@ class RowField(forms.UUIDField):
 class SubjectField(RowField):
     """The subject of a list, with its ids: two queries."""
 
-    default_error_messages: ClassVar = {"invalid": "There is no subject at this address."}
+    default_error_messages: ClassVar = {"invalid": "This subject does not exist."}
 
     def row_of(self, row_id: UUID) -> Subject | None:
         return Subject.objects.with_ids().filter(pk=row_id).first()
@@ -52,7 +52,7 @@ class SubjectField(RowField):
 class SearchField(RowField):
     """What a list is searched for, as long as that is kept."""
 
-    default_error_messages: ClassVar = {"invalid": "This search is over; searches are not kept for long. Search again."}
+    default_error_messages: ClassVar = {"invalid": "This search has expired. Search again."}
 
     def row_of(self, row_id: UUID) -> TextSearch | None:
         return TextSearch.objects.standing_one(row_id)
@@ -74,7 +74,7 @@ class SessionFilter(FilterForm):
         empty_value=None,
         required=False,
         widget=forms.Select({"class": "form-select", "aria-label": "Last activity"}),
-        error_messages={"invalid_choice": "“%(value)s” is not a number of days that this list offers."},
+        error_messages={"invalid_choice": "“%(value)s” is not one of the offered numbers of days."},
     )
     state = forms.ChoiceField(
         choices=[("", "Any state"), *((state, text.capitalize()) for state, text in STATES.items())],

@@ -23,9 +23,9 @@ class SelectionForm(forms.Form):
     session = forms.ModelMultipleChoiceField(
         SessionRecord.objects.on_record(),
         error_messages={
-            "required": "No session was selected. Tick one first.",
-            "invalid_choice": "One of these sessions is not on record any more; somebody may have erased it.",
-            "invalid_pk_value": "That is not the address of a session.",
+            "required": "No session is selected. Select one first.",
+            "invalid_choice": "One of these sessions no longer exists; it may have been erased.",
+            "invalid_pk_value": "This is not a session ID.",
         },
     )
 
@@ -38,7 +38,7 @@ class KeyForm(forms.Form):
     """An id of a subject, as the host application writes it."""
 
     kind = forms.ChoiceField(choices=SubjectKind, initial=SubjectKind.USER)
-    key = forms.CharField(max_length=512, error_messages={"required": "Which id? The field was empty."})
+    key = forms.CharField(max_length=512, error_messages={"required": "Enter an ID."})
 
 
 class AttachForm(SelectionForm, KeyForm):
@@ -48,7 +48,7 @@ class AttachForm(SelectionForm, KeyForm):
 class AboutForm(forms.Form):
     """A part of an id of a subject, and the filters of the list that it was typed at."""
 
-    about = forms.CharField(max_length=512, error_messages={"required": "Whose sessions? The field was empty."})
+    about = forms.CharField(max_length=512, error_messages={"required": "Enter a subject ID."})
     filters = forms.CharField(required=False)
 
 
@@ -63,7 +63,7 @@ class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
         }
         labels: ClassVar = {"subject_kind": "Kind of subject"}
         help_texts: ClassVar = {
-            "pattern": "As customer_{subject}:ticket_{ticket}. There is {agent}, too, and {*} for what does not matter."
+            "pattern": "Example: customer_{subject}:ticket_{ticket}. {agent} is the agent, {*} any other text."
         }
 
 
@@ -73,7 +73,7 @@ class StoreForm(forms.Form):
     name = forms.SlugField(
         max_length=64,
         widget=forms.TextInput({"class": "form-control", "autocomplete": "off"}),
-        help_text="Short, and stays: letters, digits, hyphens. Lists and addresses show it.",
+        help_text="Permanent short name: letters, digits, hyphens. Shown in lists and addresses.",
     )
     sessions_table = forms.CharField(
         max_length=127, initial="agent_sessions", widget=forms.TextInput({"class": "form-control mono"})
@@ -82,11 +82,11 @@ class StoreForm(forms.Form):
         max_length=127, initial="agent_messages", widget=forms.TextInput({"class": "form-control mono"})
     )
     timezone = forms.CharField(
-        label="Time zone of the writers",
+        label="Time zone of the agents",
         max_length=64,
         initial="UTC",
         widget=forms.TextInput({"class": "form-control"}),
-        help_text="The zone in which the agents write times without one, such as Europe/Riga.",
+        help_text="The zone of times that the agents store without a zone, such as Europe/Riga.",
     )
 
     def __init__(self, kind: Kind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None) -> None:
@@ -111,16 +111,16 @@ class EncryptionForm(forms.Form):
 
     key = forms.ChoiceField(required=False, widget=forms.Select({"class": "form-select"}))
     ttl = forms.IntegerField(
-        label="Agents read an item for",
+        label="Lifetime of encrypted items",
         min_value=1,
         widget=forms.NumberInput({"class": "form-control"}),
-        help_text="In seconds, as the agents give it to EncryptedSession; 600 if they do not.",
+        help_text="In seconds: the ttl that the agents give to EncryptedSession. Default: 600.",
     )
     session_ids = forms.CharField(
         required=False,
         max_length=300,
         widget=forms.TextInput({"class": "form-control mono", "spellcheck": "false", "autocomplete": "off"}),
-        help_text="Where EncryptedSession has another session id than the store inside it: sealed:{id} -> {id}",
+        help_text="Only if EncryptedSession uses a different session ID than the store: sealed:{id} -> {id}",
     )
 
     def __init__(self, store: SessionStore, data: QueryDict | None = None) -> None:
@@ -135,7 +135,7 @@ class EncryptionForm(forms.Form):
         names = {*keyring().keys, *filter(None, [store.encryption_key])}
         field = self.fields["key"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "no key; what is sealed stays closed"), *((name, name) for name in sorted(names))]
+        field.choices = [("", "no key; encrypted items stay unreadable"), *((name, name) for name in sorted(names))]
 
 
 class RegisterForm(forms.Form):
@@ -145,18 +145,18 @@ class RegisterForm(forms.Form):
     """So many are asked for while somebody waits."""
 
     ids = forms.CharField(
-        label="Ids, one on each line",
+        label="IDs, one per line",
         strip=False,
         widget=forms.Textarea(
             {"class": "form-control mono", "rows": "4", "spellcheck": "false", "autocomplete": "off"}
         ),
-        error_messages={"required": "Give the ids, one on each line."},
+        error_messages={"required": "Enter the IDs, one per line."},
     )
 
     def clean_ids(self) -> list[str]:
         ids = [line for line in str(self.cleaned_data["ids"]).splitlines() if line.strip()]
         if not ids:
-            raise forms.ValidationError("Give the ids, one on each line.")
+            raise forms.ValidationError("Enter the IDs, one per line.")
         if len(ids) > self.MOST:
             raise forms.ValidationError(
                 f"These are {len(ids):,}, and {self.MOST} are taken at once. For more there is the command"
@@ -172,8 +172,8 @@ class RevealForm(forms.Form):
         choices=[("", "Choose a reason"), *RevealReason.choices],
         widget=forms.Select({"class": "form-select"}),
         error_messages={
-            "required": "Choose a reason: revealing is recorded with one.",
-            "invalid_choice": "That is not one of the reasons.",
+            "required": "Choose a reason. It is recorded with the reveal.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
         },
     )
 
@@ -182,9 +182,9 @@ class RedactForm(forms.Form):
     """What is to be taken out, and why."""
 
     text = forms.CharField(
-        label="The text",
-        help_text="Exactly as it was said, with capitals and spaces. It is found in every spelling that JSON has for"
-        " it, also inside arguments and outputs.",
+        label="Text to redact",
+        help_text="Exact text, including capitals and spaces. All JSON spellings of it are found, also in "
+        "arguments and outputs.",
         required=False,
         strip=True,
         widget=forms.Textarea(
@@ -195,13 +195,13 @@ class RedactForm(forms.Form):
         choices=[("", "Choose a reason"), *RedactReason.choices],
         widget=forms.Select({"class": "form-select"}),
         error_messages={
-            "required": "Choose a reason: what is taken out is recorded with one.",
-            "invalid_choice": "That is not one of the reasons.",
+            "required": "Choose a reason. It is recorded with the redaction.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
         },
     )
     explanation = forms.CharField(
-        label="In your words",
-        help_text="Kept beside the log, and erasable. Do not repeat the text here.",
+        label="Explanation",
+        help_text="Stored with the audit event; can be erased. Do not repeat the text here.",
         max_length=500,
         required=False,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
@@ -212,8 +212,8 @@ class RedactForm(forms.Form):
         super().__init__(*given, **named)
         self.is_item = is_item
         if is_item:
-            self.fields["text"].label = "Only this text"
-            self.fields["text"].help_text = "Empty: everything that the item says."
+            self.fields["text"].label = "Text to redact (optional)"
+            self.fields["text"].help_text = "Leave empty to redact all text of the item."
 
     def clean_text(self) -> str:
         text = str(self.cleaned_data["text"])
@@ -222,7 +222,7 @@ class RedactForm(forms.Form):
         try:
             return Wanted.parse(text).text
         except Unwanted as problem:
-            raise forms.ValidationError(str(problem) if text else "Which text? The field was empty.") from problem
+            raise forms.ValidationError(str(problem) if text else "Enter the text.") from problem
 
     def request_by(self, user: User) -> RedactionRequest:
         given = {**self.cleaned_data, "reason": RedactReason(self.cleaned_data["reason"])}

@@ -68,16 +68,14 @@ class ListedSession:
         """Of its store, and whether it goes there by itself."""
         expires_at = self.preview.expires_at if self.preview else None
         return (
-            f"{self.about_store} This one goes by itself in {timeuntil(expires_at)}."
-            if expires_at
-            else self.about_store
+            f"{self.about_store} This session expires in {timeuntil(expires_at)}." if expires_at else self.about_store
         )
 
     @property
     def why_gone(self) -> str:
         if self.record.has_run_out:
-            return "It is not in the store any more: its time there was over"
-        return "It is not in the store any more: an agent cleared it, or somebody removed it there"
+            return "No longer in the store: the session expired there"
+        return "No longer in the store: an agent cleared it or it was removed there"
 
     @property
     def is_encrypted(self) -> bool:
@@ -113,16 +111,16 @@ class ListedSession:
     @property
     def why_no_words(self) -> str:
         if self.is_locked:
-            return "Locked, first words are not readable without a grant"
+            return "Locked: first words need a grant"
         if self.is_encrypted:
-            return "Encrypted, first words are not readable"
+            return "Encrypted: first words are not readable"
         if not self.preview:
-            return f"First words unknown, {self.record.store} does not answer"
+            return f"First words unknown: {self.record.store} is not responding"
         if self.is_gone and self.record.has_run_out:
-            return f"Gone: its time in {self.record.store} was over"
+            return f"Gone: expired in {self.record.store} was over"
         if self.is_gone:
-            return f"Gone: it is not in {self.record.store} any more"
-        return "No words of a user at the start" if self.preview.item_count else "Nothing stored in it"
+            return f"Gone: no longer in {self.record.store} any more"
+        return "No user message at the start" if self.preview.item_count else "No items"
 
 
 def with_previews(
@@ -198,7 +196,7 @@ def masked(preview: Preview, masker: Masker) -> Preview:
 
 
 def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> str:
-    subject = labels.get(record.subject_id, "") if record.subject_id else "Subject not known"
+    subject = labels.get(record.subject_id, "") if record.subject_id else "No subject"
     return " · ".join(filter(None, [subject, record.ticket or "no ticket", record.agent]))
 
 

@@ -46,7 +46,7 @@ class Pattern:
         try:
             pieces = list(Formatter().parse(text))
         except ValueError:
-            raise PatternError("A brace is not closed or not opened; write {{ or }} for a brace itself.") from None
+            raise PatternError("A brace is not closed or not opened; write {{ or }} for a literal brace.") from None
         for literal, field, spec, conversion in pieces:
             literals[-1] += literal
             if field is None:
@@ -59,7 +59,8 @@ class Pattern:
                 raise PatternError(f"{{{field}}} appears twice.")
             if fields and not literals[-1]:
                 raise PatternError(
-                    f"{{{fields[-1]}}} and {{{field}}} touch, so nobody can tell where one ends; put text between them."
+                    f"{{{fields[-1]}}} and {{{field}}} are adjacent, so their boundary is unclear; put text "
+                    "between them."
                 )
             fields.append(field)
             literals.append("")

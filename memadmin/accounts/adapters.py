@@ -23,12 +23,12 @@ from memadmin import audit
 from memadmin.accounts import audit_events
 from memadmin.accounts.reauth import is_confirmed_recently
 
-WRONG = "User name or password is wrong, or the account is switched off."
+WRONG = "Wrong user name or password, or the account is disabled."
 """The same for a wrong password, an unknown name and somebody who left, so that it tells nothing about either."""
 
-WRONG_CODE = "That code is wrong, or was used already."
+WRONG_CODE = "The code is wrong or has already been used."
 
-TOO_MANY = "Too many tries that failed. After 5 minutes the next one counts."
+TOO_MANY = "Too many failed attempts. Try again in 5 minutes."
 
 UNKNOWN_ADDRESS = "0.0.0.0"
 
@@ -39,8 +39,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         "username_password_mismatch": WRONG,
         "email_password_mismatch": WRONG,
         "too_many_login_attempts": TOO_MANY,
-        "enter_current_password": "That is not your present password.",
-        "incorrect_password": "That is not your password.",
+        "enter_current_password": "The current password is wrong.",
+        "incorrect_password": "The password is wrong.",
         "incorrect_code": WRONG_CODE,
         "rate_limited": TOO_MANY,
     }
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_reauthentication_methods(self, user: User) -> list[dict[str, str]]:
         """One page has them all."""
-        return [{"id": "confirm", "description": "Show who you are", "url": reverse("accounts:confirm")}]
+        return [{"id": "confirm", "description": "Confirm it's you", "url": reverse("accounts:confirm")}]
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("accounts:account")
@@ -103,8 +103,8 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         **DefaultMFAAdapter.error_messages,
         "incorrect_code": WRONG_CODE,
         "key_gone": (
-            "This second factor was kept under a secret key that the console no longer has."
-            " An administrator can reset it."
+            "This second factor was encrypted with a secret key that the console no longer has. An administrator "
+            "can reset it."
         ),
     }
 

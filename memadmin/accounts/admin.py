@@ -34,7 +34,7 @@ for model in apps.get_models():
 
 admin.site.unregister([User, Group])
 
-confirmed = method_decorator(recently_authenticated(doing="change people and their roles"))
+confirmed = method_decorator(recently_authenticated(doing="change users and roles"))
 
 
 @admin.register(User)
@@ -98,7 +98,10 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         except user_actions.OwnSecondFactor as problem:
             messages.error(request, str(problem))
         else:
-            messages.success(request, "Reset. Their sessions ended; the next sign-in leads to a new second factor.")
+            messages.success(
+                request,
+                "Second factors reset. The person's sessions ended; a new second factor is set up at the next sign-in.",
+            )
         return redirect("admin:auth_user_change", person_id)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:

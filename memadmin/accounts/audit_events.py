@@ -1,4 +1,4 @@
-"""What accounts and grants tell the audit log."""
+"""Audit events of accounts and grants."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ GRANT = "accounts.contentgrant"
 
 GRANT_REQUESTED = declare(
     "grant.requested",
-    "Somebody asked for leave to read locked sessions; the ticket and the explanation are in the details.",
+    "A person requested access to locked sessions; the ticket and the explanation are in the details.",
     object=GRANT,
     counters=("sessions", "minutes"),
     reasons=ContentGrant.Reason.values,
 )
 GRANT_OPENED = declare(
     "grant.opened",
-    "A grant opened: its requester may read the listed sessions until it ends.",
+    "A grant became active: the requester can read the listed sessions until it ends.",
     object=GRANT,
     counters=("sessions", "minutes"),
     reasons=("approved", "no_approval_needed"),
 )
-GRANT_REFUSED = declare("grant.refused", "A second person refused a grant.", object=GRANT)
+GRANT_REFUSED = declare("grant.refused", "A second person rejected a grant.", object=GRANT)
 GRANT_ENDED = declare(
     "grant.ended",
-    "A grant was ended before its time.",
+    "A grant was ended early.",
     object=GRANT,
     reasons=("given_back", "withdrawn", "taken_back"),
 )
 GRANT_REVIEWED = declare(
-    "grant.reviewed", "Somebody looked at what was read under a grant; what they found is in the details.", object=GRANT
+    "grant.reviewed", "A person reviewed the reads made under a grant; the result is in the details.", object=GRANT
 )
 NOTICE_SENT = declare(
     "grant.notice_sent",
-    "Those who decide on grants were told of one by e-mail; the reason says what of it.",
+    "Approvers of grants were notified by e-mail; the reason code is the kind of notice.",
     object=GRANT,
     counters=("addresses",),
     reasons=[kind for kind in Notice.Kind.values if kind != Notice.Kind.READING],
@@ -45,13 +45,13 @@ FACTORS = ("totp", "webauthn", "recovery_codes")
 
 SIGNED_IN = declare(
     "person.signed_in",
-    "Somebody signed in; the reason says with what besides the password, or instead of it.",
+    "A person signed in; the reason code is the method: password, company account or second factor.",
     object="auth.user",
     reasons=("password", "company_account", *FACTORS),
 )
 SIGN_IN_FAILED = declare(
     "person.sign_in_failed",
-    "A sign-in was refused. The person is named when the account exists; what was typed is kept nowhere.",
+    "A sign-in failed. The account is recorded if it exists; the typed user name and password are not stored.",
     object="auth.user",
     reasons=(
         *("wrong_password", "wrong_code", "too_many_tries"),
@@ -59,29 +59,29 @@ SIGN_IN_FAILED = declare(
         *("not_invited", "not_verified", "ambiguous", "cancelled", "provider"),
     ),
 )
-SIGNED_OUT = declare("person.signed_out", "Somebody signed out.", object="auth.user")
+SIGNED_OUT = declare("person.signed_out", "A person signed out.", object="auth.user")
 SESSIONS_ENDED = declare(
     "person.sessions_ended",
-    "Open sessions of a person were ended: by themselves, or because the account was switched off.",
+    "Sign-ins of a person were ended, by that person or because the account was disabled.",
     object="auth.user",
     counters=("sessions",),
 )
 CONFIRMED = declare(
     "person.confirmed",
-    "Somebody signed in showed again who they are, before something that cannot be undone.",
+    "A signed-in person re-authenticated before a sensitive action.",
     object="auth.user",
     reasons=("password", *FACTORS),
 )
-PASSWORD_CHANGED = declare("person.password_changed", "Somebody changed their own password.", object="auth.user")
+PASSWORD_CHANGED = declare("person.password_changed", "A person changed their own password.", object="auth.user")
 SECOND_FACTOR_ADDED = declare(
     "second_factor.added", "A person set up a second factor.", object="auth.user", reasons=FACTORS
 )
 SECOND_FACTOR_REMOVED = declare(
-    "second_factor.removed", "A person removed a second factor of theirs.", object="auth.user", reasons=FACTORS
+    "second_factor.removed", "A person removed one of their second factors.", object="auth.user", reasons=FACTORS
 )
 SECOND_FACTOR_RESET = declare(
     "second_factor.reset",
-    "All second factors of a person were taken away, and their sessions ended, so that they set up a new one.",
+    "All second factors of a person were removed and their sign-ins ended, so that they set up a new one.",
     object="auth.user",
     counters=("factors",),
     reasons=EditReason.values,
@@ -89,24 +89,24 @@ SECOND_FACTOR_RESET = declare(
 
 PURPOSE_STATED = declare(
     "purpose.stated",
-    "Somebody said what they read people's conversations for; the ticket is in the details.",
+    "A person chose a purpose for reading conversations; the ticket is in the details.",
     reasons=Purpose.values,
 )
 READING_NOTICED = declare(
     "reading.noticed",
-    "Somebody opened more sessions within an hour than is usual; they go on.",
+    "A person opened unusually many sessions within an hour; access continues.",
     object="auth.user",
     counters=("sessions",),
 )
 READING_TOLD = declare(
     "reading.notice_sent",
-    "Those who decide on grants were told by e-mail that somebody opened more sessions within an hour than is usual.",
+    "Approvers of grants were notified by e-mail that a person opened unusually many sessions within an hour.",
     object="audit.auditevent",
     counters=("addresses",),
 )
 READING_STOPPED = declare(
     "reading.stopped",
-    "Somebody was shown no further session: they opened as many within an hour as one person may.",
+    "Access to further sessions was refused: the person reached the hourly limit.",
     object="auth.user",
     counters=("sessions",),
 )

@@ -37,21 +37,21 @@ class ContentGrant(models.Model):
     """
 
     class Reason(models.TextChoices):
-        SUPPORT_CASE = "support_case", "a customer's case"
-        INCIDENT = "incident", "an incident"
-        SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
-        LEGAL = "legal", "a legal matter"
-        QUALITY = "quality", "a complaint about an agent"
+        SUPPORT_CASE = "support_case", "customer case"
+        INCIDENT = "incident", "incident"
+        SUBJECT_REQUEST = "subject_request", "data-subject request (access or erasure)"
+        LEGAL = "legal", "legal matter"
+        QUALITY = "quality", "complaint about an agent"
 
     class State(models.TextChoices):
         """Where a grant stands; it follows from the columns and the clock, and is stored nowhere."""
 
-        WAITING = "waiting", "waits for a second person"
-        LAPSED = "lapsed", "nobody decided in time"
+        WAITING = "waiting", "waiting for a second person"
+        LAPSED = "lapsed", "expired without a decision"
         REFUSED = "refused", "refused"
         OPEN = "open", "open"
         OVER = "over", "over"
-        REVIEWED = "reviewed", "over and reviewed"
+        REVIEWED = "reviewed", "ended and reviewed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     requested_by = models.ForeignKey(
@@ -166,7 +166,7 @@ class Notice(models.Model):
         REQUESTED = "requested", "a grant waits for a second person"
         OPENED_ALONE = "opened_alone", "a grant opened without a second person"
         REVIEW = "review", "a grant waits for review"
-        READING = "reading", "somebody opened unusually many sessions"
+        READING = "reading", "a person opened unusually many sessions"
 
     kind = models.CharField(max_length=16, choices=Kind)
     # What it is about: a grant, or an event of the log.

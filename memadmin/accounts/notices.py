@@ -42,18 +42,18 @@ Kind = Notice.Kind
 SUBJECTS = {
     Kind.REQUESTED: "A grant waits for a second person",
     Kind.OPENED_ALONE: "A grant opened without a second person",
-    Kind.REVIEW: "A grant is over and waits for review",
-    Kind.READING: "Somebody opened unusually many sessions",
+    Kind.REVIEW: "A grant has ended and waits for review",
+    Kind.READING: "A person opened unusually many sessions",
 }
 TEXTS = {
-    Kind.REQUESTED: "Somebody asks for leave to read {count} locked {sessions}. Decide here:",
+    Kind.REQUESTED: "A person requests access to {count} locked {sessions}. Decide here:",
     Kind.OPENED_ALONE: (
-        "Somebody may read {count} locked {sessions}; no second person decided on it. Take it back, if need be, here:"
+        "A person can now read {count} locked {sessions}; no second person approved this. Revoke the grant here "
+        "if necessary:"
     ),
-    Kind.REVIEW: (
-        "A grant to read {count} locked {sessions} is over. Look at what was read, and say what you found, here:"
-    ),
-    Kind.READING: "Somebody opened {count} {sessions} within an hour, and goes on. The audit log says who it is:",
+    Kind.REVIEW: ("A grant to read {count} locked {sessions} has ended. Review the reads and record the result here:"),
+    Kind.READING: "A person opened {count} {sessions} within an hour and is continuing. The audit log names the "
+    "person:",
 }
 
 
@@ -161,16 +161,16 @@ def addresses_of_deciders() -> QuerySet[EmailAddress]:
     return found
 
 
-def why_nobody_is_told() -> str:
+def why_no_notices() -> str:
     """A sentence for those who decide; empty when notices go out."""
     if not settings.MAIL_SERVER:
-        return "Nobody is told of requests by e-mail: MEMADMIN_MAIL_URL is not set."
+        return "No e-mail is sent about requests: MEMADMIN_MAIL_URL is not set."
     if not settings.NOTICES_TO and not addresses_of_deciders().exists():
         return (
-            "Nobody is told of requests by e-mail: no address of somebody who may decide is verified by the company's"
-            " sign-in, and MEMADMIN_NOTICES_TO is not set."
+            "No e-mail is sent about requests: no approver has an address verified by the company sign-in, and "
+            "MEMADMIN_NOTICES_TO is not set."
         )
     failed = Notice.objects.filter(sent_at__isnull=True, tries__gt=1).count()
     if failed:
-        return f"The mail server did not take {failed} {'notice' if failed == 1 else 'notices'}; it is tried again."
+        return f"The mail server did not take {failed} {'notice' if failed == 1 else 'notices'}; memadmin tries again."
     return ""

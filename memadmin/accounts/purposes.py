@@ -6,9 +6,9 @@ from django.db.models import TextChoices
 
 
 class Purpose(TextChoices):
-    CUSTOMER_CASE = "customer_case", "cases of customers"
-    QUALITY = "quality", "the quality of agents' answers"
-    INCIDENT = "incident", "an incident"
-    SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
-    LEGAL = "legal", "a legal matter"
-    CHECK = "check", "a check of how people read"
+    CUSTOMER_CASE = "customer_case", "customer support"
+    QUALITY = "quality", "answer quality"
+    INCIDENT = "incident", "incident"
+    SUBJECT_REQUEST = "subject_request", "data-subject request (access or erasure)"
+    LEGAL = "legal", "legal matter"
+    CHECK = "check", "access review"

@@ -34,15 +34,15 @@ class WhyForm(forms.Form):
         choices=[("", "Choose a reason"), *audit.EditReason.choices],
         error_messages={
             "required": "Choose a reason.",
-            "invalid_choice": "That is not one of the reasons.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
         },
     )
     explanation = forms.CharField(
-        label="In a few words",
+        label="Explanation",
         max_length=2_000,
         required=False,
         widget=forms.Textarea({"rows": 2, "cols": 60}),
-        help_text="Whoever reads the audit log sees them beside the event, and compliance can erase them.",
+        help_text="Shown with the event in the audit log; compliance staff can erase it.",
     )
 
 
@@ -50,7 +50,7 @@ class WhyMissing(Exception):
     """Something was about to change without a reason; nothing of it is kept."""
 
     def __init__(self) -> None:
-        super().__init__("Nothing was changed yet: a raw edit is recorded with a reason.")
+        super().__init__("Nothing has been changed yet. A raw edit needs a reason.")
 
 
 def why_form(request: HttpRequest) -> WhyForm:

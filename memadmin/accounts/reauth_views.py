@@ -42,7 +42,9 @@ def ask_unless_recent(request: HttpRequest, doing: str, is_file: bool) -> HttpRe
 
 def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpResponse:
     if not request.accepts("text/html"):
-        return JsonResponse({"error": "Show who you are first: your last proof is too old."}, status=403)
+        return JsonResponse(
+            {"error": "Confirm it's you first: this action needs a sign-in from the last 5 minutes."}, status=403
+        )
     if request.method in READING:
         came_from = way_back(request, otherwise="")
         query = {"next": came_from, "for": "file"} if is_file and came_from else {"next": request.get_full_path()}
@@ -98,7 +100,7 @@ class Question:
         if form is None:
             return False
         if not ratelimit.consume(self.request, action="reauthenticate", user=self.request.user):
-            form.add_error(field, "Too many tries. In a minute the next one counts.")
+            form.add_error(field, "Too many failed attempts. Try again in a minute.")
             return False
         if not form.is_valid():
             return False

@@ -16,7 +16,9 @@ from memadmin.accounts import audit_events
 
 class OwnSecondFactor(Exception):
     def __init__(self) -> None:
-        super().__init__("Your own second factor is reset by another administrator, or replaced on your account page.")
+        super().__init__(
+            "You cannot reset your own second factor. Ask another administrator, or replace it on your account page."
+        )
 
 
 class LastSecondFactor(Exception):

@@ -1,4 +1,4 @@
-"""The events of the log itself, and those that belong to no feature."""
+"""Audit events of the log itself, and general ones such as denied access."""
 
 from __future__ import annotations
 
@@ -7,53 +7,55 @@ from memadmin.audit.log.types import ANY_OBJECT, declare
 
 ACCESS_DENIED = declare(
     "access.denied",
-    "Somebody signed in asked for a page, or for an object by its id, that is not theirs.",
+    "A signed-in person requested a page or an object without having access to it.",
     reasons=("forbidden", "not_found"),
 )
 KEY_ROTATED = declare(
     "key.rotated",
-    "Checkpoints are signed with another key from here on.",
+    "The signing key changed: later checkpoints are signed with the new key.",
     reasons=("signed_in", "not_signed_in"),
 )
 EPOCH_BEGUN = declare(
     "log.epoch_begun",
-    "The log goes on from an older state, after a restore; later events that were anchored outside are not in it.",
+    "After a restore, the log continues from an older state; later events that were anchored externally are lost.",
     counters=("epoch", "size", "lost_size"),
     reasons=("restored_backup", "moved", "test_of_restore"),
 )
-LOG_VIEWED = declare("log.viewed", "Somebody looked at a page of the audit log; the filter is in the details.")
+LOG_VIEWED = declare("log.viewed", "A person viewed a page of the audit log; the filter is in the details.")
 LOG_SEARCHED = declare(
-    "log.searched", "Somebody looked for the events about a person or a record.", counters=("found",)
+    "log.searched", "A person searched for the events about a person or a record.", counters=("found",)
 )
 LOG_EXPORTED = declare(
     "log.exported",
-    "Somebody downloaded what a filter of the audit log shows, or all of it.",
+    "A person downloaded the audit log, filtered or whole.",
     reasons=("jsonl", "csv", "whole", "consistency"),
 )
-LOG_VERIFICATION_REQUESTED = declare("log.verification_requested", "Somebody had the audit log verified.")
+LOG_VERIFICATION_REQUESTED = declare(
+    "log.verification_requested", "A person requested a verification of the audit log."
+)
 EVENT_VIEWED = declare(
-    "event.viewed", "Somebody opened an event of the audit log, with its details.", object="audit.auditevent"
+    "event.viewed", "A person opened an event of the audit log, with its details.", object="audit.auditevent"
 )
 WHY_ERASED = ("subject_request", "not_needed", "mistake")
 DETAILS_ERASED = declare(
     "details.erased",
-    "The details of an event, and of the rows that it changed, were erased; further records are the events.",
+    "The details of an event and of its row changes were erased; the further records are the erased events.",
     object="audit.auditevent",
     counters=("events",),
     reasons=WHY_ERASED,
 )
 NAME_ERASED = declare(
     "name.erased",
-    "Who a person in the log was is erased, with the values before and after that tell of their account.",
+    "The name of a person in the log was erased, with the recorded values of their account.",
     object="audit.auditactor",
     reasons=WHY_ERASED,
 )
 EVENT_PROOF_EXPORTED = declare(
-    "event.proof_exported", "Somebody downloaded the proof of an event.", object="audit.auditevent"
+    "event.proof_exported", "A person downloaded the proof of an event.", object="audit.auditevent"
 )
 RAW_EDIT_MADE = declare(
     "raw_edit.made",
-    "Somebody changed rows in raw edits that no verb is about; the reason in words is in the details.",
+    "A person changed rows in raw edits that have no event type of their own; the explanation is in the details.",
     object=ANY_OBJECT,
     counters=("rows",),
     reasons=EditReason.values,

@@ -1,4 +1,4 @@
-"""The events of putting memadmin into operation."""
+"""Audit events of deployment."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from memadmin import audit
 
 DATABASE_RIGHTS_CHANGED = audit.declare(
     "database_rights.changed",
-    "The database's roles were brought into force, by so many statements.",
+    "The database roles were applied; `statements` counts the executed SQL statements.",
     counters=("statements",),
 )

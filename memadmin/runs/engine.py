@@ -99,7 +99,7 @@ def take(run_id: int, *, seconds: float | None = None) -> Lease | None:
             Run.objects.filter(pk=run_id).update(started_at=Now())
             run.note("Started.")
         elif run.lease_until is not None:
-            run.note(f"Taken over: the worker {run.worker} did not answer within {LEASE.seconds} seconds.")
+            run.note(f"Taken over: the worker {run.worker} did not respond within {LEASE.seconds} seconds.")
         run.refresh_from_db()
     return Lease(run, seconds=seconds)
 
@@ -237,7 +237,7 @@ class Lease:
                 self.end(State.FAILED, reason=sentence)
 
     def end(self, state: State | None = None, *, reason: str = "") -> None:
-        """Ends the run: complete, or complete with exceptions, unless another state is given. Raises LeaseLost."""
+        """Ends the run: complete, or completed with exceptions, unless another state is given. Raises LeaseLost."""
         with transaction.atomic():
             run = self._locked()
             end(run, state or outcome_of(run), reason=reason)
@@ -255,7 +255,7 @@ class Lease:
 
 
 def outcome_of(run: Run) -> State:
-    """Complete, or complete with exceptions."""
+    """Complete, or completed with exceptions."""
     hints = kind_named(run.kind).hints
     has_exceptions = any(code not in hints for code, *_ in run.exceptions)
     return State.COMPLETE_WITH_EXCEPTIONS if has_exceptions else State.COMPLETE

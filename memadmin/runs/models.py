@@ -30,7 +30,7 @@ class Run(models.Model):
         CANCELLED = "cancelled", "cancelled"
         FAILED = "failed", "failed"
         COMPLETE = "complete", "complete"
-        COMPLETE_WITH_EXCEPTIONS = "exceptions", "complete with exceptions"
+        COMPLETE_WITH_EXCEPTIONS = "exceptions", "completed with exceptions"
 
     UNFINISHED = (State.WAITING, State.RUNNING, State.PAUSED, State.STOPPED)
 

@@ -35,7 +35,7 @@ class ChunkUnderWay(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "The run is writing a chunk and did not answer within 3 seconds. Nothing was changed; try again."
+            "The run is writing a chunk and did not respond within 3 seconds. Nothing was changed; try again."
         )
 
 

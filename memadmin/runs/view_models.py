@@ -102,9 +102,9 @@ class RunView:
             return run.reason
         last = run.chunk_at or run.requested_at
         if run.state in (State.WAITING, State.RUNNING) and run.lease_until is None and now() - last > SLOW_START:
-            return "No worker has taken it yet. Is a worker running?"
+            return "No worker has started this run yet. Check that a worker is running."
         if run.lease_until and run.lease_until < now():
-            return "Its worker does not answer; another one takes over."
+            return "The worker is not responding; another worker takes over."
         return ""
 
     @property

@@ -33,7 +33,7 @@ def static_files_are_collected(**options: Any) -> list[CheckMessage]:
         return []
     return [
         Error(
-            f"The static files are not collected in {settings.STATIC_ROOT}; every page would fail.",
+            f"Static files are missing in {settings.STATIC_ROOT}; every page would fail.",
             hint="Run `memadmin collectstatic --noinput` after each upgrade.",
             id="memadmin.E002",
         )
@@ -47,7 +47,7 @@ def machines_share_a_secret_key(**options: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            "This machine signs with a key of its own: logins and links of others fail here.",
+            "This machine uses its own secret key: logins and links from other machines fail here.",
             hint="Set MEMADMIN_SECRET_KEY, or MEMADMIN_SECRET_KEY_FILE, to the same 50 random characters everywhere.",
             id="memadmin.W001",
         )
@@ -60,7 +60,7 @@ def grants_are_told_of(**options: Any) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            "Those who decide on grants are told nothing by e-mail: they have to look by themselves.",
+            "No e-mail is sent to approvers of grants: they have to check the grants page themselves.",
             hint="Set MEMADMIN_MAIL_URL to your mail server, and MEMADMIN_URL to this console's own address.",
             id="memadmin.W002",
         )

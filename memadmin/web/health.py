@@ -35,10 +35,10 @@ def reasons_not_to_serve() -> list[str]:
     try:
         applied = MigrationRecorder(connection).applied_migrations()
     except Error:
-        return ["The database does not answer."]
+        return ["The database is not responding."]
     missing = [f"{app}.{name}" for app, name in last_migrations() if (app, name) not in applied]
     if missing:
-        return [f"The database lacks migrations ({', '.join(sorted(missing))}): run `memadmin migrate`."]
+        return [f"Migrations are missing ({', '.join(sorted(missing))}): run `memadmin migrate`."]
     return []
 
 

@@ -20,7 +20,7 @@ class BadCursor(Exception):
     """The cursor is not one that we signed for this list."""
 
     def __init__(self) -> None:
-        super().__init__("This page link was changed or cut off on its way.")
+        super().__init__("This page link is incomplete or was changed.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,10 @@ class LeftOut(StrEnum):
     @property
     def label(self) -> str:
         return {
-            LeftOut.UNPROVEN: "its words stand nowhere in the message that it names",
-            LeftOut.READ_BEFORE: "it is of a message that was read before",
-            LeftOut.UNFIT: "it is empty, too long, or no memory",
-            LeftOut.SECRET: "it has a password, key or card number",
+            LeftOut.UNPROVEN: "its quote is not in the referenced message",
+            LeftOut.READ_BEFORE: "it comes from a message that was read before",
+            LeftOut.UNFIT: "it is empty, too long or not a valid memory",
+            LeftOut.SECRET: "it contains a password, key or card number",
             LeftOut.TOO_MANY: "there were too many",
         }[self]
 

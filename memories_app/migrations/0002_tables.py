@@ -1424,10 +1424,10 @@ class Migration(migrations.Migration):
                         choices=[
                             ("running", "running"),
                             ("done", "done"),
-                            ("nonsense", "answered what cannot be read"),
-                            ("timed_out", "took too long"),
+                            ("nonsense", "unreadable answer"),
+                            ("timed_out", "timed out"),
                             ("failed", "failed"),
-                            ("refused", "nothing may be learned here"),
+                            ("refused", "learning not allowed"),
                         ],
                         db_default="running",
                         default="running",

@@ -106,10 +106,10 @@ class Distillation(models.Model):
     class Outcome(models.TextChoices):
         RUNNING = "running", "running"
         DONE = "done", "done"
-        NONSENSE = "nonsense", "answered what cannot be read"
-        TIMED_OUT = "timed_out", "took too long"
+        NONSENSE = "nonsense", "unreadable answer"
+        TIMED_OUT = "timed_out", "timed out"
         FAILED = "failed", "failed"
-        REFUSED = "refused", "nothing may be learned here"
+        REFUSED = "refused", "learning not allowed"
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     record_id = models.UUIDField()

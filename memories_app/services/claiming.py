@@ -26,7 +26,7 @@ class HeldBySomebody(Overtaken):
         self.winner = memory.claimed_by
         assert memory.claimed_until is not None
         until = f"{memory.claimed_until:%H:%M}"
-        super().__init__(memory, f"{name_of(self.winner)} is deciding about this one, until {until} UTC at the latest.")
+        super().__init__(memory, f"{name_of(self.winner)} has claimed this proposal, until {until} UTC at the latest.")
 
 
 class AlreadyDecided(Overtaken):
@@ -39,12 +39,12 @@ class AlreadyDecided(Overtaken):
         self.review = last_review(memory)
         self.winner = self.review.reviewer if self.review else None
         if self.review and self.review.rule:
-            told = f"The rule “{self.review.rule}” approved it already."
+            told = f"The rule “{self.review.rule}” has already approved this proposal."
         elif self.review:
             who = "You" if self.winner == by else name_of(self.winner)
-            told = f"{who} {self.review.get_decision_display()} it already."
+            told = f"{who} already {self.review.get_decision_display()} this proposal."
         else:
-            told = f"It does not wait for a decision any more: it is {memory.get_status_display()}."
+            told = f"This proposal is no longer waiting: its status is {memory.get_status_display()}."
         super().__init__(memory, f"{told} Your decision was not saved.")
 
 

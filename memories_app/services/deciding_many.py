@@ -56,7 +56,7 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
     if not memory.is_awaiting:
         return f"is {memory.get_status_display()} already"
     if is_held_from(memory, by):
-        return f"{name_of(memory.claimed_by)} is deciding about it"
+        return f"{name_of(memory.claimed_by)} has claimed it"
     if memory.content_hash != read_hash:
         return "was changed since you read it"
     if verb == "snooze":
@@ -65,11 +65,11 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
         return "you proposed it"
     if verb == "approve":
         if memory.needs_two:
-            return "takes two people, who read it by itself"
+            return "needs a second approver; open it separately"
         if memory.replaces_id:
-            return "changes a memory, and is read by itself"
+            return "changes a memory; open it separately"
         if not memory.is_screened:
-            return "was not looked through for risks yet"
+            return "its risk check is pending"
     return ""
 
 

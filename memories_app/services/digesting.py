@@ -137,10 +137,10 @@ def mail_with(told: Figures, people: list[str]) -> EmailMessage:
     lines = [
         f"Waiting: {told.waiting}",
         f"Late, waiting for more than {settings.REVIEW_WITHIN.total_seconds() / 3600:g} hours: {told.late}",
-        f"The oldest waits for {told.oldest_hours} hours." if told.waiting else "",
+        f"The oldest has been waiting for {told.oldest_hours} hours." if told.waiting else "",
         f"Expire unreviewed within {WARNED_BEFORE.days} days: {told.expiring}" if told.expiring else "",
         f"Expired unreviewed since yesterday: {told.expired}" if told.expired else "",
-        f"Samples of rules to look at: {told.samples}" if told.samples else "",
+        f"Rule samples to check: {told.samples}" if told.samples else "",
     ]
     late = f", {told.late} of them late" if told.late else ""
     proposals = "proposal waits" if told.waiting == 1 else "proposals wait"
@@ -152,7 +152,7 @@ def mail_with(told: Figures, people: list[str]) -> EmailMessage:
                 "",
                 f"{settings.CONSOLE_URL}{reverse('reviews:list')}",
                 "",
-                f"Who does not want this mail says so here: {settings.CONSOLE_URL}{reverse('reviews:health')}",
+                f"To unsubscribe from this mail: {settings.CONSOLE_URL}{reverse('reviews:health')}",
                 "",
             ]
         ),
@@ -219,15 +219,17 @@ def setup_for(person: User) -> Setup:
     told, problems, wanted = list[str](), list[str](), None
     at = f"Daily from {settings.DIGEST_HOUR:02}:00 UTC"
     if not settings.MAIL_SERVER:
-        problems.append("Nobody is told by e-mail: MEMADMIN_MAIL_URL is not set.")
+        problems.append("No e-mail is sent: MEMADMIN_MAIL_URL is not set.")
     elif count := len(recipients()):
         told.append(f"{at} by e-mail to {count} {'address' if count == 1 else 'addresses'}.")
     else:
-        problems.append("Nobody is told by e-mail: no reviewer who wants it has an address the company vouches for.")
+        problems.append("No e-mail is sent: no subscribed reviewer has an address verified by the company sign-in.")
     if settings.MAIL_SERVER and not settings.DIGEST_TO:
         wanted = not NoDigest.objects.filter(person=person).exists()
     if settings.DIGEST_URL:
         told.append(f"{at} to {urlsplit(settings.DIGEST_URL).hostname}.")
     failing = Digest.objects.filter(on=now().date(), sent_at__isnull=True, tries__gt=1)
-    problems += [f"Today's was not taken by {each.get_way_display()} yet; it is tried again." for each in failing]
+    problems += [
+        f"Today's digest was not accepted by {each.get_way_display()} yet; memadmin tries again." for each in failing
+    ]
     return Setup(told, problems, wanted)

@@ -29,7 +29,7 @@ BATCH = 200
 
 class NotLapsed(Overtaken):
     def __init__(self, memory: Memory) -> None:
-        super().__init__(memory, f"It did not expire unreviewed: it is {memory.get_status_display()}.")
+        super().__init__(memory, f"This proposal has not expired: its status is {memory.get_status_display()}.")
 
 
 def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:

@@ -47,7 +47,7 @@ class Quote:
 
 
 class ChangesNothing(Unproposable):
-    sentence = "This is what the memory says already."
+    sentence = "The memory already has this text."
 
 
 @transaction.atomic
@@ -78,11 +78,13 @@ def propose_memory(
     statement = statement.strip()
     look_at(statement, kind, key, source, provenance, confidence, data, evidence)
     if valid_from and valid_until and valid_from >= valid_until:
-        raise Unproposable(None, "It would end before it begins.")
+        raise Unproposable(None, "The validity would end before it begins.")
     if replaces is not None:
         replaces = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=replaces.pk)
         if replaces.status not in (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION):
-            raise Overtaken(replaces, f"Agents do not use that memory any more: it is {replaces.get_status_display()}.")
+            raise Overtaken(
+                replaces, f"Agents no longer use that memory: its status is {replaces.get_status_display()}."
+            )
     owner = replaces.subject if replaces else standing_subject(subject) if subject else None
     memory = Memory(
         statement=statement,
@@ -126,7 +128,7 @@ def propose_memory(
 
 
 class ChangedSinceRead(Overtaken):
-    sentence = "Somebody changed this memory since you opened it. Read it again; your words were not saved."
+    sentence = "This memory changed since you opened it. Your change was not saved; read the current version."
 
 
 @transaction.atomic
@@ -169,12 +171,12 @@ def look_at(
     if kind not in Memory.Kind.values or source not in Memory.Source.values:
         raise Unproposable(None, f"There is no memory of kind “{kind}” from source “{source}”.")
     if provenance not in Memory.Provenance.values:
-        raise Unproposable(None, f"What is learned is explicit or inferred, not “{provenance}”.")
+        raise Unproposable(None, f"Provenance is explicit or inferred, not “{provenance}”.")
     if not 0.0 <= confidence <= 1.0:
-        raise Unproposable(None, "Confidence lies between 0 and 1.")
+        raise Unproposable(None, "Confidence must be between 0 and 1.")
     look_at_statement(statement)
     if len(key) > LONGEST_KEY or not is_storable(key):
-        raise Unproposable(None, f"A key is a short name of up to {LONGEST_KEY} characters.")
+        raise Unproposable(None, f"A key is a name of up to {LONGEST_KEY} characters.")
     look_at_data(data or {})
     if len(evidence) > MOST_QUOTES:
         raise Unproposable(None, f"A proposal comes with {MOST_QUOTES} quotes at most; this one has {len(evidence)}.")
@@ -189,7 +191,9 @@ def look_at_data(data: Mapping[str, Any]) -> None:
     except RecursionError:
         raise Unproposable(None, "Its data is nested too deeply.") from None
     if not is_kept:
-        raise Unproposable(None, f"Its data is longer than {LONGEST_DATA:,} characters, or has signs that are no text.")
+        raise Unproposable(
+            None, f"Its data is longer than {LONGEST_DATA:,} characters, or contains characters that are not text."
+        )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -206,15 +210,15 @@ def _texts(value: Any) -> Iterator[str]:
 
 def look_at_statement(statement: str) -> None:
     if not statement:
-        raise Unproposable(None, "A memory says something; this one is empty.")
+        raise Unproposable(None, "A memory cannot be empty.")
     if len(statement) > LONGEST_STATEMENT:
         raise Unproposable(
             None,
-            f"A memory has at most {LONGEST_STATEMENT:,} characters, and this has {len(statement):,}. It goes into"
-            " prompts: what is longer is a document.",
+            f"A memory has at most {LONGEST_STATEMENT:,} characters; this one has {len(statement):,}. Memories go "
+            "into prompts; longer texts are documents.",
         )
     if not is_storable(statement):
-        raise Unproposable(None, "It has signs that are no text: a NUL, or half a character.")
+        raise Unproposable(None, "The text contains invalid characters: a NUL or half a surrogate pair.")
 
 
 def is_storable(text: str) -> bool:

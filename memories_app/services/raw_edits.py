@@ -24,8 +24,8 @@ EDITABLE = (
 """The columns that are nobody else's: states and hashes follow from verbs and triggers, and whence it came from who
 proposed it."""
 
-ONLY_PROPOSED = "Agents recall this memory in the words that were approved: other words are a proposal to change it."
-NO_TEXT = "The database cannot hold this text: there is a NUL, or half a surrogate pair, in it."
+ONLY_PROPOSED = "Agents recall this memory in its approved wording. Propose a change instead."
+NO_TEXT = "The database cannot store this text: it contains a NUL or half a surrogate pair."
 
 
 def state_of(memory: Memory) -> str:
@@ -56,7 +56,7 @@ def save_memory(memory: Memory, names: Collection[str], *, by: User, why: audit.
         (),
     )
     if memory.valid_from and memory.valid_until and memory.valid_from >= memory.valid_until:
-        raise Unproposable(memory, "It would end before it begins.")
+        raise Unproposable(memory, "The validity would end before it begins.")
     audit.record(
         RAW_EDIT_MADE,
         by=by,

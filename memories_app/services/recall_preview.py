@@ -99,7 +99,7 @@ def _vector_of(query: str) -> tuple[list[float] | None, str]:
     try:
         return embedding.embed(embedder, [query])[0], embedder.name
     except Exception as problem:  # whatever a client of a hosted model raises
-        logger.warning("The embedder fails (%s); a preview goes by words alone.", type(problem).__name__)
+        logger.warning("The embedder fails (%s); a preview matches by words only.", type(problem).__name__)
         return None, ""
 
 
@@ -153,4 +153,4 @@ def _why(memory: Memory, agent: str, at: datetime) -> str:
     if memory.valid_from and memory.valid_from > at:
         return f"Valid from {memory.valid_from:%-d %B %Y} on."
     names = ", ".join(memory.agents)
-    return f"Only for {names}." if agent else f"Only for {names}, and no agent is named here."
+    return f"Only for {names}." if agent else f"Only for {names}, and no agent is given here."

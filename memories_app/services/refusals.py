@@ -26,20 +26,20 @@ class Overtaken(Refused):
 
 class NotRecalled(Overtaken):
     def __init__(self, memory: Memory) -> None:
-        super().__init__(memory, f"Agents do not recall this memory: it is {memory.get_status_display()}.")
+        super().__init__(memory, f"Agents do not recall this memory: its status is {memory.get_status_display()}.")
 
 
 class OnlyErased(Refused):
-    sentence = "Of a version of a memory the text can be erased, and nothing else be changed."
+    sentence = "Versions cannot be changed; only their text can be erased."
 
 
 class StillRead(Refused):
-    sentence = "This is what the memory says now. Change the memory first, or retire it."
+    sentence = "This is the current version. Change or retire the memory first."
 
 
 class ErasedAlready(Overtaken):
     def __init__(self, memory: Memory) -> None:
-        super().__init__(memory, "The text of this version is erased already.")
+        super().__init__(memory, "The text of this version is already erased.")
 
 
 class Unproposable(Refused):
@@ -47,31 +47,33 @@ class Unproposable(Refused):
 
 
 class NothingLearnedHere(Refused):
-    sentence = "Nothing is to be learned from this subject: somebody has said so."
+    sentence = "Learning is stopped for this subject."
 
 
 class AboutSomebodyElse(Refused):
-    sentence = "The memory that this would change is about somebody else."
+    sentence = "The memory that this would change belongs to another subject."
 
 
 class NotAProposal(Refused):
-    sentence = "A memory begins as a proposal."
+    sentence = "A new memory must be a proposal."
 
 
 class NotApproved(Refused):
-    sentence = "Nobody who may has approved this text, or one person alone has where two must."
+    sentence = (
+        "The required approvals of this text are missing: one reviewer, or two where a second approver is needed."
+    )
 
 
 class NotScreened(Refused):
-    sentence = "This text has not been looked through for risks yet. It can be approved once that is done."
+    sentence = "The risk check of this text is pending. Approve it afterwards."
 
 
 class OwnProposal(Refused):
-    sentence = "You proposed this yourself. Somebody else has to decide."
+    sentence = "You proposed this yourself. Another reviewer has to decide."
 
 
 class SecondPersonNeeded(Refused):
-    sentence = "You have approved this already. It takes a second person, too."
+    sentence = "You have already approved this. A second approver is needed."
 
 
 class CannotBeMerged(Refused):

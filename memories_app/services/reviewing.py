@@ -51,14 +51,14 @@ REVALIDATE_AGAIN = timedelta(days=180)
 
 
 class ChangedMeanwhile(Overtaken):
-    sentence = "Somebody changed this proposal since you opened it. Read it again; your decision was not saved."
+    sentence = "This proposal changed since you opened it. Your decision was not saved; read the current version."
 
 
 class BaseChanged(Overtaken):
     """The memory that it would change has another text than it was written, or read, against."""
 
     sentence = (
-        "The memory that this changes was changed itself. Read the difference again; your decision was not saved."
+        "The memory that this proposal changes has a new version. Your decision was not saved; read the difference."
     )
 
 
@@ -67,8 +67,8 @@ class BaseGone(Overtaken):
         self.base = base
         super().__init__(
             memory,
-            f"The memory that this would change is {base.get_status_display()}: agents do not use it any more. Reject"
-            " this, or propose it as a memory of its own.",
+            f"The memory that this would change is {base.get_status_display()}, and agents no longer use it. "
+            "Reject this proposal, or propose a separate memory.",
         )
 
 
@@ -242,13 +242,13 @@ def require_fresh_base(memory: Memory, base: Memory | None, read_version: int | 
 
 def require_mergeable(memory: Memory, into: Memory) -> None:
     if into.pk == memory.pk:
-        raise CannotBeMerged(memory, "A memory is not merged into itself.")
+        raise CannotBeMerged(memory, "A memory cannot be merged into itself.")
     if into.status not in (*IN_USE, Memory.Status.PROPOSED):
-        raise CannotBeMerged(memory, f"That memory is {into.get_status_display()}; nothing is merged into it.")
+        raise CannotBeMerged(memory, f"That memory is {into.get_status_display()}; it cannot be a merge target.")
     if into.subject_id != memory.subject_id and not (
         into.subject and memory.subject_id in set(into.subject.group_ids())
     ):
-        raise CannotBeMerged(memory, "That memory is about somebody else.")
+        raise CannotBeMerged(memory, "That memory belongs to another subject.")
 
 
 def standing_approvals(memory: Memory) -> Any:

@@ -45,7 +45,7 @@ COLUMNS = ("name", *CONDITIONS, "sample_percent", "is_active")
 
 
 class SampleDecided(Overtaken):
-    sentence = "Somebody has looked at this sample already."
+    sentence = "This sample has already been checked."
 
 
 def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:

@@ -33,10 +33,12 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
     review = last_review(memory)
     if review is None or review.reviewer_id != by.pk:
         who = name_of(review.reviewer) if review else "Nobody"
-        raise CannotBeUndone(memory, f"{who} decided last about this one; that is not yours to undo.")
+        raise CannotBeUndone(memory, f"{who} made the latest decision; only they can undo it.")
     moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
     if moment - review.decided_at > UNDO_WITHIN:
-        raise CannotBeUndone(memory, "A decision can be undone for a minute; this one is older. Agents may know of it.")
+        raise CannotBeUndone(
+            memory, "A decision can be undone within one minute. This one is older; agents may already use it."
+        )
     audit.record(audit_events.DECISION_UNDONE, by=by, target=memory, subject=memory.subject_id)
     if review.decision == Review.Decision.APPROVE and memory.status == Memory.Status.MERGED:
         restore_base(by_key[memory.replaces_id], memory, review)
@@ -64,7 +66,7 @@ def restore_base(base: Memory, memory: Memory, review: Review) -> None:
     before: dict[str, Any] = review.before or {}
     version = MemoryVersion.objects.filter(memory=base, number=before["version"], erased_at=None).first()
     if base.content_hash != memory.content_hash or version is None:
-        raise CannotBeUndone(memory, "The memory that it changed was changed again since. Propose what it should say.")
+        raise CannotBeUndone(memory, "The memory has changed again since. Propose a new change instead.")
     base.statement, base.data = version.statement, version.data
     for name in CONTENT:
         setattr(base, name, from_json(Memory._meta.get_field(name), before["columns"][name]))

@@ -92,18 +92,18 @@ def snooze(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    return put_back(request, memory_id, reviewing.wake_memory, "It waits again, and you hold it.")
+    return put_back(request, memory_id, reviewing.wake_memory, "The proposal is back in the queue and claimed by you.")
 
 
 @operator_page(REVIEW, methods="POST")
 def reopen(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """Puts back what expired unreviewed."""
-    return put_back(request, memory_id, reopen_proposal, "It waits again, and you hold it.")
+    return put_back(request, memory_id, reopen_proposal, "The proposal is back in the queue and claimed by you.")
 
 
 @operator_page(REVIEW, methods="POST")
 def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    return put_back(request, memory_id, undo_decision, "Undone: it waits again, and you hold it.")
+    return put_back(request, memory_id, undo_decision, "Undone: the proposal is back in the queue and claimed by you.")
 
 
 @operator_page(REVIEW, methods="POST")

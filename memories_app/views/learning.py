@@ -37,7 +37,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
         return refused(request, str(away), status=503)
     except NothingLearnedHere as problem:
         return refused(request, str(problem), status=409)
-    messages.success(request, "Kept, for whoever learns from this session.")
+    messages.success(request, "Saved. Distillers use it when they learn from this session.")
     return redirect("sessions:item", record.pk, item_id)
 
 
@@ -45,7 +45,7 @@ def feedback(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRes
 def stop_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     subject = access.subject_for(request.user, subject_id)
     if learning.stop_learning(subject, by=request.user):
-        messages.success(request, "Nothing is learned from this subject any more.")
+        messages.success(request, "Learning is stopped for this subject.")
     return redirect(subject)
 
 
@@ -53,5 +53,5 @@ def stop_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 def allow_learning(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     subject = access.subject_for(request.user, subject_id)
     if learning.allow_learning(subject, by=request.user):
-        messages.success(request, "Agents may learn from this subject again.")
+        messages.success(request, "Learning is allowed again for this subject.")
     return redirect(subject)

@@ -101,7 +101,7 @@ def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     except Refused as problem:
         messages.warning(request, str(problem))
     else:
-        messages.success(request, "Agents recall it no more, from their next run on.")
+        messages.success(request, "Retired: agents no longer recall it from their next run on.")
     return redirect(shown)
 
 
@@ -135,7 +135,9 @@ def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         except Refused as refusal:
             problem, status = str(refusal), 409 if isinstance(refusal, Overtaken) else 422
         else:
-            messages.success(request, "It waits for somebody else. Agents read the words of now until it is approved.")
+            messages.success(
+                request, "Another reviewer has to approve your change. Agents read the current text until then."
+            )
             return redirect(shown)
     elif form.is_bound:
         status = 422
@@ -152,13 +154,13 @@ def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     except Refused as problem:
         messages.warning(request, str(problem))
     else:
-        messages.success(request, "It waits in the review queue; agents recall it again once somebody approves it.")
+        messages.success(request, "Returned to the review queue. Agents recall it again after approval.")
     return redirect(shown)
 
 
 @operator_page("memories_app.read_memory", methods="GET, POST")
 def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """What was learned from one session, and the way to retire all of it at once."""
+    """Memories from one session, and the way to retire all of it at once."""
     if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
         raise PermissionDenied
     record = session_access.record_for(request.user, record_id)

@@ -46,7 +46,7 @@ def place(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
     """Leads to the item that was written next after a recall, which is what the agent made of it."""
     recall = access.recall_for(request.user, recall_id)
     if recall.record_id is None:
-        raise Http404("The recall names no session.")
+        raise Http404("This recall has no session.")
     record = session_access.session_for(request.user, recall.record_id)
     try:
         found = reader_for(record.store).page_from(record.session_id, in_whole_seconds(recall.recalled_at), NEAR).items

@@ -201,5 +201,5 @@ def save_view(request: OperatorRequest) -> HttpResponse:
 @operator_page(REVIEW, methods="POST")
 def delete_view(request: OperatorRequest, view_id: UUID) -> HttpResponse:
     access.view_for(request.user, view_id).delete()
-    messages.success(request, "The view is gone; what it showed stays.")
+    messages.success(request, "The view is deleted. The proposals are unchanged.")
     return redirect("reviews:list")

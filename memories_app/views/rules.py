@@ -72,7 +72,7 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
     else:
         rules.save_rule(form.instance, by=request.user, values=form.cleaned_data)
         messages.success(
-            request, "The rule is saved." if form.instance.is_active else "Saved; it approves nothing yet."
+            request, "The rule is saved." if form.instance.is_active else "The rule is saved and inactive."
         )
         return redirect("reviews:rules")
     context = {"form": form, "is_new": is_new, "hindsight": hindsight, "rule": changed}
@@ -89,7 +89,7 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     except Refused as problem:
         messages.error(request, str(problem))
     else:
-        messages.success(request, "Noted." if agreed else "Back in the queue; agents are not told of it any more.")
+        messages.success(request, "Noted." if agreed else "Returned to the queue; agents no longer recall it.")
     filters = QueueFilter(request.GET, request.user)
     if filters.active.get("show") != "sampled":
         return redirect("reviews:rules")
@@ -118,5 +118,7 @@ def digest(request: OperatorRequest) -> HttpResponse:
     """Whether one is told daily how the queue stands."""
     wanted = request.POST.get("wanted") == "yes"
     want_digest(request.user, wanted=wanted)
-    messages.success(request, "You get the daily mail." if wanted else "You get no daily mail any more.")
+    messages.success(
+        request, "You are subscribed to the daily mail." if wanted else "You are unsubscribed from the daily mail."
+    )
     return redirect("reviews:health")

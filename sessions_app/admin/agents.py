@@ -40,9 +40,7 @@ from sessions_app.stores.base import SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.paged import whole_number
 from sessions_app.stores.sqlalchemy.postgres import LIMIT_WAITING, in_plain_words
 
-CHANGED_MEANWHILE = (
-    "Somebody, or the agent, changed this since you opened it. Nothing was saved; this is what it is now."
-)
+CHANGED_MEANWHILE = "This item changed since you opened it. Nothing was saved; this is the current version."
 
 
 @contextmanager
@@ -120,7 +118,7 @@ class StoredItemForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Stored text", strip=False, widget=AdminTextareaWidget({"rows": 24, "spellcheck": "false"})
     )
     opened_as = forms.CharField(widget=forms.HiddenInput)
-    confirmed = forms.CharField(label="Save it all the same", required=False, widget=forms.HiddenInput)
+    confirmed = forms.CharField(label="Save anyway", required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = AgentMessage
@@ -149,7 +147,7 @@ class StoredItemForm(forms.ModelForm):  # type: ignore[type-arg]
         proof = proof_of_warning(broken)
         if broken and self.cleaned_data["confirmed"] != proof:
             self.fields["confirmed"].widget = forms.CheckboxInput({"value": proof}, check_test=lambda value: False)
-            raise forms.ValidationError([*broken, "To save it all the same, tick the box below."])
+            raise forms.ValidationError([*broken, "To save it anyway, tick the box below."])
         return self.cleaned_data
 
 
@@ -224,9 +222,9 @@ class AgentMessageAdmin(AgentRows):
 
     def why_fixed(self, message: AgentMessage) -> str:
         if len(str(message.message_data)) > raw_edits.EDITABLE_CHARACTERS:
-            return "This item is too long to be edited here."
+            return "This item is too long to edit here."
         if raw_edits.is_sealed(message):
-            return "This item is encrypted. It can be deleted, but nobody can write another one by hand."
+            return "This item is encrypted. It can be deleted but not edited."
         return ""
 
     def get_fields(self, request: HttpRequest, obj: AgentMessage | None = None) -> tuple[Any, ...]:
@@ -297,7 +295,7 @@ class AgentMessageAdmin(AgentRows):
             if request.method == "POST" and request.POST.get("opened_as") != state:
                 refusal = CHANGED_MEANWHILE
             elif request.method == "POST" and broken and request.POST.get("confirmed") != proof:
-                refusal = "Nothing was deleted. Read what it would break, and tick the box if you mean it."
+                refusal = "Nothing was deleted. Read the consequences, then tick the box to confirm."
             if refusal:
                 messages.error(request, refusal)
                 return HttpResponseRedirect(request.get_full_path())

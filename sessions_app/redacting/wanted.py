@@ -36,9 +36,9 @@ class Wanted:
         """Raises Unwanted. Spaces around the text do not count."""
         text = text.strip()
         if "\0" in text:
-            raise Unwanted("This text has a NUL character in it, which no stored text can have.")
+            raise Unwanted("The text contains a NUL character, which stored texts cannot contain.")
         if len(text) < LEAST_CHARACTERS:
-            raise Unwanted(f"Give at least {LEAST_CHARACTERS} characters: less than that stands in every other word.")
+            raise Unwanted(f"Give at least {LEAST_CHARACTERS} characters; a shorter text is too common.")
         if len(text) > MOST_CHARACTERS:
             raise Unwanted(f"This text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be looked for.")
         # Forms send lines with CRLF; what was stored has whatever the agent wrote.

@@ -8,19 +8,19 @@ from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.search_protocol import IndexState, SearchIndex
 
-NONE_OF_THIS_KIND = "This kind of store has no search index; a search reads sessions from the newest on."
+NONE_OF_THIS_KIND = "This kind of store has no search index; a search reads sessions one by one, newest first."
 
 
 def sentence_about(index: SearchIndex) -> str:
     size = filesizeformat(index.size_bytes).replace("\xa0", " ")
     match index.state:
         case IndexState.ABSENT:
-            return "No search index; a search reads sessions from the newest on."
+            return "No search index; a search reads sessions one by one, newest first."
         case IndexState.BUILDING:
             progress = "" if index.percent_built is None else f", {index.percent_built} % of the table read"
             return f"The search index is being built{progress}."
         case IndexState.INVALID:
-            return f"Half a search index of {size}, which helps nobody; `search_index --create` builds it again."
+            return f"Incomplete search index of {size}, not used. Run `search_index --create` to build it again."
     return f"Search index ready, {size}."
 
 

@@ -144,7 +144,7 @@ def matching_sessions(
     if wording.note:
         notes.append(wording.note)
     if has_sealed and sealed.exclude(pk__in=opened).exists():
-        notes.append("An encrypted session is searched only under a grant for it.")
+        notes.append("Encrypted sessions are searched only if you have a grant for them.")
     sessions = (
         sessions.filter(Q(is_encrypted=False) | Q(pk__in=opened)) if to_open else sessions.filter(is_encrypted=False)
     )

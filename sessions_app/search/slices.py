@@ -59,13 +59,13 @@ class SliceReader:
 
     def _notes(self) -> Iterator[str]:
         if self.items_passed_over == 1:
-            yield "One item was passed over, because searching it alone takes too long."
+            yield "One item was skipped because searching it takes too long."
         elif self.items_passed_over:
-            yield f"{self.items_passed_over:,} items were passed over, because searching each alone takes too long."
+            yield f"{self.items_passed_over:,} items were skipped because searching each takes too long."
         closed = sum(len(backend.kept_closed) for backend in self._sealed.values())
         if closed:
-            count = "One sealed item could" if closed == 1 else f"{closed:,} sealed items could"
-            yield f"{count} not be opened, and nothing was searched there."
+            count = "One encrypted item could" if closed == 1 else f"{closed:,} sealed items could"
+            yield f"{count} not be decrypted and was not searched."
 
     def search_of(self, store: SessionStore, session_id: str) -> ItemSearch:
         if (store.pk, session_id) not in self.opened:

@@ -68,7 +68,7 @@ class Wording:
         note = ""
         if text.count('"') % 2:
             text = text.replace('"', " ")
-            note = "A quotation mark is not closed, so the words are looked for one by one."
+            note = "A quotation mark is not closed, so the words are searched separately."
         groups: list[list[Term]] = [[]]
         for typed in _TYPED.finditer(text):
             if (typed["bare"] or "").lower() == "or":
@@ -78,10 +78,10 @@ class Wording:
         alternatives = tuple(tuple(group) for group in groups if group)
         if not alternatives:
             if not WORD.search(text):
-                raise Unsearchable("There is no letter or digit in this text to search for.")
+                raise Unsearchable("Enter at least one letter or digit to search for.")
             alternatives = ((Term(plain(text)),),)  # nothing but "or"
         if not all(any(not term.is_excluded for term in group) for group in alternatives):
-            raise Unsearchable("This text only says what to leave out. Add a word to look for.")
+            raise Unsearchable("This search has only excluded words. Add a word to search for.")
         return cls(alternatives, note)
 
     def __str__(self) -> str:
@@ -147,9 +147,7 @@ class Wording:
     def refuse_exclusions(self) -> None:
         """For a person who reads masked text. Raises Unsearchable: what is left out could be what is masked."""
         if any(term.is_excluded for group in self.alternatives for term in group):
-            raise Unsearchable(
-                "Leaving words out takes the right to see what is masked: what is missing then would tell it."
-            )
+            raise Unsearchable("Your role cannot exclude words: the results could reveal masked values.")
 
 
 def plain(text: str) -> str:

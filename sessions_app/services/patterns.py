@@ -27,12 +27,12 @@ BATCH_SESSIONS = 200
 
 class PatternNameTaken(Exception):
     def __init__(self, name: str) -> None:
-        super().__init__(f"This store has a pattern named “{name}” already.")
+        super().__init__(f"This store already has a pattern named “{name}” already.")
 
 
 class NoSuchPattern(Exception):
     def __init__(self) -> None:
-        super().__init__("Somebody deleted this pattern meanwhile.")
+        super().__init__("This pattern was deleted in the meantime.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def add_pattern(store: SessionStore, *, name: str, text: str, subject_kind: Subj
 def change_pattern(
     pattern: SessionIdPattern, *, name: str, text: str, subject_kind: SubjectKind, by: User
 ) -> SessionIdPattern:
-    """Sessions that have a subject keep it. Raises PatternError, PatternNameTaken and NoSuchPattern."""
+    """Sessions keep their subjects. Raises PatternError, PatternNameTaken and NoSuchPattern."""
     Pattern.parse(text)
     patterns = patterns_to_change(pattern.store)
     pattern = current(pattern, patterns)

@@ -119,7 +119,7 @@ def check_text(message: AgentMessage, text: str) -> None:
     try:
         value = json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
-        raise NotAnItem("This is nested too deeply for an agent to read.") from None
+        raise NotAnItem("This JSON is nested too deeply for an agent to read.") from None
     except json.JSONDecodeError as problem:
         raise NotAnItem(
             f"This is not valid JSON: {problem.msg}, in line {problem.lineno}, column {problem.colno}."
@@ -127,7 +127,7 @@ def check_text(message: AgentMessage, text: str) -> None:
     except ValueError as problem:
         raise NotAnItem(f"This is not valid JSON: {problem}.") from None
     if is_item(entry_of(message).value) and not is_item(value):
-        raise NotAnItem("An item is a JSON object with a type or a role; the agent would trip over anything else.")
+        raise NotAnItem("An item is a JSON object with a type or a role; agents fail on anything else.")
 
 
 def refuse_constant(name: str) -> None:
@@ -151,21 +151,19 @@ def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
         calls, outputs = others_with(message, key)
         if len(outputs) > len(calls):
             broken.append(
-                f"Output {outputs[-1]} would stay without this call, and the model provider refuses such a session."
+                f"Output {outputs[-1]} would remain without its call; the model provider rejects such a session."
             )
     key = output_key(before)
     if key and (after is None or output_key(after) != key):
         calls, outputs = others_with(message, key)
         if len(calls) > len(outputs):
-            broken.append(
-                f"Call {calls[-1]} would stay without this output, and the agent would forget that it called."
-            )
+            broken.append(f"Call {calls[-1]} would remain without its output; the agent would lose the call.")
     if after is not None and (key := output_key(after)) and key != output_key(before):
         calls, outputs = others_with(message, key)
         if len(outputs) >= len(calls):
-            broken.append("No open call has the id of this output, and the model provider refuses such a session.")
+            broken.append("No open call has the ID of this output; the model provider rejects such a session.")
     if block := block_behind(message):
-        broken.append(f"What it says may live on inside the compaction block {block}, where nobody can look.")
+        broken.append(f"Its text may also be contained in the compaction block {block}, which cannot be inspected.")
     return broken
 
 

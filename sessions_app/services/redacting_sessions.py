@@ -41,19 +41,22 @@ class Left(StrEnum):
         member.sentence = sentence
         return member
 
-    AWAY = "away", "The store did not answer, or did not let this console change it."
+    AWAY = "away", "The store did not respond, or refused the change."
     CANNOT = "cannot", "The text of items cannot be replaced in this store."
-    SEALED = "sealed", "Sealed with a key that is not here, so nobody could look inside."
-    BUSY = "busy", "An agent held the session all the time."
-    WRITTEN_AGAIN = "written_again", "An agent wrote the text again while it was redacted."
-    UNFIT = "unfit", "Without the text the item would be none that the agent could go on with."
-    CHANGED = "changed", "The item is not any more what it was when somebody looked at it."
-    GONE = "gone", "The item or the session is not there any more."
-    COMPACTED = "compacted", "A compaction block behind the text may hold it, and nobody can look inside."
-    KEPT_REASONING = "kept_reasoning", "Reasoning behind the text has a part that only the provider can read."
-    LABEL = "label", "The text is in a label of the session: take it off by hand, and erase the details of its event."
-    UNREPLAYABLE = "unreplayable", "The history is less whole than it was before."
-    TOO_LATE = "too_late", "No worker began with it in time."
+    SEALED = "sealed", "Encrypted with a key that this console does not have; it could not be inspected."
+    BUSY = "busy", "An agent kept the session locked."
+    WRITTEN_AGAIN = "written_again", "An agent wrote the text again during the redaction."
+    UNFIT = "unfit", "The item would be invalid for the agent without the text."
+    CHANGED = "changed", "The item changed after the preview."
+    GONE = "gone", "The item or the session no longer exists."
+    COMPACTED = "compacted", "A later compaction block may contain the text and cannot be inspected."
+    KEPT_REASONING = "kept_reasoning", "Later reasoning has a part that only the provider can read."
+    LABEL = (
+        "label",
+        "A label of the session contains the text: remove the label manually and erase the details of its event.",
+    )
+    UNREPLAYABLE = "unreplayable", "The history has new replay errors after the redaction."
+    TOO_LATE = "too_late", "No worker started the redaction in time."
 
 
 HINTS = frozenset({Left.KEPT_REASONING})

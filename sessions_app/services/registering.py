@@ -38,7 +38,7 @@ def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Regist
     then stays.
     """
     if Capability.ENUMERATE in backend_for(store).capabilities:
-        raise CannotRegister(f"{store} lists its sessions itself: nobody has to register them.")
+        raise CannotRegister(f"{store} lists its own sessions; registration is not needed.")
     if store.attached_at is None:
         raise CannotRegister(f"{store} is not attached. Run attach_store {store}.")
     told, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
@@ -53,7 +53,7 @@ def _checked(session_id: str) -> str:
         errors="replace"
     )
     if not is_text or len(session_id.encode()) > LONGEST_ID_BYTES:
-        raise CannotRegister(f"{session_id[:80]!a} cannot be the id of a session: it is no text, or too long.")
+        raise CannotRegister(f"{session_id[:80]!a} is not a valid session ID: not text, or too long.")
     return session_id
 
 

@@ -22,7 +22,7 @@ class SearchGone(Exception):
 
     def __init__(self) -> None:
         hours = settings.SEARCH_LIFETIME.total_seconds() / 3600
-        super().__init__(f"This search is over. Searches are kept for {hours:g} hours; type it again.")
+        super().__init__(f"This search has expired. Searches are stored for {hours:g} hours; search again.")
 
 
 def remember_search(user: User, text: str) -> TextSearch:
@@ -32,13 +32,13 @@ def remember_search(user: User, text: str) -> TextSearch:
     """
     text = " ".join(text.split())
     if not text:
-        raise Unsearchable("Type what to look for: a part of an id or a ticket, or words that were said.")
+        raise Unsearchable("Enter part of an ID or ticket, or words from messages.")
     if "\0" in text:
-        raise Unsearchable("This text has a NUL character in it, which no stored text can have.")
+        raise Unsearchable("The text contains a NUL character, which stored texts cannot contain.")
     if len(text) > MAX_CHARACTERS:
         raise Unsearchable(f"This text has {len(text):,} characters; a search takes up to {MAX_CHARACTERS}.")
     if not WORD.search(text):
-        raise Unsearchable("There is no letter or digit in this text to search for.")
+        raise Unsearchable("Enter at least one letter or digit to search for.")
     with transaction.atomic():
         search = TextSearch(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
         # Without the words, which are to be forgotten with the search.

@@ -22,13 +22,13 @@ class SubjectError(Exception):
 
 class BadKey(SubjectError):
     def __init__(self) -> None:
-        super().__init__(f"An id has 1 to {key_length()} characters, and no NUL.")
+        super().__init__(f"An ID has 1 to {key_length()} characters, and no NUL.")
 
 
 class UnknownKey(SubjectError):
     def __init__(self, kind: str, key: str) -> None:
         self.kind, self.key = kind, key
-        super().__init__(f"No subject is known as {kind} {key}.")
+        super().__init__(f"There is no subject with the {kind} ID {key}.")
 
 
 class SubjectConflict(SubjectError):
@@ -41,28 +41,28 @@ class SubjectConflict(SubjectError):
 
 class AliasTaken(SubjectConflict):
     def __init__(self, alias: SubjectAlias) -> None:
-        sentence = f"{alias.kind} {alias.key} already names another subject. Merge the two when they are one."
+        sentence = f"{alias.kind} {alias.key} already belongs to another subject. Merge the two if they are the same."
         super().__init__(alias.subject, sentence)
 
 
 class LastAlias(SubjectConflict):
     def __init__(self, subject: Subject) -> None:
-        super().__init__(subject, "This is the only id of the subject. Add another one before removing it.")
+        super().__init__(subject, "This is the only ID of the subject. Add another one before removing it.")
 
 
 class AlreadyMerged(SubjectConflict):
     def __init__(self, subject: Subject) -> None:
-        super().__init__(subject, "This subject was merged into another one already.")
+        super().__init__(subject, "This subject is already merged into another one.")
 
 
 class NotMerged(SubjectConflict):
     def __init__(self, subject: Subject) -> None:
-        super().__init__(subject, "This subject is not merged; somebody may have undone it already.")
+        super().__init__(subject, "This subject is not merged; the merge may already have been undone.")
 
 
 class MergeIntoItself(SubjectConflict):
     def __init__(self, subject: Subject) -> None:
-        super().__init__(subject, "Both are the same subject already.")
+        super().__init__(subject, "Both IDs already belong to the same subject.")
 
 
 def known_subject(kind: str, key: str) -> Subject:

@@ -108,7 +108,7 @@ def _answer_of(store: SessionStore, answer: Future[T | StoreUnavailable]) -> T |
     if answer.cancelled():
         return StoreTooSlow(f"The store {store} was not asked: others took too long.")
     if not answer.done():
-        away = StoreTooSlow(f"The store {store} did not answer within {PAGE_SECONDS:g} seconds.")
+        away = StoreTooSlow(f"The store {store} did not respond within {PAGE_SECONDS:g} seconds.")
         _rests(store, away)
         return away
     return answer.result()

@@ -9,7 +9,7 @@ from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.parts import PARSED_CHARACTERS, json_inside, payload_blocks
 from sessions_app.timeline.values import Fields, as_fields, one_line, text_in
 
-PARSED_NOTE = "stored as JSON in a string, shown parsed"
+PARSED_NOTE = "stored as a JSON string, shown parsed"
 ARGUMENTS_SHOWN = 4
 SENTENCE_CHARACTERS = 1_000
 
@@ -70,7 +70,7 @@ def output_of(payload: object) -> Output:
 
 def failed(sentence: object, explanation: str = "", state: ToolState = ToolState.FAILED) -> Output:
     notice = Notice("danger", one_line(sentence, SENTENCE_CHARACTERS), explanation)
-    whole = payload_blocks(sentence, "Whole text") if len(notice.sentence) >= SENTENCE_CHARACTERS else ()
+    whole = payload_blocks(sentence, "Full text") if len(notice.sentence) >= SENTENCE_CHARACTERS else ()
     return Output((notice, *whole), state)
 
 

@@ -28,8 +28,8 @@ class ToolState(Enum):
     AWAITING_APPROVAL = Badge("yellow", "user-check", "awaits approval")
     UNANSWERED = Badge("orange", "alert-triangle", "no output")
     UNCALLED = Badge("orange", "alert-triangle", "no call")
-    OUTPUT_ELSEWHERE = Badge("secondary", "chevron-right", "output not on this page")
-    CALL_ELSEWHERE = Badge("secondary", "chevron-left", "call not on this page")
+    OUTPUT_ELSEWHERE = Badge("secondary", "chevron-right", "output is on a later page")
+    CALL_ELSEWHERE = Badge("secondary", "chevron-left", "call is on an earlier page")
     IN_PROGRESS = Badge("secondary", "circle-dashed", "not completed")
 
     @property

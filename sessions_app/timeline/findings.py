@@ -43,19 +43,19 @@ class FindingCode(StrEnum):
 
 
 TITLES = {
-    FindingCode.OUTPUT_WITHOUT_CALL: "an output without its call",
-    FindingCode.CALL_WITHOUT_OUTPUT: "a call without its output",
-    FindingCode.APPROVAL_OPEN: "an approval left open",
-    FindingCode.UNANSWERED_TEXT: "user text without an answer",
+    FindingCode.OUTPUT_WITHOUT_CALL: "output without a call",
+    FindingCode.CALL_WITHOUT_OUTPUT: "call without an output",
+    FindingCode.APPROVAL_OPEN: "approval pending",
+    FindingCode.UNANSWERED_TEXT: "user message without an answer",
     FindingCode.UNDECODABLE: "not readable as JSON",
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: "plain text among encrypted items",
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: "plain text before the encrypted items",
-    FindingCode.NO_KEY: "sealed, and no key here",
-    FindingCode.WRONG_KEY: "sealed with a wrong key",
-    FindingCode.OTHER_KEY: "sealed with another key than the store's",
-    FindingCode.TAMPERED: "a seal that was tampered with",
+    FindingCode.NO_KEY: "encrypted, key not available",
+    FindingCode.WRONG_KEY: "encrypted with a different key",
+    FindingCode.OTHER_KEY: "not encrypted with the store's key",
+    FindingCode.TAMPERED: "tampered encryption",
     FindingCode.EXPIRED_FOR_AGENTS: "expired for agents, still stored",
-    FindingCode.COMPACTION: "compaction may hold erased text",
+    FindingCode.COMPACTION: "compaction may contain erased text",
     FindingCode.OUT_OF_ORDER: "written out of order",
 }
 
@@ -67,18 +67,17 @@ def title_of(code: str) -> str:
 
 SENTENCES = {
     FindingCode.OUTPUT_WITHOUT_CALL: (
-        "This output answers {call}, which is not in the history: it was erased, taken back or compacted. "
+        "This output belongs to {call}, which is not in the history: the call was erased, removed by the agent or "
+        "compacted. "
         "The next run of the agent may fail with “No tool call found”."
     ),
     FindingCode.CALL_WITHOUT_OUTPUT: (
-        "No output is stored for this call: its run was stopped. The agent does not see the call again."
+        "No output is stored for this call: its run was stopped. The agent skips the call in later runs."
     ),
-    FindingCode.APPROVAL_OPEN: (
-        "Neither an output nor a refusal is stored: the run waits for a person's approval, or was given up."
-    ),
+    FindingCode.APPROVAL_OPEN: ("This tool call has no output: the run is waiting for approval or was abandoned."),
     FindingCode.UNANSWERED_TEXT: (
-        "The next user text follows without an answer: the run failed, was blocked or cancelled. "
-        "The agent reads this text again in every later run."
+        "The next user message follows without an answer: the run failed, was blocked or cancelled. The agent "
+        "reads this message again in every later run."
     ),
     FindingCode.UNDECODABLE: "The stored text cannot be read: {problem}. The agent skips it; nothing was changed.",
     FindingCode.PLAINTEXT_AMONG_ENCRYPTED: (
@@ -87,22 +86,23 @@ SENTENCES = {
     FindingCode.PLAINTEXT_BEFORE_ENCRYPTED: (
         "Encrypted from here on; earlier items are stored in plain text. An agent that holds the key does not see them."
     ),
-    FindingCode.NO_KEY: "From here on nothing sealed can be read by this console: it does not hold the key.",
+    FindingCode.NO_KEY: "From here on, encrypted items cannot be read: this console does not have the key.",
     FindingCode.WRONG_KEY: (
-        "From here on the key of the store opens nothing: agents that hold it do not see these items either."
+        "From here on, the store's key does not decrypt the items: agents that use it cannot read them either."
     ),
     FindingCode.OTHER_KEY: (
-        "From here on items were sealed with another key of the keyring. Agents that hold the store's do not see them."
+        "From here on, items are encrypted with another key of the keyring. Agents that use the store's key "
+        "cannot read them."
     ),
     FindingCode.TAMPERED: (
-        "The key of the session does not open this: it was changed, moved here, or sealed by somebody else. Agents skip"
-        " it."
+        "The session's key does not decrypt this item: it was changed, moved here, or encrypted by another party. "
+        "Agents skip it."
     ),
     FindingCode.EXPIRED_FOR_AGENTS: (
-        "From here on items are older than agents read. They stay in the store until somebody purges them."
+        "From here on, items have expired for agents. They stay in the store until they are purged."
     ),
     FindingCode.COMPACTION: (
-        "Text from before this point may live on inside the block, where nobody can read it or erase it alone."
+        "The block may contain text from before this point. It cannot be inspected, or erased in part."
     ),
     FindingCode.OUT_OF_ORDER: (
         "Its row is older than the row before it, its time is later: a writer in another time zone, or two runs at "

@@ -76,7 +76,7 @@ def mcp_output(fields: Fields) -> Output:
 
 def approval_asked(fields: Fields) -> Asked:
     asked = mcp_call(fields)
-    return Asked("Approval asked", f"{asked.title}{asked.detail}", asked.body, asked.notes)
+    return Asked("Approval requested", f"{asked.title}{asked.detail}", asked.body, asked.notes)
 
 
 def approval_given(fields: Fields) -> Output:

@@ -32,7 +32,7 @@ def about(request: OperatorRequest) -> HttpResponse:
     read_audit.places(found, [], [])
     exact = [alias for alias in found if alias.key == typed]
     if not found:
-        return refused(request, f"No subject has “{typed}” in one of its ids.")
+        return refused(request, f"No subject has “{typed}” in one of its IDs.")
     if len(exact or found) == 1:
         return redirect(address_of(*(exact or found), filters=filters))
     offered = [(alias, address_of(alias, filters=filters)) for alias in found[:MOST_OFFERED]]

@@ -42,14 +42,14 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
                     given = {**form.cleaned_data, "kind": chosen.name, "options": settings.cleaned_data}
                     look = path_watch.look_now(path_watch.watch_path(**given, by=request.user), by=request.user)
                     new = f"{len(look.connected):,} new store{pluralize(look.connected)}"
-                    messages.success(request, f"Watched from now on. It names {look.places:,} now: {new}.")
+                    messages.success(request, f"The path is now watched. It matches {look.places:,} now: {new}.")
                     return redirect("sessions:stores")
                 store = connect_store(**form.cleaned_data, kind=chosen, options=settings.cleaned_data)
             except (registry.AttachRefused, StoreUnavailable) as refusal:
                 problem = str(refusal)
             else:
                 if registry.is_discovered(store) and not store.discovered_at:
-                    away = "Connected. It does not answer now; its sessions are looked for when it does."
+                    away = "Connected. The store is not responding now; its sessions are found once it responds."
                     messages.warning(request, away)
                 else:
                     found = store.sessions.count()

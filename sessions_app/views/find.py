@@ -75,15 +75,17 @@ def step(
     if result.found:
         return redirect(at_item(record.get_absolute_url(), result.item_id, query))
     if result.searched_to:
-        messages.info(request, "The time for a search was over here. Go on with the arrow beside the search field.")
+        messages.info(request, "The search reached its time limit. Continue with the arrow beside the search field.")
         query["at"] = Cursor(direction, result.searched_to).sign(record)
     elif cursor:
-        messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item says this.")
+        messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item matches.")
         query["at"] = Cursor("at", cursor.position).sign(record)
     elif record.is_encrypted:
-        messages.info(request, "No readable item of this session says this. What is sealed is searched with a grant.")
+        messages.info(
+            request, "No matches in the readable items of this session. Searching encrypted items needs a grant."
+        )
     else:
-        messages.info(request, "No item of this session says this.")
+        messages.info(request, "No matches in this session.")
     return redirect(f"{record.get_absolute_url()}?{urlencode(query)}")
 
 

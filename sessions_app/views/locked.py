@@ -57,7 +57,7 @@ def locked_page(
 
 
 @operator_page(grants.REQUEST, methods="GET, POST")
-@recently_authenticated(doing="ask for access")
+@recently_authenticated(doing="request access")
 def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Asks for a grant for one session, with what was typed kept where something is missing."""
     record = access.record_for(request.user, record_id)
@@ -72,13 +72,13 @@ def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         return locked_page(request, record, form, problem=str(refusal), status=422)
     if grant.opened_at:
         return redirect(record)
-    messages.success(request, "Asked. The session opens when somebody with the right to decide has approved.")
+    messages.success(request, "Access requested. You can read the session once an approver has approved the request.")
     return redirect(grant)
 
 
 @operator_page("sessions_app.mark_sensitive", methods="POST")
 def lock(request: OperatorRequest) -> HttpResponse:
-    return marked(request, sessions.mark_sensitive, "locked; reading them takes a grant from now on")
+    return marked(request, sessions.mark_sensitive, "locked; reading them now needs a grant")
 
 
 @operator_page("sessions_app.mark_sensitive", methods="POST")

@@ -54,7 +54,7 @@ def save_pattern(request: OperatorRequest, name: str, pattern_id: int | None = N
                 patterns.change_pattern(
                     edited, name=fields["name"], text=fields["pattern"], subject_kind=kind, by=request.user
                 )
-            messages.success(request, "Saved. Sessions without a subject are tried within seconds.")
+            messages.success(request, "Saved. The pattern is applied to sessions without a subject within seconds.")
             return redirect("sessions:store", name)
     except patterns.PatternNameTaken as taken:
         form.add_error("name", str(taken))
@@ -80,5 +80,5 @@ def move_pattern_up(request: OperatorRequest, name: str, pattern_id: int) -> Htt
 def delete_pattern(request: OperatorRequest, name: str, pattern_id: int) -> HttpResponse:
     pattern = access.pattern_for(request.user, access.store_for(request.user, name), pattern_id)
     patterns.delete_pattern(pattern, by=request.user)
-    messages.success(request, f"Deleted “{pattern.name}”. Sessions that have a subject keep it.")
+    messages.success(request, f"Deleted “{pattern.name}”. Sessions keep their subjects.")
     return redirect("sessions:store", name)

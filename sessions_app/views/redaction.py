@@ -54,7 +54,7 @@ class Target:
 
 
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
-@recently_authenticated(doing="take text out of sessions")
+@recently_authenticated(doing="redact text in sessions")
 def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """Everything that one item says, or a text in it."""
     record = access.session_for(request.user, record_id)
@@ -72,7 +72,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
 
 
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
-@recently_authenticated(doing="take text out of sessions")
+@recently_authenticated(doing="redact text in sessions")
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """A text, from all items of a session."""
     record = access.session_for(request.user, record_id)
@@ -80,7 +80,7 @@ def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
-@recently_authenticated(doing="take text out of sessions")
+@recently_authenticated(doing="redact text in sessions")
 def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """A text, from all sessions of a subject."""
     subject = access.subject_for(request.user, subject_id)

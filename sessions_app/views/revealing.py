@@ -25,7 +25,7 @@ from sessions_app.views.window import choose_window, form_asked_for, is_whole
 
 
 @operator_page("sessions_app.read_content", REVEAL, methods="POST")
-@recently_authenticated(doing="reveal what is masked in a session")
+@recently_authenticated(doing="reveal masked values in a session")
 def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
 
@@ -63,7 +63,7 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 
 @operator_page("sessions_app.read_content", REVEAL, methods="POST")
-@recently_authenticated(doing="reveal what is masked in an item")
+@recently_authenticated(doing="reveal masked values in an item")
 def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
 

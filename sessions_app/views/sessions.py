@@ -89,7 +89,7 @@ def label(request: OperatorRequest) -> HttpResponse:
         return refused(request, *sentences(form))
     word = form.cleaned_data["label"]
     count = label_sessions(form.cleaned_data["session"], word, by=request.user)
-    had_it = f"They had the label “{word}” already."
+    had_it = f"These sessions already had the label “{word}” already."
     messages.success(request, f"{sessions(count)} got the label “{word}”." if count else had_it)
     return redirect(way_back(request))
 
@@ -133,7 +133,7 @@ def detach(request: OperatorRequest) -> HttpResponse:
     if not form.is_valid():
         return refused(request, *sentences(form))
     count = detach_sessions(form.cleaned_data["session"], by=request.user)
-    messages.success(request, f"{sessions(count)} detached; patterns leave them alone from now on.")
+    messages.success(request, f"{sessions(count)} detached; patterns no longer attach them.")
     return redirect(way_back(request))
 
 

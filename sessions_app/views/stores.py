@@ -114,16 +114,14 @@ def discover(request: OperatorRequest, name: str) -> HttpResponse:
     """Looks through a store for its sessions at once, and says what turned up."""
     shown = access.store_for(request.user, name)
     if not registry.is_discovered(shown):
-        return refused(
-            request, "Nobody looks through this store: its triggers register sessions as they come.", status=409
-        )
+        return refused(request, "This store needs no discovery: its triggers register new sessions.", status=409)
     try:
         found = discovery.discover_now(shown, by=request.user)
     except StoreUnavailable as away:
         messages.error(request, str(away))
     else:
         new = f"{found.new:,} new session{pluralize(found.new)}"
-        messages.success(request, f"Looked through {found.sessions:,} session{pluralize(found.sessions)}: {new}.")
+        messages.success(request, f"Checked {found.sessions:,} session{pluralize(found.sessions)}: {new}.")
     return redirect("sessions:store", name)
 
 
@@ -146,7 +144,7 @@ def save_key(request: OperatorRequest, name: str) -> HttpResponse:
         except EncryptionRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, "Saved. What is known to be sealed is looked at again.")
+            messages.success(request, "Saved. Encrypted sessions are inspected again.")
             return redirect("sessions:store", name)
     return render(request, "sessions/store.html", store_context(shown) | {"encryption_form": form}, status=422)
 

@@ -50,7 +50,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """A subject with all that is known of it; the address of a merged one leads to where it went."""
     shown = access.subject_for(request.user, subject_id)
     if shown.merged_into_id is not None:
-        messages.info(request, "That subject was merged into this one.")
+        messages.info(request, "The requested subject was merged into this one.")
         return redirect(subjects.standing_subject(shown))
     prefetch_related_objects([shown], "aliases")
     context: dict[str, Any] = {
@@ -125,7 +125,7 @@ def items_of(listed: Sequence[ListedSession], *, is_whole: bool) -> str:
 
 
 @operator_page("sessions_app.merge_subject", methods="POST")
-@recently_authenticated(doing="change a subject's ids")
+@recently_authenticated(doing="change a subject's IDs")
 def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
     form = KeyForm(request.POST)
@@ -136,12 +136,12 @@ def add_alias(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         subjects.add_alias(named, kind=kind, key=key, by=request.user)
     except subjects.SubjectError as problem:
         return refused_for(request, problem)
-    messages.success(request, "Also known by this id from now on.")
+    messages.success(request, "The ID was added.")
     return redirect(named)
 
 
 @operator_page("sessions_app.merge_subject", methods="POST")
-@recently_authenticated(doing="change a subject's ids")
+@recently_authenticated(doing="change a subject's IDs")
 def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> HttpResponse:
     named = access.subject_for(request.user, subject_id)
     alias = access.alias_for(request.user, named, alias_id)
@@ -149,7 +149,7 @@ def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> H
         subjects.remove_alias(alias, by=request.user)
     except subjects.SubjectError as problem:
         return refused_for(request, problem)
-    messages.success(request, "No longer known by this id. The sessions stay.")
+    messages.success(request, "The ID was removed. The sessions are unchanged.")
     return redirect(named)
 
 
@@ -166,7 +166,7 @@ def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         into = subjects.merge_subjects(subjects.known_subject(kind, key), into, by=request.user)
     except subjects.SubjectError as problem:
         return refused_for(request, problem)
-    messages.success(request, "Both are the same subject now. Nothing was moved, so it can be undone.")
+    messages.success(request, "The subjects are merged. Nothing was moved; the merge can be undone.")
     return redirect(into)
 
 
@@ -178,7 +178,7 @@ def undo_merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
         subjects.undo_merge(merged, by=request.user)
     except subjects.SubjectError as problem:
         return refused_for(request, problem)
-    messages.success(request, "It is a subject of its own again.")
+    messages.success(request, "The merge was undone.")
     return redirect(way_back(request))
 
 

@@ -16,7 +16,7 @@ from sessions_app.stores.base import StoreUnavailable
 
 
 @operator_page("sessions_app.add_sessionstore", methods="POST")
-@recently_authenticated(doing="look for new stores")
+@recently_authenticated(doing="check for new stores")
 def look(request: OperatorRequest) -> HttpResponse:
     """Looks at every watched path at once, and says what turned up."""
     try:
@@ -25,7 +25,7 @@ def look(request: OperatorRequest) -> HttpResponse:
         messages.error(request, str(away))
     else:
         new = sum(len(each.connected) for each in looks)
-        messages.success(request, f"Looked for new files: {new:,} new store{pluralize(new)}.")
+        messages.success(request, f"Checked for new files: {new:,} new store{pluralize(new)}.")
     return redirect("sessions:stores")
 
 
@@ -34,5 +34,5 @@ def look(request: OperatorRequest) -> HttpResponse:
 def remove(request: OperatorRequest, watched_id: int) -> HttpResponse:
     watched = access.watched_path_for(request.user, watched_id)
     path_watch.stop_watching(watched, by=request.user)
-    messages.success(request, f"“{watched.name}” is not watched any more. Its stores stay.")
+    messages.success(request, f"“{watched.name}” is no longer watched. Its stores are kept.")
     return redirect("sessions:stores")

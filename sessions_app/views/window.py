@@ -43,7 +43,7 @@ def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Wi
         try:
             return Window(reader.page_around(session_id, item_id, PAGE_ITEMS), target=item_id)
         except UnknownItem:
-            gone = "That item is not in this session: the agent may have taken it back or compacted its history."
+            gone = "This item is not in the session: the agent may have removed it or compacted its history."
             return Window(reader.first_page(session_id, PAGE_ITEMS), problem=gone, status=404)
     if day := query.get("date"):
         try:
@@ -51,13 +51,13 @@ def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Wi
         except ValueError:
             parsed = None
         if parsed is None:
-            wrong = "That is not a date; write it as 2026-11-30."
+            wrong = "This is not a date. Use the format 2026-11-30."
             return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
         return Window(reader.page_from(session_id, datetime.combine(parsed, time.min, UTC), PAGE_ITEMS))
     if place := query.get("at"):
         cursor = Cursor.read(record, place)
         if cursor is None:
-            wrong = "That link was changed or cut off on its way, so this is the start of the session."
+            wrong = "The link is incomplete or was changed. The page shows the start of the session."
             return Window(reader.first_page(session_id, PAGE_ITEMS), problem=wrong, status=400)
         turns = {"before": reader.page_before, "at": reader.page_at, "after": reader.page_after}
         return Window(turns[cursor.direction](session_id, cursor.position, PAGE_ITEMS), cursor=cursor)

@@ -55,7 +55,7 @@ def test_an_address_that_nobody_verified_is_nobodys(client: Client, clerk: User,
     with company(somebody("c1", "clerk@tea.example", is_verified=is_verified)):
         answer: Any = come_in(client, "c1")
     assert answer.status_code == 403
-    assert "does not vouch for your e-mail address" in answer.text
+    assert "did not confirm your e-mail address" in answer.text
     assert "_auth_user_id" not in client.session
     assert failure() == ("failed", "not_verified")
 
@@ -64,7 +64,7 @@ def test_a_stranger_stays_out(client: Client, clerk: User) -> None:
     with company(somebody("s1", "stranger@tea.example")):
         answer: Any = come_in(client, "s1")
     assert answer.status_code == 403
-    assert "An administrator has to make an account" in answer.text
+    assert "Ask an administrator to create or enable one" in answer.text
     assert User.objects.count() == 1
     assert failure() == ("failed", "not_invited")
 
@@ -103,7 +103,7 @@ def test_an_address_of_two_accounts_opens_neither(client: Client, clerk: User) -
     User.objects.create_user("other", email="clerk@tea.example")
     with company(somebody("c1", "clerk@tea.example")):
         answer: Any = come_in(client, "c1")
-    assert "unclear which is meant" in answer.text
+    assert "Two accounts here have your e-mail address" in answer.text
     assert failure() == ("failed", "ambiguous")
 
 
@@ -125,7 +125,7 @@ def test_a_provider_that_is_away_is_a_sentence(client: Client, db: None) -> None
     with company_at("http://localhost:1"):
         answer = client.get(BEGIN)
     assert answer.status_code == 503
-    assert "does not answer" in answer.text
+    assert "is not responding" in answer.text
     assert failure() == ("failed", "provider")
 
 

@@ -25,7 +25,7 @@ RIGHT = {"confirm-password": "administrator"}
 
 @pytest.fixture
 def boss(administrator: Client) -> Client:
-    """An administrator whose proof is too old."""
+    """An administrator whose needs a sign-in from the last 5 minutes."""
     let_proof_age(administrator)
     return administrator
 
@@ -66,7 +66,7 @@ def kept(page: str) -> dict[str, list[str]]:
 def test_the_form_comes_back_with_the_question_and_with_what_was_typed(boss: Client, clerk: User) -> None:
     answer = boss.post(change(clerk), TYPED)
     assert answer.status_code == 422
-    assert "Nothing was changed" in answer.text
+    assert "Nothing has changed yet" in answer.text
     fields = kept(answer.text[: answer.text.index("confirm-username")])
     assert (fields["last_name"], fields["groups"]) == ([TYPED["last_name"]], TYPED["groups"])
     clerk.refresh_from_db()
@@ -77,7 +77,7 @@ def test_the_form_comes_back_with_the_question_and_with_what_was_typed(boss: Cli
 def test_the_right_answer_sends_nothing_by_itself(boss: Client, clerk: User) -> None:
     answer = boss.post(change(clerk), {**TYPED, "confirm-password": "administrator"})
     assert answer.status_code == 200
-    assert "It is you" in answer.text
+    assert "Confirmed" in answer.text
     assert "administrator" not in str(kept(answer.text).values()), "the password goes no further"
     clerk.refresh_from_db()
     assert clerk.last_name == ""
@@ -92,7 +92,7 @@ def test_the_right_answer_sends_nothing_by_itself(boss: Client, clerk: User) -> 
 def test_a_wrong_answer_asks_again_and_keeps_all(boss: Client, clerk: User) -> None:
     answer = boss.post(change(clerk), {**TYPED, "confirm-password": "wrong"})
     assert answer.status_code == 422
-    assert "That is not your password." in answer.text
+    assert "The password is wrong." in answer.text
     assert kept(answer.text[: answer.text.index("confirm-username")])["last_name"] == [TYPED["last_name"]]
     assert boss.post(change(clerk), TYPED).status_code == 422
 
@@ -101,14 +101,14 @@ def test_answers_are_not_guessed(boss: Client, clerk: User) -> None:
     for number in range(5):
         assert boss.post(change(clerk), {"confirm-password": f"guess {number}"}).status_code == 422
     refused = boss.post(change(clerk), {"confirm-password": "administrator"})
-    assert "Too many tries" in refused.text
+    assert "Too many failed attempts" in refused.text
     assert boss.post(change(clerk), TYPED).status_code == 422
 
 
 def test_a_code_answers_too(boss: Client, clerk: User) -> None:
     secret = with_app(User.objects.get(username="administrator"))
     answer = boss.post(change(clerk), {"confirm-code": code_of(secret)})
-    assert "It is you" in answer.text
+    assert "Confirmed" in answer.text
     assert AuditEvent.objects.get(type="person.confirmed").reason_code == "totp"
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_asks_leads_back_to_where_its_link_stands(client: Client) ->
     sent = dict(Forms(question.text).fields) | {"confirm-password": "auditor"}
     back = client.post("/accounts/confirm/", sent, follow=True)
     assert back.redirect_chain[0][0] == "http://testserver/audit/?type=key.rotated"
-    assert "files can be downloaded" in back.text
+    assert "You can download files" in back.text
     assert client.get(reverse("audit:export-csv"))["Content-Disposition"].startswith("attachment")
 
 
@@ -161,7 +161,7 @@ def test_a_file_for_a_script_is_refused_and_not_replaced_by_the_question(client:
     let_proof_age(client)
     refused = client.get(reverse("audit:export-csv"), headers={"Accept": "text/csv"})
     assert refused.status_code == 403
-    assert "proof is too old" in refused.json()["error"]
+    assert "needs a sign-in from the last 5 minutes" in refused.json()["error"]
 
 
 def test_nothing_of_a_file_leaves_before_the_answer(client: Client) -> None:
@@ -220,7 +220,7 @@ class TestWhatAsks:
     def asked(self, client: Client, address: str) -> bool:
         let_proof_age(client)
         answer = client.post(address, {})
-        return answer.status_code == 422 and "Show that it is you" in answer.text
+        return answer.status_code == 422 and "Confirm it's you" in answer.text
 
     def test_people_and_their_roles(self, administrator: Client, clerk: User) -> None:
         assert self.asked(administrator, change(clerk))

@@ -75,7 +75,7 @@ class TestPurpose:
         assert back["Location"] == record.get_absolute_url()
         page = operator.get(record.get_absolute_url())
         assert "zebra finch" in page.text
-        assert "Cases of customers · T-1 &lt;b&gt;" in page.text
+        assert "Customer support · T-1 &lt;b&gt;" in page.text
         (event,) = told("session.viewed")
         assert event.reason_code == "customer_case"
         assert not hasattr(event, "detail")
@@ -177,7 +177,7 @@ class TestAmount:
         assert page.status_code == 429
         assert 3500 < int(page["Retry-After"]) <= 3600
         assert "You have opened 3 sessions within an hour" in page.text
-        assert "In 60 minutes the next one opens." in page.text
+        assert "You can open the next one in 60 minutes." in page.text
         assert "hello" not in page.text
         assert [event.object_ref for event in told("session.viewed")] == [record.pk for record in (*opened, *opened)]
         (event,) = told("reading.stopped")

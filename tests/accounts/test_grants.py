@@ -71,7 +71,7 @@ def test_it_ends_to_the_instant(support: User, compliance: User) -> None:
 
 
 def test_nobody_decides_on_their_own_request(compliance: User) -> None:
-    with pytest.raises(verbs.NotAllowed, match="Somebody else"):
+    with pytest.raises(verbs.NotAllowed, match="Another person"):
         verbs.approve_grant(asked(compliance), by=compliance)
 
 
@@ -83,7 +83,7 @@ def test_a_second_account_with_the_same_address_is_the_same_person(
     support.save()
     compliance.save()
     grant = asked(support)
-    with pytest.raises(verbs.NotAllowed, match="Somebody else"):
+    with pytest.raises(verbs.NotAllowed, match="Another person"):
         verbs.approve_grant(grant, by=compliance)
     assert state_of(grant) == State.WAITING
 
@@ -122,7 +122,7 @@ def test_a_lost_race_changes_nothing(support: User, compliance: User) -> None:
     other.groups.set(Group.objects.filter(name="compliance"))
     grant = asked(support)
     verbs.refuse_grant(grant, by=compliance)
-    with pytest.raises(verbs.AlreadyDecided, match="compliance decided on this request already"):
+    with pytest.raises(verbs.AlreadyDecided, match="compliance has already decided on this request"):
         verbs.approve_grant(grant, by=other)
     assert state_of(grant) == State.REFUSED
 
@@ -170,7 +170,7 @@ def test_where_nobody_else_is_asked_it_opens_at_once_and_is_reviewed_all_the_sam
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"record_ids": []}, "No session was named"),
+        ({"record_ids": []}, "No session was selected"),
         ({"record_ids": [uuid4() for _ in range(51)]}, "50 sessions at most"),
         ({"minutes": 61}, "15, 30 or 60"),
     ],
@@ -252,7 +252,7 @@ def test_no_page_shows_what_is_locked_until_it_is_granted(locked: SessionRecord)
     for address in (reverse("sessions:list"), reverse("sessions:overview")):
         page = reader.get(address).content.decode()
         assert "periwinkle" not in page
-        assert "Locked, first words are not readable without a grant" in page
+        assert "Locked: first words need a grant" in page
     assert reader.post(f"{addresses[0]}find/", {"q": "periwinkle"}).status_code == 403
     results = reader.post(reverse("sessions:search"), {"q": "periwinkle"})["Location"]
     assert str(locked.pk) not in reader.get(f"{results}messages/").content.decode(), "a hit would give it away"
@@ -302,7 +302,7 @@ def test_what_is_missing_is_said_and_what_was_typed_is_kept(support: User) -> No
     )
     page = response.content.decode()
     assert response.status_code == 422
-    assert "A grant needs the ticket" in page
+    assert "A grant needs a ticket" in page
     assert "the pump failed" in page
 
 
@@ -339,11 +339,11 @@ def test_a_grant_of_somebody_else_is_unknown(support: User) -> None:
 def test_the_page_shows_each_what_they_can_do(support: User, compliance: User) -> None:
     grant = asked(support)
     own = browser_of(support).get(grant.get_absolute_url()).content.decode()
-    assert "Withdraw the request" in own
+    assert "Withdraw request" in own
     assert "Approve grant" not in own
     decider = browser_of(compliance)
     assert "Approve grant" in decider.get(grant.get_absolute_url()).content.decode()
-    assert "Waiting for a decision" in decider.get(reverse("accounts:grants")).content.decode()
+    assert "Awaiting decision" in decider.get(reverse("accounts:grants")).content.decode()
     verbs.approve_grant(grant, by=compliance)
     late = decider.post(reverse("accounts:grant-refuse", args=[grant.pk]))
     assert late.status_code == 409

@@ -33,7 +33,7 @@ def test_stranger_is_led_to_the_login_and_back(client: Client, clerk: User) -> N
 def test_wrong_password_is_said_in_one_sentence(client: Client, clerk: User) -> None:
     response = client.post(LOGIN, {"username": "clerk", "password": "<wrong>"})
     assert response.status_code == 422
-    assert response.text.count("User name or password is wrong, or the account is switched off.") == 1
+    assert response.text.count("Wrong user name or password, or the account is disabled.") == 1
     assert 'value="clerk"' in response.text
     assert "wrong&gt;" not in response.text
 
@@ -44,7 +44,7 @@ def test_wrong_password_is_said_in_one_sentence(client: Client, clerk: User) -> 
 def test_unknown_name_gets_the_same_answer(client: Client, clerk: User, sent: dict[str, str]) -> None:
     response = client.post(LOGIN, sent)
     assert response.status_code == 422
-    assert "User name or password is wrong" in response.text
+    assert "Wrong user name or password" in response.text
 
 
 def test_e_mail_signs_in_like_the_name(client: Client, clerk: User) -> None:
@@ -79,7 +79,7 @@ class TestTooManyTries:
             assert client.post(LOGIN, {**self.WRONG, **sent}).status_code == 422
         answer = client.post(LOGIN, {**self.WRONG, **sent})
         assert answer.status_code == 429
-        assert "Too many tries" in answer.text
+        assert "Too many failed attempts" in answer.text
 
     def test_from_one_address_even_the_right_password_waits(self, client: Client, clerk: User) -> None:
         self.fail_until_refused(client)

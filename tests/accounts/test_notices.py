@@ -137,7 +137,7 @@ def test_they_are_told_when_it_opened_without_a_second_person(support: User, com
 def test_they_are_told_of_that_too_when_it_is_over_already(support: User, compliance: User) -> None:
     over(ContentGrant.objects.get(pk=asked(support).pk))
     notices.send_notices()
-    assert subjects() == ["A grant opened without a second person", "A grant is over and waits for review"]
+    assert subjects() == ["A grant opened without a second person", "A grant has ended and waits for review"]
 
 
 def test_they_are_told_that_it_waits_for_review(support: User, compliance: User) -> None:
@@ -145,7 +145,7 @@ def test_they_are_told_that_it_waits_for_review(support: User, compliance: User)
     notices.send_notices()
     over(verbs.approve_grant(grant, by=compliance))
     notices.send_notices()
-    assert subjects()[1:] == ["A grant is over and waits for review"]
+    assert subjects()[1:] == ["A grant has ended and waits for review"]
     verbs.review_grant(grant, by=compliance, note="")
     assert notices.send_notices() == 0
 
@@ -224,7 +224,7 @@ def test_a_mail_server_that_is_away_loses_nothing_and_stops_nobody(
     over(ContentGrant.objects.get())
     wait_for_next_try()
     assert notices.send_notices() == 1
-    assert subjects() == ["A grant is over and waits for review"]
+    assert subjects() == ["A grant has ended and waits for review"]
 
 
 def test_tries_move_apart_and_never_end(nobody_listens: None, support: User, compliance: User) -> None:
@@ -340,7 +340,7 @@ def test_the_page_says_when_nobody_is_told(
     client.force_login(compliance)
     text = client.get(reverse("accounts:grants")).text
     assert sentence in text
-    assert ("Nobody is told" in text) == bool(sentence)
+    assert ("No e-mail is sent" in text) == bool(sentence)
 
 
 def test_the_page_says_that_nobody_has_a_verified_address(client: Client, db: None) -> None:
@@ -375,8 +375,8 @@ class TestReadings:
         assert [notices.send_notices(), notices.send_notices()] == [1, 0]
         [message] = mail.outbox
         assert message.to == ["officer@example.org"]
-        assert message.subject == "memadmin: Somebody opened unusually many sessions"
-        assert "Somebody opened 2 sessions within an hour" in message.body
+        assert message.subject == "memadmin: A person opened unusually many sessions"
+        assert "A person opened 2 sessions within an hour" in message.body
         noticed = AuditEvent.objects.get(type="reading.noticed")
         assert f"https://console.example.org{noticed.get_absolute_url()}" in message.body
         told = AuditEvent.objects.get(type="reading.notice_sent")

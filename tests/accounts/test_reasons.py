@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.browser.trial_admin
 
 WORDS = "Ticket T-9: the <b>wrong</b> person"
 WHY = {"why-reason": "incident", "why-explanation": WORDS}
-SENTENCE = "Nothing was changed yet: a raw edit is recorded with a reason."
+SENTENCE = "Nothing has been changed yet. A raw edit needs a reason."
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ class TestForms:
     def test_what_is_no_reason_is_none(self, owner: Client) -> None:
         form = {"username": "support", "why-reason": "because"}
         page = owner.post(address("auth_user", "change", person("support"), site="admin"), form)
-        assert "That is not one of the reasons." in page.text
+        assert "This reason does not exist. Choose one from the list." in page.text
 
     def test_a_form_that_is_wrong_otherwise_keeps_the_reason(self, owner: Client) -> None:
         page = owner.post(address("auth_user", "change", person("support"), site="admin"), {"username": "", **WHY})

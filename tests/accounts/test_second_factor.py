@@ -45,7 +45,7 @@ class TestWhoHasNone:
     def test_sends_nothing(self, clerk: User) -> None:
         answer = signed_in_by_password(clerk).post("/search/", {"q": "tea"})
         assert answer.status_code == 403
-        assert "A password alone opens nothing here" in answer.text
+        assert "A second factor is required" in answer.text
 
     def test_refreshes_no_part_of_a_page(self, clerk: User) -> None:
         answer = signed_in_by_password(clerk).get("/sessions/newer/", headers={"HX-Request": "true"})
@@ -73,7 +73,7 @@ class TestWhoHasNone:
         settings.SECOND_FACTOR_REQUIRED = False
         page = signed_in_by_password(clerk).get("/accounts/")
         assert page.status_code == 200
-        assert "second factors are off" in page.text
+        assert "Two-factor sign-in is off" in page.text
 
 
 @pytest.mark.django_db(transaction=True)
@@ -136,7 +136,7 @@ def test_codes_are_not_guessed(clerk: User) -> None:
         assert client.post(reverse("mfa_authenticate"), {"code": f"00000{number}"}).status_code == 422
     refused = client.post(reverse("mfa_authenticate"), {"code": code_shown_for(secret)})
     assert refused.status_code == 422
-    assert "Too many tries" in refused.text
+    assert "Too many failed attempts" in refused.text
 
 
 def test_a_session_older_than_the_factor_has_to_show_it(clerk: User) -> None:
@@ -144,7 +144,7 @@ def test_a_session_older_than_the_factor_has_to_show_it(clerk: User) -> None:
     secret = with_app(clerk)
     assert client.get("/accounts/")["Location"] == SECOND_FACTOR
     page = client.get(SECOND_FACTOR)
-    assert "You signed in before you had it" in page.text
+    assert "You signed in before it was set up" in page.text
     assert "Your password" not in page.text
     assert client.post(SECOND_FACTOR, {"confirm-password": "support"}).status_code == 422
     assert client.post(SECOND_FACTOR, {"confirm-code": "000000"}).status_code == 422
@@ -231,7 +231,7 @@ class TestReset:
         client = signed_in_by_password(clerk)
         client.post(reverse("mfa_authenticate"), {"code": code_of(secret)})
         assert client.get("/accounts/").status_code == 200
-        assert "Reset. Their sessions ended" in self.reset(administrator, clerk)
+        assert "Second factors reset." in self.reset(administrator, clerk)
         assert not Authenticator.objects.exists()
         assert client.get("/accounts/")["Location"] == f"{LOGIN}?next=/accounts/"
         assert signed_in_by_password(clerk).get("/")["Location"] == SECOND_FACTOR
@@ -241,7 +241,7 @@ class TestReset:
     def test_is_not_for_oneself(self, administrator: Client) -> None:
         boss = User.objects.get(username="administrator")
         with_app(boss)
-        assert "by another administrator" in self.reset(administrator, boss)
+        assert "Ask another administrator" in self.reset(administrator, boss)
         assert Authenticator.objects.filter(type="totp").exists()
 
     def test_of_a_superuser_is_a_superusers(self, administrator: Client) -> None:
@@ -260,9 +260,9 @@ class TestReset:
     def test_by_command(self, clerk: User, capsys: pytest.CaptureFixture[str]) -> None:
         with_app(clerk)
         call_command("reset_second_factor", "support")
-        assert capsys.readouterr().out == "support had 1 second factor, and has none now.\n"
+        assert capsys.readouterr().out == "support had 1 second factor; all were removed.\n"
         assert not Authenticator.objects.exists()
-        with pytest.raises(CommandError, match="Nobody signs in as nobody"):
+        with pytest.raises(CommandError, match="There is no user nobody"):
             call_command("reset_second_factor", "nobody")
 
     def test_leaves_nothing_when_the_log_cannot_be_written(self, clerk: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_a_passkey_is_offered_under_a_name_alone(operator: Client, host: str, is
     page = operator.get(reverse("mfa_add_webauthn"), headers={"Host": host})
     assert page.status_code == 200
     assert ("data-passkey" in page.text) == is_offered
-    assert ("A passkey belongs to a name" in page.text) != is_offered
+    assert ("A passkey is tied to a host name" in page.text) != is_offered
     assert ("(on this machine, localhost)" in page.text) != is_offered
 
 
@@ -288,4 +288,4 @@ def test_a_passkey_sent_to_an_address_of_numbers_is_answered_with_the_sentence(o
     sent = {"name": "key", "credential": "{}"}
     page = operator.post(reverse("mfa_add_webauthn"), sent, headers={"Host": "127.0.0.1:8000"})
     assert page.status_code == 422
-    assert "A passkey belongs to a name" in page.text
+    assert "A passkey is tied to a host name" in page.text

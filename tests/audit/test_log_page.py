@@ -298,18 +298,18 @@ class TestFilters:
 
     def test_the_subjects_page_asks_who_looked_at_it(self, compliance: Client) -> None:
         page = compliance.get(self.subject.get_absolute_url())
-        assert seen(compliance.get(link(page, "Who looked at this subject"))) == ["test.session_viewed"]
+        assert seen(compliance.get(link(page, "Readers of this subject"))) == ["test.session_viewed"]
         assert len(seen(compliance.get(link(page, "All events")))) == 4
         administrator = signed_in(person("administrator"))
-        assert "Who looked at this subject" not in administrator.get(self.subject.get_absolute_url()).text
+        assert "Readers of this subject" not in administrator.get(self.subject.get_absolute_url()).text
 
     def test_the_subjects_page_counts_who_looked_at_it(self, compliance: Client) -> None:
         page = compliance.get(self.subject.get_absolute_url())
-        assert re.search(r"Who looked, 30 days.*support</a>.*person.*1 read</span>", page.text, re.DOTALL)
+        assert re.search(r"Readers in the last 30 days.*support</a>.*person.*1 read</span>", page.text, re.DOTALL)
         assert seen(compliance.get(link(page, "support"))) == ["test.session_viewed"]
         administrator = signed_in(person("administrator"))
-        assert "Who looked, 30 days" not in administrator.get(self.subject.get_absolute_url()).text
-        assert "Nobody, before you." in compliance.get(make_subject("cust_2").get_absolute_url()).text
+        assert "Readers in the last 30 days" not in administrator.get(self.subject.get_absolute_url()).text
+        assert "No earlier reads." in compliance.get(make_subject("cust_2").get_absolute_url()).text
 
     def test_lookers_are_counted_whoever_read_most_first(self) -> None:
         other = User.objects.get(username="reviewer")
@@ -406,7 +406,7 @@ class TestPages:
     def test_a_page_link_that_was_tampered_with_leads_to_the_first_page(self, auditor: Client, cursor: str) -> None:
         page = auditor.get(address(cursor=cursor, type="note.taken"))
         assert page.status_code == 400
-        assert "changed or cut off" in page.text
+        assert "incomplete or was changed" in page.text
         assert link(page, "Go to the first page") == address(type="note.taken")
 
     def test_what_is_newer_is_offered(self, auditor: Client) -> None:

@@ -125,4 +125,4 @@ def test_the_words_of_a_search_are_not_in_the_log(reader: Client) -> None:
 
 
 def test_every_page_says_that_reads_are_recorded(session: SessionRecord, reader: Client) -> None:
-    assert "content are recorded" in reader.get(session.get_absolute_url()).text
+    assert "content is recorded" in reader.get(session.get_absolute_url()).text

@@ -246,8 +246,8 @@ class TestEveryWidget:
         page.get_by_label("Action:").select_option("delete_selected")
         page.get_by_role("button", name="Go").click()
         expect(page.get_by_role("heading", name="Delete multiple objects")).to_be_visible()
-        page.get_by_label("Reason").select_option(label="an incident")
-        page.get_by_label("In a few words").fill("Made by mistake")
+        page.get_by_label("Reason").select_option(label="incident")
+        page.get_by_label("Explanation").fill("Made by mistake")
         page.get_by_role("button", name="Delete").click()
         expect(page.get_by_text("Successfully deleted 2")).to_be_visible()
         assert not SessionStore.objects.exists()
@@ -261,7 +261,7 @@ class TestEveryWidget:
         page.get_by_role("button", name="Go").click()
         expect(page.get_by_role("heading", name="Why?")).to_be_visible()
         say_why(page)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         expect(page.locator("#changelist")).to_be_visible()
         assert SubjectAlias.objects.get().kind == SubjectKind.USER
 
@@ -270,7 +270,7 @@ class TestEveryWidget:
         page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
         page.locator("#id_name").fill("renamed")
         page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.get_by_text("a raw edit is recorded with a reason")).to_be_visible()
+        expect(page.get_by_text("A raw edit needs a reason")).to_be_visible()
         expect(page.locator("#id_name")).to_have_value("renamed")
         say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()

@@ -225,7 +225,7 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
         page.wait_for_load_state("networkidle")
         trap.visit(page.url)
         trap.visit(reverse("sessions:list", query={"ticket": text, "agent": text, "label": text, "store": text}))
-        page.get_by_label("Find a person, ticket or session id").fill(text)
+        page.get_by_label("Find a subject, ticket or session ID").fill(text)
         with page.expect_navigation():
             page.keyboard.press("Enter")
         page.wait_for_load_state("networkidle")

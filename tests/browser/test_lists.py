@@ -158,10 +158,10 @@ class TestWork:
         watch.expect("status of 422")
         list_page.get_by_role("checkbox", name="Where is my suitcase?").check()
         list_page.locator("summary", has_text="Attach to subject").click()
-        list_page.get_by_label("Id in the host application").fill("cust_7")
+        list_page.get_by_label("ID in the host application").fill("cust_7")
         list_page.get_by_role("button", name="Attach sessions").click()
-        expect(list_page.get_by_text("No subject is known as user cust_7")).to_be_visible()
-        list_page.get_by_role("button", name="Make the subject and attach").click()
+        expect(list_page.get_by_text("There is no subject with the user ID cust_7")).to_be_visible()
+        list_page.get_by_role("button", name="Create subject and attach").click()
         expect(list_page.get_by_text("1 session attached.")).to_be_visible()
         assert SessionRecord.objects.get(session_id="kiosk").subject == subjects.known_subject("user", "cust_7")
 
@@ -195,11 +195,13 @@ class TestWork:
         sign_in("administrator")
         page.goto("/stores/main/")
         page.get_by_role("textbox", name="Pattern").fill("customer_{subject}:ticket_{ticket}")
-        page.get_by_role("button", name="Try on 20 sessions").click()
+        page.get_by_role("button", name="Test with 20 sessions").click()
         expect(page.get_by_text("1 of 2")).to_be_visible()
         page.get_by_role("textbox", name="Name").fill("support")
         page.get_by_role("button", name="Save pattern").click()
-        expect(page.get_by_text("Saved. Sessions without a subject are tried within seconds.")).to_be_visible()
+        expect(
+            page.get_by_text("Saved. The pattern is applied to sessions without a subject within seconds.")
+        ).to_be_visible()
         assert SessionIdPattern.objects.get().pattern == "customer_{subject}:ticket_{ticket}"
 
 
@@ -212,7 +214,7 @@ def test_a_subject_is_chosen_by_keyboard_from_a_part_of_an_id(
     page.locator("summary", has_text="More").press("Enter")
     page.get_by_label("Subject", exact=True).fill("cust_4")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Which subject")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Choose a subject")
     assert_accessible(page)
     page.get_by_role("link", name="cust_48213").press("Enter")
     expect(page.locator(".chip")).to_have_text([re.compile("last 30 days"), re.compile("subject cust_48213")])
@@ -226,7 +228,7 @@ def test_a_session_is_attached_from_its_own_page(three_sessions: Any, page: Page
     record = SessionRecord.objects.get(session_id="kiosk")
     page.goto(record.get_absolute_url())
     page.locator("summary", has_text="Attach to a subject").press("Enter")
-    page.get_by_label("Id in the host application").fill("cust_7")
+    page.get_by_label("ID in the host application").fill("cust_7")
     page.keyboard.press("Enter")
     expect(page.get_by_label("About this session")).to_contain_text("cust_7")
     assert_accessible(page)

@@ -73,7 +73,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
     expect(page.get_by_role("heading", level=1)).to_have_text(statement)
     expect(page.locator(".quote")).to_contain_text("not a voucher")
     page.keyboard.press("a")
-    expect(page.locator("#main")).to_contain_text("Nothing waits")
+    expect(page.locator("#main")).to_contain_text("No proposals waiting")
 
     # The item that it was learned from says so, on its timeline.
     page.goto(memory.get_absolute_url())
@@ -146,7 +146,7 @@ def test_a_version_is_erased_by_keyboard(transactional_db: None, sign_in: SignIn
     page.locator("summary", has_text="Erase…").press("Enter")
     page.get_by_label("Reason").first.select_option("personal")
     page.get_by_role("button", name="Erase version 1").press("Enter")
-    expect(page.locator("#main")).to_contain_text("Text erased. The row stays as a marker.")
+    expect(page.locator("#main")).to_contain_text("Text erased. The version remains listed.")
     expect(page.locator("#main")).not_to_contain_text("Kalju")
 
 
@@ -154,7 +154,7 @@ def test_words_are_searched_for_by_keyboard(transactional_db: None, sign_in: Sig
     approved("Drinks green tea."), approved("Wants refunds on the card.")
     sign_in("reviewer")
     page.goto(reverse("memories:list"))
-    page.get_by_role("searchbox", name="Words of a memory").fill("refund")
+    page.get_by_role("searchbox", name="Search memories").fill("refund")
     page.keyboard.press("Enter")
     expect(page.get_by_role("row")).to_have_count(2)  # with the head
     expect(page.get_by_role("row").last).to_contain_text("Wants refunds on the card.")

@@ -79,7 +79,7 @@ def test_what_can_be_undone_is_offered_for_a_minute(
     expect(undo).to_be_hidden()
     page.keyboard.press("u")
     page.keyboard.press("r")
-    expect(page.get_by_label("It is wrong, or was misunderstood")).to_be_focused()
+    expect(page.get_by_label("Wrong or misunderstood")).to_be_focused()
     assert status_of(first) == "approved"
     # Nor does the server offer it then.
     Review.objects.update(decided_at=now() - UNDO_WITHIN - timedelta(seconds=1))
@@ -99,7 +99,7 @@ def test_samples_are_judged_by_key(transactional_db: None, page: Page, sign_in: 
     page.keyboard.press("a")
     expect(heading).to_have_text(wrong.statement)
     page.keyboard.press("r")
-    expect(page.locator("#main")).to_contain_text("Nothing matches")
+    expect(page.locator("#main")).to_contain_text("No matches")
     assert dict(Review.objects.values_list("memory", "agreed")) == {right.pk: True, wrong.pk: False}
     assert (status_of(right), status_of(wrong)) == ("approved", "needs_revalidation")
 
@@ -117,7 +117,7 @@ def test_many_are_decided_about_by_keyboard(transactional_db: None, page: Page, 
     heading = page.get_by_role("heading", level=1)
     expect(heading).to_have_text("2 of 3 qualify")
     expect(heading).to_be_focused()
-    expect(page.locator("#main")).to_contain_text("takes two people, who read it by itself")
+    expect(page.locator("#main")).to_contain_text("needs a second approver; open it separately")
     assert {status_of(memory) for memory in plain} == {"proposed"}
     looking.assert_accessible(page)
     # Loaded again, it is the table: there is no asking without ticks.
@@ -134,12 +134,12 @@ def test_many_are_decided_about_by_keyboard(transactional_db: None, page: Page, 
     page.keyboard.press("x")
     page.keyboard.press("r")
     expect(heading).to_have_text("1 of 1 qualify")
-    page.get_by_label("It tells agents what to do").press("Space")
+    page.get_by_label("Unauthorised instruction to agents").press("Space")
     page.set_viewport_size({"width": 390, "height": 844})
     looking.assert_accessible(page)
     looking.assert_no_sideways_scroll(page)
     page.keyboard.press("Enter")
-    expect(page.locator("#main")).to_contain_text("Nothing waits for a decision.")
+    expect(page.locator("#main")).to_contain_text("No proposals are waiting.")
     assert status_of(risky) == "rejected"
 
 
@@ -191,15 +191,15 @@ def test_a_rule_is_tried_and_saved_without_javascript(
         plain.get_by_role("link", name="New rule").click()
         plain.get_by_label("Name").fill("Explicit preferences")
         plain.get_by_label("Preference").check()
-        plain.get_by_label("Confidence from").fill("7")
+        plain.get_by_label("Minimum confidence").fill("7")
         # Past the browser's own check, as an old browser would send it.
         plain.locator("form.card").evaluate("(form) => { form.noValidate = true; }")
-        plain.get_by_role("button", name="What would it have done?").click()
-        expect(plain.get_by_role("alert")).to_have_text("Confidence lies between 0 and 1.")
+        plain.get_by_role("button", name="Test with last month").click()
+        expect(plain.get_by_role("alert")).to_have_text("Confidence must be between 0 and 1.")
         expect(plain.get_by_label("Preference")).to_be_checked()
-        plain.get_by_label("Confidence from").fill("0.8")
-        plain.get_by_role("button", name="What would it have done?").click()
-        expect(plain.locator("form .alert")).to_contain_text("Last month it would have taken none")
+        plain.get_by_label("Minimum confidence").fill("0.8")
+        plain.get_by_role("button", name="Test with last month").click()
+        expect(plain.locator("form .alert")).to_contain_text("Last month this rule would have matched none")
         assert not ApprovalRule.objects.exists()
         plain.get_by_role("button", name="Save rule").click()
         expect(plain.get_by_role("heading", level=1)).to_have_text("Approval rules")

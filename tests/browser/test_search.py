@@ -45,7 +45,7 @@ def test_support_finds_a_customer_by_part_of_an_id(conversations: None, page: Pa
 
     expect(page.get_by_role("link", name="cust_48213")).to_be_visible()
     expect(page.get_by_role("link", name="T-90482")).to_be_visible()
-    said = page.get_by_role("region", name="Said in these sessions")
+    said = page.get_by_role("region", name="Sessions with matching messages")
     expect(said.get_by_role("link", name="flight AX 482")).to_be_visible()
     # Its port and its id may have these digits by chance.
     assert re.fullmatch(r"http://[^/]+/search/[0-9a-f-]{36}/", page.url)
@@ -60,12 +60,12 @@ def test_support_finds_a_customer_by_part_of_an_id(conversations: None, page: Pa
 def test_support_narrows_the_list_to_what_was_said(conversations: None, page: Page, sign_in: SignIn) -> None:
     sign_in("support")
     page.goto("/sessions/?store=main")
-    page.get_by_role("searchbox", name="Words that were said").fill("casé")
+    page.get_by_role("searchbox", name="Search in messages").fill("casé")
     page.keyboard.press("Enter")
 
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody mark")).to_have_text("casé")
-    expect(page.get_by_role("searchbox", name="Words that were said")).to_have_value("casé")
+    expect(page.get_by_role("searchbox", name="Search in messages")).to_have_value("casé")
     page.get_by_role("link", name="Remove filter words “casé”").click()
     expect(page.locator("tbody tr")).to_have_count(3)
 
@@ -87,9 +87,9 @@ def test_it_works_without_javascript(
     )
     page = context.new_page()
     page.goto("/")
-    page.get_by_role("searchbox", name="Find a person, ticket or session id").fill("refund")
+    page.get_by_role("searchbox", name="Find a subject, ticket or session ID").fill("refund")
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Sessions in which this was said").click()
+    page.get_by_role("link", name="Sessions with matching messages").click()
     expect(page.locator("mark", has_text="refund").first).to_be_visible()
     context.close()
 
@@ -117,8 +117,8 @@ def test_an_editor_is_warned_before_a_pair_breaks(agent_tables: None, page: Page
     page.get_by_label("Stored text").fill('{"role": "user", "content": "no call"}')
     say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("would stay without this call")).to_be_visible()
-    page.get_by_label("Save it all the same").check()
+    expect(page.get_by_text("would remain without its call")).to_be_visible()
+    page.get_by_label("Save anyway").check()
     page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_text("was changed successfully")).to_be_visible()

@@ -51,7 +51,7 @@ def test_403_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
 
 @pytest.mark.parametrize(
     ("address", "heading"),
-    [("/failed/", "memadmin failed to show this page"), ("/away/", "The database does not answer")],
+    [("/failed/", "This page could not be shown"), ("/away/", "The database does not answer")],
 )
 def test_page_without_the_shell_looks_sound(
     look: Look, watch: Watch, sign_in: SignIn, page: Page, address: str, heading: str
@@ -69,7 +69,7 @@ def test_form_that_is_too_old_is_explained(page: Page, watch: Watch) -> None:
     page.get_by_label("User name").fill("clerk")
     page.get_by_label("Password").fill("clerk")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading")).to_have_text("That form is too old, or came from elsewhere")
+    expect(page.get_by_role("heading")).to_have_text("This form has expired or came from another site")
     assert_accessible(page)
 
 
@@ -85,7 +85,7 @@ def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Wa
     page.keyboard.press("Tab")
     page.keyboard.type("wrong")
     page.keyboard.press("Enter")
-    expect(page.locator(".alert-danger")).to_contain_text("User name or password is wrong")
+    expect(page.locator(".alert-danger")).to_contain_text("Wrong user name or password")
     expect(page.get_by_label("Password")).to_be_focused()
     page.keyboard.type("clerk")
     page.keyboard.press("Enter")
@@ -166,7 +166,7 @@ def test_list_of_keys_opens_and_closes(rows: Page) -> None:
 
 def test_keys_can_be_switched_off_for_good(rows: Page) -> None:
     rows.keyboard.press("?")
-    rows.get_by_label("Use these keys in this browser").uncheck()
+    rows.get_by_label("Use keyboard shortcuts in this browser").uncheck()
     rows.keyboard.press("Escape")
     rows.reload()
     rows.keyboard.press("?")

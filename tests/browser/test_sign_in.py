@@ -76,7 +76,7 @@ def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: U
     secret = page.locator("#totp-key").inner_text()
     page.get_by_label("Code").fill("000000")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_have_text("That code is wrong, or was used already.")
+    expect(page.get_by_role("alert")).to_have_text("The code is wrong or has already been used.")
     expect(page.locator("#totp-key")).to_have_text(secret)
     page.get_by_label("Code").fill(code_of(secret))
     page.keyboard.press("Enter")
@@ -84,7 +84,7 @@ def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: U
     assert_accessible(page)
     codes = page.locator("#codes").inner_text().split()
     assert len(codes) == 10
-    page.get_by_role("link", name="I have kept them").click()
+    page.get_by_role("link", name="I have saved the codes").click()
     expect(page).to_have_title("Overview · memadmin")
 
     sign_out(page)
@@ -125,7 +125,7 @@ def test_newcomer_adds_a_passkey_and_needs_no_password_any_more(
 def test_a_passkey_is_a_second_factor_too(page: Page, clerk: User, authenticator: CDPSession) -> None:
     sign_in_by_password(page, "support")
     page.get_by_role("link", name="Passkey").click()
-    page.get_by_label("Signs in by itself").uncheck()
+    page.get_by_label("Use for sign-in without a password").uncheck()
     page.get_by_role("button", name="Add passkey").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
     page.goto("/")
@@ -148,7 +148,7 @@ def test_a_passkey_that_was_removed_opens_nothing(
     sign_out(page)
     Authenticator.objects.all().delete()
     page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("That passkey opens nothing here")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This passkey is not accepted")
     assert_accessible(page)
 
 
@@ -190,18 +190,18 @@ class TestTheQuestion:
         page.get_by_label("Last name").fill('Line "1" <b>')
         say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
         assert_accessible(page)
         page.get_by_label("Your password").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert").first).to_have_text("That is not your password.")
+        expect(page.get_by_role("alert").first).to_have_text("The password is wrong.")
         page.get_by_label("Your password").fill("administrator")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("It is you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Confirmed")
         assert_accessible(page)
         clerk.refresh_from_db()
         assert clerk.last_name == ""
-        page.get_by_role("button", name="Change people and their roles").click()
+        page.get_by_role("button", name="Change users and roles").click()
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         clerk.refresh_from_db()
         assert clerk.last_name == 'Line "1" <b>'
@@ -212,14 +212,14 @@ class TestTheQuestion:
         watch.expect("status of 422")
         self.let_proof_age(page)
         page.get_by_role("button", name="Save", exact=True).click()
-        page.get_by_role("link", name="Leave it").click()
+        page.get_by_role("link", name="Cancel").click()
         expect(page).to_have_url(re.compile(f"/admin/auth/user/{clerk.pk}/change/"))
 
     def test_leads_on_to_a_page_that_asks(self, store_page: Page, watch: Watch) -> None:
         page = store_page
         self.let_proof_age(page)
         page.goto(reverse("mfa_add_webauthn"))
-        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
         assert_accessible(page)
         page.get_by_label("Your password").fill("administrator")
         page.keyboard.press("Enter")
@@ -249,12 +249,12 @@ class TestTheQuestion:
             [reverse("accounts:second-factor-remove", args=[factor.pk])],
         )
         page.get_by_role("button", name="Send the part").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Show that it is you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
         expect(page.locator("input[name=typed][value=kept]").first).to_be_attached()
         expect(page.locator("main")).to_have_count(1)
         page.get_by_label("Your password").fill("administrator")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("It is you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Confirmed")
         page.get_by_role("button", name="Remove a second factor").click()
         expect(page).to_have_url(re.compile("/accounts/$"))
         expect(page.locator("#toasts")).to_contain_text("This is your last second factor")
@@ -291,7 +291,7 @@ def test_company_that_is_away_is_a_sentence(page: Page, watch: Watch) -> None:
     with company_at("http://localhost:1"):
         page.goto("/accounts/login/")
         page.get_by_role("link", name="Tea company").click()
-        expect(page.get_by_role("heading", level=1)).to_contain_text("sign-in does not answer")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("sign-in is not responding")
         assert_accessible(page)
 
 

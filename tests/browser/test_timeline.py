@@ -132,7 +132,7 @@ def test_a_key_leads_to_the_next_finding(address: str, page: Page) -> None:
     inspect_session(SessionRecord.objects.select_related("store").get())
     page.goto(address)
     page.keyboard.press("!")
-    expect(page.locator(".tl-item.found")).to_contain_text("an output without its call")
+    expect(page.locator(".tl-item.found")).to_contain_text("output without a call")
     expect(page.locator(".tl-item.found")).to_be_in_viewport()
 
 
@@ -155,7 +155,7 @@ def test_copying_with_an_old_proof_leads_to_the_question(address: str, page: Pag
     page.get_by_role("button", name="Copy").click()
     page.get_by_label("Your password").fill("support")
     page.get_by_role("button", name="Confirm with password").click()
-    expect(page.get_by_text("files can be downloaded")).to_be_visible()
+    expect(page.get_by_text("You can download files")).to_be_visible()
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert "Where is my order?" in page.evaluate("navigator.clipboard.readText()")

@@ -377,10 +377,10 @@ def test_a_deployment_as_it_should_be_has_no_error(
 
 
 def test_without_its_tables_the_rest_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "reasons_not_to_serve", lambda: ["The database does not answer."])
+    monkeypatch.setattr(checks, "reasons_not_to_serve", lambda: ["The database is not responding."])
     found = checks.findings()
     assert {"roles", "worker"} & {finding.check for finding in found} == set()
-    assert Finding("error", "database", "The database does not answer.") in found
+    assert Finding("error", "database", "The database is not responding.") in found
 
 
 @pytest.mark.django_db(transaction=True)

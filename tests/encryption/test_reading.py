@@ -95,7 +95,7 @@ class TestWithoutAGrant:
         add_sealed("s", SECRET, "ok", key=OLD_KEY)
         shown = page(reader)
         assert "2 encrypted items" in shown
-        assert "Key “old” is here · 2 seals intact" in shown
+        assert "Key “old” available · 2 items verified" in shown
         assert reverse("sessions:ask", args=[record_of().pk]) in shown
         assert SECRET not in shown
         assert not events("session.decrypted")
@@ -161,7 +161,7 @@ class TestUnderAGrant:
         assert SECRET in shown
         assert "4111 1111" not in shown, "what is sealed is masked like anything else"
         assert "1 masked" in shown
-        assert "2 items here were sealed with the key “old” and are opened for you." in shown
+        assert "2 items here are encrypted with the key “old” and decrypted for you." in shown
         assert events("session.decrypted") == [{"items": 2}]
         assert AuditEvent.objects.get(type="session.decrypted").object_ref == record_of().pk
 
@@ -237,7 +237,7 @@ class TestUnderAGrant:
         found = reader.post(find, {"q": "cardiologist"}, follow=True)
         assert "The <mark>cardiologist</mark> has time on Monday" in " ".join(found.text.split())
         nothing = reader.post(find, {"q": "dentist"}, follow=True)
-        assert "One sealed item could not be opened, and nothing was searched there." in nothing.text
+        assert "One encrypted item could not be decrypted and was not searched." in nothing.text
 
     @pytest.mark.parametrize("form", [{}, {"filters": ""}], ids=["in the top bar", "in the list"])
     def test_the_search_of_all_sessions_looks_into_those_that_a_grant_opens(
@@ -256,8 +256,8 @@ class TestUnderAGrant:
         assert "The <mark>cardiologist</mark> has time on Monday" in found
         assert "one <mark>cardiologist</mark> more" in found
         assert "another" not in found
-        assert "An encrypted session is searched only under a grant for it." in found
-        assert "One sealed item could not be opened, and nothing was searched there." in found
+        assert "Encrypted sessions are searched only if you have a grant for them." in found
+        assert "One encrypted item could not be decrypted and was not searched." in found
         assert events("session.decrypted") == [{"items": 1}]
 
     def test_only_the_items_of_the_page_are_decrypted(self, reader: Client, grant: Grant) -> None:
@@ -283,7 +283,7 @@ class TestStates:
         shown = page(reader)
         assert "no key here" in shown
         assert "No key is named for this store" in shown
-        assert "Ask for access" not in shown
+        assert "Request access" not in shown
         assert [code for code, _ in codes()] == ["no_key"]
 
     def test_the_key_is_gone(self, keys: Any, reader: Client, grant: Grant) -> None:
@@ -362,9 +362,9 @@ class TestStates:
 
     def test_the_time_of_a_token_is_unproven_without_a_key(self, keys: Any, reader: Client) -> None:
         add_sealed("s", SECRET, key=OLD_KEY)
-        assert "unproven" not in page(reader)
+        assert "unverified" not in page(reader)
         keys.SESSION_KEYS = ()
-        assert "unproven" in page(reader)
+        assert "unverified" in page(reader)
 
 
 def test_a_store_without_encryption_asks_for_no_grants(

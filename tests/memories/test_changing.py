@@ -36,8 +36,8 @@ def test_it_waits_for_somebody_else(ada: User, memory: Memory) -> None:
     assert "Drinks tea." in desk.get(address(memory)).text
     said = {"statement": "Drinks green tea.", "content_hash": memory.content_hash}
     page = desk.post(address(memory), said, follow=True)
-    assert "It waits for somebody else." in page.text
-    assert "A newer proposal wants to replace this memory." in page.text
+    assert "Another reviewer has to approve your change." in page.text
+    assert "A newer proposal would replace this memory." in page.text
     proposal = screened(Memory.objects.awaiting_review().get())
     assert (proposal.replaces, proposal.base_version, proposal.proposed_by) == (memory, 1, ada)
     assert (proposal.key, proposal.agents, proposal.data) == ("drink", ["Barista"], {"drink": "tea"})
@@ -59,7 +59,7 @@ def test_words_for_a_text_that_changed_meanwhile_are_not_lost(ada: User, memory:
         propose_change(memory, by=ada, statement="Drinks green tea.", content_hash=read)
     page = signed_in(ada).post(address(memory), {"statement": "Drinks green tea.", "content_hash": read})
     assert page.status_code == 409
-    assert "Read it again; your words were not saved." in page.text
+    assert "Your change was not saved; read the current version." in page.text
     assert "Drinks green tea.</textarea>" in page.text
     assert "Drinks gin." in page.text
     assert not Memory.objects.filter(replaces=memory).exists()
@@ -68,10 +68,10 @@ def test_words_for_a_text_that_changed_meanwhile_are_not_lost(ada: User, memory:
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        ("", "this one is empty"),
+        ("", "cannot be empty"),
         ("x" * 2001, "at most 2,000 characters"),
         ("Pays with [card •••• 1111].", "the mask itself would be stored"),
-        ("Drinks tea.", "This is what the memory says already."),
+        ("Drinks tea.", "The memory already has this text."),
     ],
 )
 def test_nonsense_is_refused_in_words(statement: str, why: str, ada: User, memory: Memory) -> None:
@@ -87,4 +87,4 @@ def test_what_agents_do_not_recall_is_not_changed(ada: User, memory: Memory) -> 
     assert address(memory) not in desk.get(memory.get_absolute_url()).text
     page = desk.post(address(memory), {"statement": "Drinks gin.", "content_hash": memory.content_hash})
     assert page.status_code == 409
-    assert "Agents do not use that memory any more: it is retired." in page.text
+    assert "Agents no longer use that memory: its status is retired." in page.text

@@ -46,8 +46,8 @@ def test_each_reading_stands_there_with_its_session(operator: Client) -> None:
     for words in (
         "T-1",
         "12,345",
-        "took too long",
-        "not on record",
+        "timed out",
+        "not available",
         reverse("memories:learned-from", args=[record.pk]),
     ):
         assert words in page.text, words
@@ -69,8 +69,8 @@ def test_its_cost_does_not_grow(operator: Client) -> None:
 def test_a_changed_page_link_is_told(operator: Client) -> None:
     page = operator.get(PAGE, {"cursor": "nonsense"})
     assert page.status_code == 400
-    assert "was changed or cut off" in page.text
+    assert "is incomplete or was changed" in page.text
 
 
 def test_nothing_read_yet_says_what_would(operator: Client) -> None:
-    assert "No session was read yet" in operator.get(PAGE).text
+    assert "No distillation runs yet" in operator.get(PAGE).text

@@ -117,7 +117,7 @@ class TestMail:
         for line in (
             "Waiting: 3",
             "Late, waiting for more than 48 hours: 2",
-            "The oldest waits for 696 hours.",
+            "The oldest has been waiting for 696 hours.",
             "Expire unreviewed within 3 days: 1",
             "Expired unreviewed since yesterday: 1",
             "https://console.example.org/reviews/",
@@ -187,8 +187,8 @@ class TestMail:
         desk, health = signed_in(ada), reverse("reviews:health")
         assert "by e-mail to 1 address." in desk.get(health).text
         answer = desk.post(reverse("reviews:digest"), {"wanted": "no"}, follow=True)
-        assert "You get no daily mail any more." in answer.text
-        assert 'value="yes">To me, too' in answer.text
+        assert "You are unsubscribed from the daily mail." in answer.text
+        assert 'value="yes">Subscribe' in answer.text
         assert digesting.recipients() == []
         desk.post(reverse("reviews:digest"), {"wanted": "yes"})
         assert digesting.recipients() == ["ada@example.org"]
@@ -244,7 +244,7 @@ class TestWebhook:
             assert digesting.send_digest() == 0
             assert Digest.objects.get().tries == tries
             wait_for_next_try()
-        assert "was not taken by webhook yet" in signed_in(ada).get(reverse("reviews:health")).text
+        assert "was not accepted by webhook yet" in signed_in(ada).get(reverse("reviews:health")).text
 
     def test_one_that_fails_keeps_the_other_from_nothing(
         self, receiver: type[Receiver], ada: User, mail_goes_out: None

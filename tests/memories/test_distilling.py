@@ -387,7 +387,7 @@ class TestModel:
         told = StringIO()
         with patched_distiller(answers({"statement": "Is rich.", "quote": "I am rich"})):
             call_command("distil", str(record.pk), stdout=told)
-        assert "1: its words stand nowhere in the message that it names" in told.getvalue()
+        assert "1: its quote is not in the referenced message" in told.getvalue()
 
     def test_what_operators_wrote_is_read_too(self, store: None) -> None:
         record = a_session("Hello")

@@ -86,7 +86,7 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
     assert (out.now, out.after, out.why) == (out.now, None, "Contradicted by one that is newer.")
     changes = seen(waiting("Drinks green tea.", replaces=known), ada, "Tea?")
     [out] = [place for place in changes.places if place.statement == "Drinks tea."]
-    assert (out.after, out.why) == (None, "This takes its place.")
+    assert (out.after, out.why) == (None, "Replaced by this proposal.")
     assert places(changes)["Drinks green tea."][1] is not None
 
 
@@ -94,7 +94,7 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
     ("values", "told"),
     [
         ({"valid_from": now() + timedelta(days=9)}, "on, agents would read it"),
-        ({"shared": True}, "Asked this, agents would not be told."),
+        ({"shared": True}, "Agents would not recall this proposal for this query."),
         ({"agents": ["refunds"]}, "Agents would read it, and nothing else."),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_agents_would_not_be_told(ada: User, values: dict[str, Any], told: 
 def test_what_is_over_is_said_to_be(ada: User) -> None:
     memory = waiting("Is in Porto.")
     Memory.objects.filter(pk=memory.pk).update(valid_until=now() - timedelta(days=1))
-    assert seen(memory, ada).told.startswith("Its time was over on")
+    assert seen(memory, ada).told.startswith("Expired on")
 
 
 def test_a_long_one_does_not_fit(ada: User) -> None:

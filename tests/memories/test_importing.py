@@ -168,7 +168,7 @@ def test_tables_of_the_libraries_become_proposals_with_where_they_lie(theirs: tu
     discover(store)
     told, complaints = run_import(store=store.name)
     assert "3 proposed, 0 known already, 1 refused" in told
-    assert "at most 2,000 characters, and this has 1,000,000" in complaints
+    assert "at most 2,000 characters; this one has 1,000,000" in complaints
     assert "0 proposed, 3 known already, 1 refused" in run_import(store=store.name)[0]
     tea = Memory.objects.get(statement="Likes tea.")
     assert (tea.subject and tea.subject.label, tea.extractor) == ("ada", f"import/{store.kind}")
@@ -385,7 +385,7 @@ def test_an_export_of_one_subject_has_nothing_of_others(some: None, tmp_path: Pa
     assert [one["subject"] for one in exported(subject="p-1", subject_kind="project")] == [
         {"kind": "project", "key": "p-1"}
     ]
-    with pytest.raises(CommandError, match="No subject is known"):
+    with pytest.raises(CommandError, match="There is no subject with the"):
         exported(subject="nobody")
 
 

@@ -180,9 +180,9 @@ class TestPages:
         memory = aged(waiting("Prefers tea."), 31)
         proposal_expiry.lapse_proposals()
         address = reverse("reviews:review", args=[memory.pk])
-        assert "It expired unreviewed" in desk.get(address).text
+        assert "Expired unreviewed" in desk.get(address).text
         assert "expired unreviewed" in desk.get(reverse("memories:list"), {"status": "lapsed"}).text
         desk.post(reverse("reviews:reopen", args=[memory.pk]))
         assert status_of(memory) == "proposed"
         refused = desk.post(reverse("reviews:reopen", args=[memory.pk]))
-        assert (refused.status_code, "did not expire unreviewed" in refused.text) == (409, True)
+        assert (refused.status_code, "has not expired" in refused.text) == (409, True)

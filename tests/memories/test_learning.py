@@ -141,6 +141,6 @@ def test_a_subjects_page_leads_to_the_summary_that_agents_read(record: SessionRe
     about: dict[str, Any] = {"subject": record.subject, "kind": "summary", "key": SUBJECT_SUMMARY}
     proposed("Waits for a parcel.", **about)
     page = record.subject.get_absolute_url()
-    assert "what agents read of them" not in support.get(page).text
+    assert "summary that agents read" not in support.get(page).text
     summary = approved("Waited for a parcel.", **about)
     assert summary.get_absolute_url() in support.get(page).text

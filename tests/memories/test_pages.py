@@ -90,7 +90,7 @@ class TestList:
         assert queries_for(10) == queries_for(60)
 
     def test_an_empty_console_says_where_memories_come_from(self, reviewer: Client) -> None:
-        assert "Nothing was learned yet" in reviewer.get(LIST).text
+        assert "No memories yet" in reviewer.get(LIST).text
 
 
 class TestSearch:
@@ -141,14 +141,14 @@ class TestSearch:
         assert len(self.statements(self.search(reviewer, "pays"))) == 2
         page = self.search(reviewer, "pays -4111")
         assert page.status_code == 422
-        assert "Leaving words out takes the right" in page.text
+        assert "Your role cannot exclude words" in page.text
         assert len(self.statements(self.search(signed_in(person("support")), "pays -4111"))) == 1
 
     def test_a_search_that_is_over_is_told(self, reviewer: Client) -> None:
         proposed("Drinks tea.")
         page = reviewer.get(LIST, {"search": str(uuid4())})
         assert page.status_code == 422
-        assert "This search is over" in page.text
+        assert "This search has expired" in page.text
 
     @pytest.mark.parametrize("words", ["", "!!", "x" * 501])
     def test_nothing_to_look_for_is_told(self, reviewer: Client, words: str) -> None:
@@ -231,7 +231,7 @@ class TestErasingVersions:
         assert "Lives at" in officer.get(changed.get_absolute_url()).text
         page = self.erase(officer, changed, 1)
         assert "The text of version 1 is erased." in page.text
-        assert "Text erased. The row stays as a marker." in page.text
+        assert "Text erased. The version remains listed." in page.text
         assert "Kalju" not in page.text
         version = changed.versions.get(number=1)
         assert (version.statement, version.data, version.erased_at is not None) == ("", {}, True)
@@ -242,12 +242,12 @@ class TestErasingVersions:
         assert (changed.statement, changed.version) == ("Has moved.", 2)
 
     def test_what_agents_read_stays(self, changed: Memory, officer: Client) -> None:
-        assert "Change the memory first" in self.erase(officer, changed, 2).text
+        assert "Change or retire the memory first" in self.erase(officer, changed, 2).text
         assert changed.versions.get(number=2).statement == "Has moved."
 
     def test_twice_is_told(self, changed: Memory, officer: Client) -> None:
         self.erase(officer, changed, 1)
-        assert "is erased already" in self.erase(officer, changed, 1).text
+        assert "is already erased" in self.erase(officer, changed, 1).text
 
     @pytest.mark.parametrize("reason", ["", "because"])
     def test_it_takes_a_reason(self, changed: Memory, officer: Client, reason: str) -> None:
@@ -360,8 +360,8 @@ class TestPreview:
     @pytest.mark.parametrize(
         ("asked", "words"),
         [
-            ({"query": ""}, "Type what somebody says"),
-            ({"subject": "nobody"}, "No subject is known by this id"),
+            ({"query": ""}, "Enter a message to the agent"),
+            ({"subject": "nobody"}, "There is no subject with this ID"),
             ({"budget": "0"}, "greater than or equal to 1"),
             ({"as_of": "soon"}, "valid date"),
         ],

@@ -139,10 +139,10 @@ def test_what_agents_recall_keeps_its_words_and_may_end_sooner(editor: Client) -
         ({"key": "x" * 81}, "at most 80 characters"),
         (
             {"valid_from": "2031-05-01 12:00", "valid_until": "2030-05-01 12:00"},
-            "It would end before it begins.",
+            "The validity would end before it begins.",
         ),
         ({"valid_until": "tomorrow"}, "Enter a valid date/time."),
-        ({"why-reason": ""}, "a raw edit is recorded with a reason"),
+        ({"why-reason": ""}, "A raw edit needs a reason"),
     ],
 )
 def test_what_is_no_memory_is_answered_in_a_sentence(editor: Client, changes: dict[str, Any], sentence: str) -> None:

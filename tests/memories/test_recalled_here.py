@@ -1,4 +1,4 @@
-"""What an agent knew: at the run on its timeline, as a page with the words of that time, and from the memory back."""
+"""Memories used in a run: at the run on its timeline, on their own page, and from the memory back."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class TestPage:
             assert words in page.text
         assert "Coffee" not in page.text
         assert "5 memories, told" in page.text
-        assert "As it stood in the prompt" not in page.text
+        assert "Text in the prompt" not in page.text
         event = AuditEvent.objects.get(type="recall.viewed")
         assert (event.object_ref, event.subject_ref, event.counters) == (made.pk, record.subject_id, {"memories": 4})
         assert set(event.shown) == {same.pk, edited.pk, retired.pk, emptied.pk, record.subject_id}
@@ -210,7 +210,7 @@ class TestPage:
         RecalledMemory.objects.create(recall=made, memory=change, version=7, place=2)
         page = reviewer.get(told(made)).text
         assert "No version 7 of it is on record" in page
-        assert "agents read version 1 now" in page
+        assert "agents now read version 1" in page
         assert "Coffee." not in page
 
     def test_all_of_it_stands_as_in_the_prompt_and_values_are_masked(
@@ -255,7 +255,7 @@ class TestPage:
     def test_a_session_that_is_gone_is_said_to_be(self, record: SessionRecord, reviewer: Client) -> None:
         made = recall(record, approved("Tea."), at=NOON)
         Recall.objects.update(record_id=None)
-        assert "not on record" in reviewer.get(told(made)).text
+        assert "not available" in reviewer.get(told(made)).text
         assert reviewer.get(reverse("memories:recall-place", args=[made.pk])).status_code == 404
 
     def test_the_memory_leads_to_both(self, record: SessionRecord, reviewer: Client) -> None:

@@ -133,7 +133,7 @@ class TestQueue:
         self, desk: Client, operator: Client
     ) -> None:
         overview = reverse("sessions:overview")
-        assert "Nothing waits for a decision." in desk.get(overview).text
+        assert "No proposals are waiting." in desk.get(overview).text
         waiting(), old(waiting(), 50)
         approved()
         page = " ".join(desk.get(overview).text.split())
@@ -164,7 +164,7 @@ class TestProposal:
         memory = waiting()
         claiming.claim(memory, by=a_reviewer("grace"))
         page = desk.get(page_of(memory))
-        assert "grace is deciding about this one" in page.text
+        assert "grace has claimed this proposal" in page.text
         assert 'data-key="a"' not in page.text
 
     def test_hostile_words_stay_words(self, desk: Client) -> None:
@@ -258,7 +258,7 @@ class TestDeciding:
         memory = waiting()
         answer = desk.post(page_of(memory, "reject"), read(memory, reason="wrong"), follow=True)
         assert answer.redirect_chain[0][0].startswith(QUEUE)
-        assert "Nothing waits" in answer.text
+        assert "No proposals waiting" in answer.text
 
     def test_what_is_next_is_somebodys_to_decide(self, desk: Client, ada: User) -> None:
         memory = old(waiting(), 5)
@@ -274,7 +274,7 @@ class TestDeciding:
         reviewing.reject_memory(memory, by=a_reviewer("grace"), content_hash=memory.content_hash, reason="wrong")
         answer = desk.post(page_of(memory, "approve"), read(memory))
         assert answer.status_code == 409
-        assert "grace rejected it already. Your decision was not saved." in answer.text
+        assert "grace already rejected this proposal. Your decision was not saved." in answer.text
         assert Review.objects.count() == 1
 
     def test_ones_own_decision_in_another_window_is_called_that(self, desk: Client) -> None:
@@ -282,13 +282,13 @@ class TestDeciding:
         assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 302
         answer = desk.post(page_of(memory, "approve"), read(memory))
         assert answer.status_code == 409
-        assert "You approved it already. Your decision was not saved." in answer.text
+        assert "You has already approved this proposal. Your decision was not saved." in answer.text
 
     def test_a_rejection_without_a_reason_is_refused(self, desk: Client) -> None:
         memory = waiting()
         answer = desk.post(page_of(memory, "reject"), read(memory))
         assert answer.status_code == 422
-        assert "A rejection needs a reason" in answer.text
+        assert "Choose a reason. Distillers learn from it." in answer.text
 
     def test_ones_own_is_refused(self, desk: Client, ada: User) -> None:
         memory = waiting(by=ada)
@@ -378,7 +378,7 @@ class TestMany:
         answer = desk.post(
             reverse("reviews:decide"), {"verb": "approve", "memory": ticked, "confirmed": "yes"}, follow=True
         )
-        assert f"{AT_ONCE + 1} were ticked. Decide about at most {AT_ONCE} at once." in answer.text
+        assert f"{AT_ONCE + 1} are selected. Decide about at most {AT_ONCE} at once." in answer.text
         assert not Review.objects.exists()
 
     def test_the_table_has_a_box_for_each(self, desk: Client) -> None:

@@ -63,8 +63,8 @@ class TestProposing:
     @pytest.mark.parametrize(
         ("values", "why"),
         [
-            ({"statement": " "}, "this one is empty"),
-            ({"statement": "x" * 2001}, "at most 2,000 characters, and this has 2,001"),
+            ({"statement": " "}, "cannot be empty"),
+            ({"statement": "x" * 2001}, "at most 2,000 characters; this one has 2,001"),
             ({"statement": "a\0b"}, "no text"),
             ({"statement": "a\ud800b"}, "no text"),
             ({"kind": "opinion"}, "no memory of kind"),
@@ -109,12 +109,12 @@ class TestApproving:
     def test_a_text_that_was_changed_since_is_read_again(self, first: User) -> None:
         memory = waiting("Prefers tea.")
         Memory.objects.update(statement="Prefers gin.", screened_hash=F("content_hash"))
-        with pytest.raises(reviewing.ChangedMeanwhile, match="Read it again"):
+        with pytest.raises(reviewing.ChangedMeanwhile, match="read the current version"):
             approve(memory, first)
         assert not Review.objects.exists()
 
     def test_what_was_not_screened_waits(self, first: User) -> None:
-        with pytest.raises(refusals.NotScreened, match="not been looked through"):
+        with pytest.raises(refusals.NotScreened, match="risk check of this text is pending"):
             approve(propose(), first)
 
     def test_nobody_decides_about_what_they_proposed(self, first: User) -> None:
@@ -154,14 +154,14 @@ class TestApproving:
     ) -> None:
         """A verb that forgot the second person meets the trigger, in words."""
         monkeypatch.setattr(Memory, "needs_two", False)
-        with pytest.raises(refusals.NotApproved, match="one person alone"):
+        with pytest.raises(refusals.NotApproved, match="required approvals of this text are missing"):
             approve(waiting(shared=True), first)
         assert not Review.objects.exists()
 
     def test_what_was_decided_is_decided(self, first: User, second: User) -> None:
         memory = waiting()
         approve(memory, first)
-        with pytest.raises(claiming.AlreadyDecided, match="first approved it already") as error:
+        with pytest.raises(claiming.AlreadyDecided, match="first already approved this proposal") as error:
             approve(memory, second)
         assert error.value.winner == first
 
@@ -310,7 +310,7 @@ class TestUndoing:
     def test_the_decision_of_somebody_else_stands(self, first: User, second: User) -> None:
         memory = approve(waiting(shared=True), first)
         approve(memory, second)
-        with pytest.raises(CannotBeUndone, match="second decided last"):
+        with pytest.raises(CannotBeUndone, match="second made the latest decision"):
             undo_decision(memory, by=first)
 
     def test_a_change_under_another_one_stands(self, first: User) -> None:
@@ -331,8 +331,8 @@ class TestMany:
         assert {one.memory.pk: one.why_not for one in chosen(read, by=first, verb="approve")} == {
             plain.pk: "",
             own.pk: "you proposed it",
-            risky.pk: "takes two people, who read it by itself",
-            held.pk: "second is deciding about it",
+            risky.pk: "needs a second approver; open it separately",
+            held.pk: "second has claimed it",
         }
         outcome = decide_many(read, by=first, verb="approve")
         assert ([memory.pk for memory in outcome.done], len(outcome.left)) == ([plain.pk], 3)
@@ -344,7 +344,7 @@ class TestClaiming:
     def test_a_claim_is_a_lease_and_people_hold_one(self, first: User, second: User) -> None:
         one, other = waiting(), waiting()
         claiming.claim(one, by=first)
-        with pytest.raises(claiming.HeldBySomebody, match="first is deciding about this one") as error:
+        with pytest.raises(claiming.HeldBySomebody, match="first has claimed this proposal") as error:
             claiming.claim(one, by=second)
         assert error.value.winner == first
         with pytest.raises(claiming.HeldBySomebody):

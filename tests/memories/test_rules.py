@@ -241,13 +241,13 @@ class TestPages:
 
     def test_trying_saves_nothing(self, officer: User) -> None:
         page = signed_in(officer).post(reverse("reviews:rule-new"), self.FORM | {"try": "yes"})
-        assert "Last month it would have taken none" in page.text
+        assert "Last month this rule would have matched none" in page.text
         assert not ApprovalRule.objects.exists()
 
     def test_nonsense_is_refused_in_words(self, officer: User) -> None:
         answer = signed_in(officer).post(reverse("reviews:rule-new"), self.FORM | {"min_confidence": "7"})
         assert answer.status_code == 422
-        assert "Confidence lies between 0 and 1." in answer.text
+        assert "Confidence must be between 0 and 1." in answer.text
 
     def test_a_reviewer_looks_at_samples(self, reviewer: Client) -> None:
         a_rule(sample_percent=100)

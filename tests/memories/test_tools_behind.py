@@ -171,15 +171,15 @@ class TestPage:
         assert "Cards only." not in page.text
         answer = reviewer.post(f"{PAGE}?tool=lookup", {"reason": "poisoned"}, follow=True)
         assert "1 memory retired" in answer.text
-        assert "Nothing stands that this tool is behind" in answer.text
+        assert "No memories from this tool" in answer.text
         assert Memory.objects.get(status="retired") == going
         assert Memory.objects.get(pk=staying.pk).status == "proposed"
 
     @pytest.mark.parametrize(
         ("query", "sent", "words"),
         [
-            ({"tool": "lookup"}, {}, "Say why agents should not recall it."),
-            ({"tool": "lookup"}, {"reason": "whim"}, "That is no reason here."),
+            ({"tool": "lookup"}, {}, "Choose a reason."),
+            ({"tool": "lookup"}, {"reason": "whim"}, "This reason does not exist. Choose one from the list."),
             ({"tool": "x" * 201}, {"reason": "poisoned"}, "at most 200 characters"),
             ({"tool": ""}, {"reason": "poisoned"}, "Which tool?"),
             ({"tool": "a\0b"}, {"reason": "poisoned"}, "Null characters are not allowed."),

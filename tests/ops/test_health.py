@@ -28,9 +28,7 @@ def test_readyz_names_a_missing_migration(client: Client) -> None:
     MigrationRecorder(connection).record_unapplied("sessions_app", newest)
     response = client.get("/readyz")
     assert response.status_code == 503
-    assert response.json()["problems"] == [
-        f"The database lacks migrations (sessions_app.{newest}): run `memadmin migrate`."
-    ]
+    assert response.json()["problems"] == [f"Migrations are missing (sessions_app.{newest}): run `memadmin migrate`."]
 
 
 def test_readyz_says_so_when_the_database_is_away(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +37,7 @@ def test_readyz_says_so_when_the_database_is_away(client: Client, monkeypatch: p
 
     monkeypatch.setattr(MigrationRecorder, "applied_migrations", refuse)
     response = client.get("/readyz")
-    assert (response.status_code, response.json()["problems"]) == (503, ["The database does not answer."])
+    assert (response.status_code, response.json()["problems"]) == (503, ["The database is not responding."])
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

@@ -96,8 +96,8 @@ def test_it_says_why_it_stands_still(run: Run, at: At, compliance: Client) -> No
     ("columns", "why"),
     [
         ({"state": State.PAUSED, "reason": "after <office> hours"}, "“after <office> hours”"),
-        ({"requested_at": now() - timedelta(minutes=5)}, "Is a worker running?"),
-        ({"state": State.RUNNING, "lease_until": now() - timedelta(minutes=5)}, "another one takes over"),
+        ({"requested_at": now() - timedelta(minutes=5)}, "Check that a worker is running."),
+        ({"state": State.RUNNING, "lease_until": now() - timedelta(minutes=5)}, "another worker takes over"),
         ({"state": State.RUNNING, "lease_until": now() + timedelta(minutes=5)}, ""),
     ],
 )

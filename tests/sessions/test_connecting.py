@@ -110,7 +110,7 @@ class TestConnecting:
             meanwhile.setattr(JsonFileBackend, "enumerate_sessions", away)
             page = administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)}, follow=True)
         assert page.redirect_chain == [(reverse("sessions:store", args=["hotline"]), 302)]
-        assert "Connected. It does not answer now; its sessions are looked for when it does." in page.text
+        assert "Connected. The store is not responding now; its sessions are found once it responds." in page.text
         assert not SessionRecord.objects.exists()
         assert discover_sessions() == 1
         assert SessionRecord.objects.get().session_id == "cust_1"
@@ -178,7 +178,7 @@ class TestKey:
         said = {"key": "vault", "ttl": "3600", "session_ids": ""}
         page = administrator.post(reverse("sessions:store-key", args=["main"]), said, follow=True)
         assert "Saved." in page.text
-        assert "Agents read a sealed item for 1 hour." in page.text
+        assert "Agents can read an encrypted item for 1 hour." in page.text
         store.refresh_from_db()
         assert (store.encryption_key, store.encryption_ttl_seconds) == ("vault", 3600)
 

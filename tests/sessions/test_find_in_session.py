@@ -41,7 +41,7 @@ def test_the_arrows_lead_from_hit_to_hit_and_stop_at_the_ends(store: SessionStor
     assert int(first) < int(second) < int(third)
 
     beyond = operator.get(page.context["find"].next_url, follow=True)
-    assert b"No later item says this." in beyond.content
+    assert b"No later item matches." in beyond.content
 
     back = operator.get(page.context["find"].previous_url, follow=True)
     assert shown_item(back) == second
@@ -85,7 +85,7 @@ def test_what_is_marked_stays_marked_while_the_agent_writes(store: SessionStore,
 def test_words_that_nobody_said_lead_to_the_start_with_a_sentence(store: SessionStore, operator: Client) -> None:
     page = look_for(operator, "cello")
     assert page.status_code == 200
-    assert b"No item of this session says this." in page.content
+    assert b"No matches in this session." in page.content
     assert b"not a voucher" in page.content
 
 

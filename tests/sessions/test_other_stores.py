@@ -102,7 +102,7 @@ class TestDiscovery:
     def test_an_administrator_has_it_looked_through_at_once(self, agent: SqliteAgent, administrator: Client) -> None:
         agent.add("new", user("Hello"))
         page = administrator.post(reverse("sessions:store-discover", args=["files"]), follow=True)
-        assert "Looked through 2 sessions: 1 new session." in page.text
+        assert "Checked 2 sessions: 1 new session." in page.text
         assert SessionRecord.objects.filter(session_id="new").exists()
         assert AuditEvent.objects.filter(type="store.discovered", counters={"sessions": 1}).exists()
 
@@ -147,9 +147,10 @@ class TestDiscovery:
         agent.forget("customer_7")
         discover_sessions()
         page = operator.get(reverse("sessions:list"))
-        assert "Gone: it is not in files any more" in page.text
+        assert "Gone: no longer in files" in page.text
         assert (
-            "1 session on record is gone from it" in administrator.get(reverse("sessions:store", args=["files"])).text
+            "1 registered session is no longer in the store"
+            in administrator.get(reverse("sessions:store", args=["files"])).text
         )
 
     def test_an_erased_session_that_came_back_is_erased_again_and_reported(
@@ -184,7 +185,7 @@ class TestAway:
     def test_no_page_breaks(self, record: SessionRecord, operator: Client) -> None:
         page = operator.get(reverse("sessions:list"))
         assert page.status_code == 200
-        assert "files does not answer" in page.text
+        assert "files is not responding" in page.text
         timeline = operator.get(record.get_absolute_url())
         assert timeline.status_code == 503
         assert "There is no file" in timeline.text

@@ -71,13 +71,13 @@ def test_an_auditor_sees_how_the_log_stands(db: Any) -> None:
     AuditVerdict.objects.create(verdict="ok", size=1, findings=[])
     assert "Verified</span>" in auditor.get(ADDRESS).text
     AuditVerdict.objects.create(verdict="broken", size=1, findings=[{"kind": "deletion"}])
-    assert "It was changed" in auditor.get(ADDRESS).text
+    assert "Tampering detected" in auditor.get(ADDRESS).text
 
 
 def test_who_can_do_nothing_yet_is_told_who_could(db: Any) -> None:
     page = signed_in(person()).get(ADDRESS)
     assert page.status_code == 200
-    assert "administrator gives roles" in " ".join(page.text.split())
+    assert "Ask an administrator for a role" in " ".join(page.text.split())
 
 
 def test_nobody_sees_it_before_signing_in(db: Any) -> None:

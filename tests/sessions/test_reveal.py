@@ -144,7 +144,7 @@ def test_who_may_read_may_not_reveal(record: SessionRecord, reviewer: Client, op
     assert answer.status_code == 403
     assert CARD not in answer.text
     item = reviewer.get(reverse("sessions:item", args=[record.pk, item_id])).text
-    assert "Your role reads with card numbers" in item
+    assert "Your role sees card numbers" in item
     assert "Reveal values" not in item
 
 
@@ -264,7 +264,7 @@ def test_a_session_is_revealed_to_who_showed_who_they_are(record: SessionRecord,
 def test_a_place_that_was_made_up_reveals_the_start_and_says_so(record: SessionRecord, operator: Client) -> None:
     answer = reveal_all(operator, record, at="made-up")
     assert answer.status_code == 400
-    assert "That link was changed" in answer.text
+    assert "The link is incomplete or was changed" in answer.text
 
 
 def test_without_the_log_no_session_is_revealed(

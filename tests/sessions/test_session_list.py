@@ -60,7 +60,7 @@ class TestRows:
     def test_an_encrypted_session_shows_no_words(self, stores: dict[str, Any], operator: Client) -> None:
         make_session(is_encrypted=True)
         text = operator.get(address()).text
-        assert "Encrypted, first words are not readable" in text
+        assert "Encrypted: first words are not readable" in text
         assert "Words of" not in text
 
     def test_a_store_that_is_away_has_no_counts(self, agent_tables: None, operator: Client) -> None:
@@ -70,8 +70,8 @@ class TestRows:
         page = operator.get(address())
         assert shown(page) == ["gone", "here"]
         row = page.text[page.text.index("<tbody>") : page.text.index("</tr>", page.text.index("<tbody>"))]
-        assert "First words unknown, claims does not answer" in row
-        assert "away" in row
+        assert "First words unknown: claims is not responding" in row
+        assert "unavailable" in row
         assert re.search(r"<td class=\"num[^>]*>\?</td>", row)
         assert "I am still here" in page.text
 
@@ -85,7 +85,7 @@ class TestRows:
     ) -> None:
         make_session("registered")
         stores["main"] = type("Empty", (), {"previews": lambda self, ids: {"registered": Preview(None)}})()
-        assert "Nothing stored in it" in operator.get(address()).text
+        assert "No items" in operator.get(address()).text
 
     def test_hostile_text_is_only_text(self, stores: dict[str, Any], operator: Client) -> None:
         make_session("x", ticket="<b>", agent="a\u202eb", labels=["<i>"], subject=make_subject("<script>"))
@@ -182,7 +182,7 @@ class TestPages:
         make_session()
         page = operator.get(address(cursor="made-up", ticket="T-1"))
         assert page.status_code == 400
-        assert "changed or cut off" in page.text
+        assert "incomplete or was changed" in page.text
         assert link(page, "Go to the first page") == address(ticket="T-1")
 
 
@@ -239,13 +239,13 @@ class TestFilters:
         ("query", "sentence"),
         [
             ({"store": "nowhere"}, "There is no store named “nowhere”."),
-            ({"days": "many"}, "“many” is not a number of days"),
-            ({"days": "-1"}, "“-1” is not a number of days"),
+            ({"days": "many"}, "“many” is not one of the offered numbers of days"),
+            ({"days": "-1"}, "“-1” is not one of the offered numbers of days"),
             ({"state": "<b>"}, "“&lt;b&gt;” is not a state"),
             ({"since": "yesterday"}, "“Since” is not a date"),
-            ({"subject": "7"}, "There is no subject at this address."),
-            ({"subject": str(uuid4())}, "There is no subject at this address."),
-            ({"search": str(uuid4())}, "This search is over"),
+            ({"subject": "7"}, "This subject does not exist."),
+            ({"subject": str(uuid4())}, "This subject does not exist."),
+            ({"search": str(uuid4())}, "This search has expired"),
             ({"ticket": "a\0b"}, "Null characters are not allowed."),
             ({"agent": "x" * 201}, "at most 200 characters"),
         ],
@@ -364,7 +364,7 @@ class TestVerbs:
         record = make_session()
         answer = self.tick(operator, "attach", record, kind="user", key="cust_l")
         assert answer.status_code == 422
-        assert "No subject is known as user" in answer.text
+        assert "There is no subject with the user ID" in answer.text
         assert not Subject.objects.exists()
 
     def test_a_new_subject_is_made_when_asked_for(self, operator: Client) -> None:
@@ -386,7 +386,7 @@ class TestVerbs:
         [
             ("label", {}, "A label needs a name."),
             ("label", {"label": "x" * 51}, "at most 50 characters"),
-            ("attach", {"kind": "user"}, "Which id?"),
+            ("attach", {"kind": "user"}, "Enter a subject ID."),
             ("attach", {"kind": "alien", "key": "a"}, "alien is not one of the available choices"),
         ],
     )
@@ -399,12 +399,12 @@ class TestVerbs:
     @pytest.mark.parametrize("verb", ["label", "unlabel", "attach", "detach"])
     def test_nothing_ticked_is_said(self, operator: Client, verb: str) -> None:
         answer = self.tick(operator, verb, label="vip", kind="user", key="cust_1")
-        assert "No session was selected" in answer.text
+        assert "No session is selected" in answer.text
 
     def test_a_session_erased_meanwhile_is_said(self, operator: Client) -> None:
         one, other = make_session(), make_session(erased_at=now())
         answer = self.tick(operator, "label", one, other, label="vip")
-        assert "somebody may have erased it" in answer.text
+        assert "it may have been erased" in answer.text
         assert not SessionRecord.objects.labelled("vip").exists()
 
     @pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/", "javascript:alert(1)"])

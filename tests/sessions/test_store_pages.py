@@ -113,7 +113,7 @@ class TestPatterns:
     ) -> None:
         page = administrator.post(address(verb, "main"), FIELDS | {"pattern": "{subject}{ticket}"})
         assert page.status_code == 422
-        assert "{subject} and {ticket} touch" in page.text
+        assert "{subject} and {ticket} are adjacent" in page.text
         assert not SessionIdPattern.objects.exists()
 
     def test_an_administrator_saves_a_pattern(self, main: SessionStore, administrator: Client) -> None:

@@ -165,8 +165,8 @@ class TestPage:
         make_session(subject=subject, ticket="T-90417")
         text = administrator.get(address(subject)).text
         assert "cust_1" in text
-        assert "You may not read content" in text
-        for content in ("Words of", "T-90417", "Held in", "Merge"):
+        assert "Your role cannot read content" in text
+        for content in ("Words of", "T-90417", "Stored in", "Merge"):
             assert content not in text
 
     def test_the_address_of_a_merged_subject_leads_to_where_it_went(self, operator: Client) -> None:
@@ -174,7 +174,7 @@ class TestPage:
         subjects.merge_subjects(one, other, by=person("support", "reviewer"))
         page: Any = operator.get(address(one), follow=True)
         assert page.redirect_chain == [(address(other), 302)]
-        assert "That subject was merged into this one." in page.text
+        assert "The requested subject was merged into this one." in page.text
 
     def test_hostile_ids_are_only_text(self, operator: Client) -> None:
         text = operator.get(address(make_subject("<script>alert(1)</script>\u202e"))).text
@@ -204,25 +204,25 @@ class TestVerbs:
     def test_an_id_is_added_and_removed(self, operator: Client) -> None:
         subject = make_subject("cust_1")
         page = operator.post(address(subject, "alias-add"), {"kind": "user", "key": "L-77120"}, follow=True)
-        assert "Also known by this id from now on." in page.text
+        assert "The ID was added." in page.text
         assert re.search(r"L-77120</span>.*?attached by hand", page.text, re.DOTALL)
         added = subject.aliases.get(key="L-77120")
         page = operator.post(address(subject, "alias-remove", added.pk), follow=True)
-        assert "No longer known by this id." in page.text
+        assert "The ID was removed." in page.text
         assert [alias.key for alias in subject.aliases.all()] == ["cust_1"]
 
     def test_an_id_that_names_somebody_else_leads_to_them(self, operator: Client) -> None:
         owner = make_subject("cust_1")
         answer = operator.post(address(make_subject(), "alias-add"), {"kind": "user", "key": "cust_1"})
         assert answer.status_code == 409
-        assert "already names another subject" in answer.text
+        assert "already belongs to another subject" in answer.text
         assert link(answer, "Open that subject") == address(owner)
 
     def test_the_only_id_stays(self, operator: Client) -> None:
         subject = make_subject()
         answer = operator.post(address(subject, "alias-remove", subject.aliases.get().pk))
         assert answer.status_code == 409
-        assert "the only id" in answer.text
+        assert "the only ID" in answer.text
 
     def test_the_id_of_another_subject_cannot_be_removed_here(self, operator: Client) -> None:
         subject, other = make_subject(), make_subject()
@@ -243,9 +243,9 @@ class TestVerbs:
     @pytest.mark.parametrize(
         ("key", "status", "sentence"),
         [
-            ("nobody", 422, "No subject is known as user nobody."),
-            ("", 422, "Which id?"),
-            ("cust_1", 409, "Both are the same subject already."),
+            ("nobody", 422, "There is no subject with the user ID nobody."),
+            ("", 422, "Enter an ID."),
+            ("cust_1", 409, "Both IDs already belong to the same subject."),
         ],
     )
     def test_a_merge_that_cannot_be_is_explained(self, operator: Client, key: str, status: int, sentence: str) -> None:
@@ -256,7 +256,7 @@ class TestVerbs:
     def test_the_second_to_undo_a_merge_learns_it_was_undone(self, operator: Client) -> None:
         answer = operator.post(address(make_subject(), "subject-undo-merge"))
         assert answer.status_code == 409
-        assert "somebody may have undone it already" in answer.text
+        assert "the merge may already have been undone" in answer.text
 
 
 VERBS = ["subject-merge", "subject-undo-merge", "alias-add"]
@@ -289,4 +289,4 @@ class TestAccess:
         subject = make_subject("cust_1")
         answer = operator.post(address(subject, "alias-add"), {"kind": "user", "key": "ann@example.com"})
         assert set(answer.cookies) <= {"sessionid", "csrftoken"}
-        assert "Also known by this id" in operator.get(address(subject)).text
+        assert "The ID was added" in operator.get(address(subject)).text

@@ -61,7 +61,7 @@ class TestKeys:
         assert not Subject.objects.exists()
 
     def test_an_unknown_id_is_said_to_be_unknown(self) -> None:
-        with pytest.raises(subjects.UnknownKey, match="No subject is known as user nobody"):
+        with pytest.raises(subjects.UnknownKey, match="There is no subject with the user ID nobody"):
             subjects.known_subject(USER, "nobody")
 
     def test_a_second_id_finds_the_same_subject(self, support: User) -> None:
@@ -71,7 +71,7 @@ class TestKeys:
 
     def test_an_id_names_one_subject(self, support: User) -> None:
         owner = make_subject("cust_1")
-        with pytest.raises(subjects.AliasTaken, match="already names another subject") as refusal:
+        with pytest.raises(subjects.AliasTaken, match="already belongs to another subject") as refusal:
             subjects.add_alias(make_subject("cust_2"), kind=USER, key="cust_1", by=support)
         assert refusal.value.subject == owner
 
@@ -122,7 +122,7 @@ class TestMerging:
     def test_a_circle_is_refused(self, support: User) -> None:
         one, other = make_subject(), make_subject()
         subjects.merge_subjects(one, other, by=support)
-        with pytest.raises(subjects.MergeIntoItself, match="the same subject already"):
+        with pytest.raises(subjects.MergeIntoItself, match="already belong to the same subject"):
             subjects.merge_subjects(other, one, by=support)
 
     def test_a_merged_subject_is_not_merged_again(self, support: User) -> None:

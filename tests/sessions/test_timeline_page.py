@@ -244,10 +244,10 @@ def test_who_may_read_the_log_sees_who_read_the_session(store: SessionStore, ope
     add_items("s", "Hello")
     add_items("other", "Hello")
     for session_id in ("s", "other"):
-        assert "Who read this" not in operator.get(address(session_id)).text
+        assert "Readers" not in operator.get(address(session_id)).text
     compliance = Client()
     compliance.force_login(person("compliance"))
-    page = compliance.get(link(compliance.get(address("s")), "Who read this"))
+    page = compliance.get(link(compliance.get(address("s")), "Readers"))
     shown_events = [listed.event for listed in page.context["events"]]
     assert {event.object_ref for event in shown_events} == {record_of("s").pk}
 

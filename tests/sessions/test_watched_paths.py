@@ -258,10 +258,10 @@ class TestPages:
     def test_a_path_with_a_star_is_watched_from_the_connect_page(self, administrator: Client, tmp_path: Path) -> None:
         make_folder(tmp_path / "support")
         form = reverse("sessions:connect-kind", args=["json_file"])
-        assert "A path with <code>*</code> connects each place" in administrator.get(form).text
+        assert "A path with <code>*</code> connects each matching file" in administrator.get(form).text
         page = administrator.post(form, {"name": "chats", "path": f"{tmp_path}/*"}, follow=True)
         assert page.redirect_chain == [(reverse("sessions:stores"), 302)]
-        assert "Watched from now on. It names 1 now: 1 new store." in page.text
+        assert "The path is now watched. It matches 1 now: 1 new store." in page.text
         assert names() == {"chats-support"}
         added = AuditEvent.objects.get(type="watched_path.added")
         assert AuditActor.objects.get(ref=added.actor_ref).label == "administrator"
@@ -276,7 +276,7 @@ class TestPages:
         (tmp_path / "<b>wrong.db").write_text("this is no database, however long one reads on in it")
         make_file(tmp_path / "support.db")
         page = administrator.post(reverse("sessions:watched-look"), follow=True)
-        assert "Looked for new files: 1 new store." in page.text
+        assert "Checked for new files: 1 new store." in page.text
         assert "&lt;b&gt;wrong.db is not connected: " in page.text
         assert "2 files, 1 not connected." in page.text
         assert AuditEvent.objects.filter(type="watched_path.asked").count() == 1
@@ -285,7 +285,7 @@ class TestPages:
         assert remove in page.text
         assert remove not in operator.get(reverse("sessions:stores")).text
         page = administrator.post(remove, follow=True)
-        assert "“bots” is not watched any more. Its stores stay." in page.text
+        assert "“bots” is no longer watched. Its stores are kept." in page.text
         assert names() == {"bots-support"}
 
     def test_ten_wrong_files_are_named_and_the_others_counted(

@@ -527,7 +527,7 @@ class StoreContract:
 
     def test_what_a_store_cannot_list_is_registered_and_asked_for_again(self, agent: Agent, backend: Backend) -> None:
         if self.needs(backend, Capability.ENUMERATE):
-            with pytest.raises(CannotRegister, match="lists its sessions itself"):
+            with pytest.raises(CannotRegister, match="lists its own sessions"):
                 register_sessions(agent.store, ["a"])
             return
         with pytest.raises(NotPossible):

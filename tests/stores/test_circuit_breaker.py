@@ -28,7 +28,7 @@ from tests.stores.servers import RedisServer, own_redis
 from tests.stores.sqlite_files import SqliteAgent
 from tests.stores.test_redis import VARIABLE, RedisAgent
 
-HUNG = "did not answer within 0.2 seconds"
+HUNG = "did not respond within 0.2 seconds"
 RESTS = "Pages ask it again in"
 
 
@@ -264,7 +264,7 @@ class TestSeveral:
             answers = circuit_breaker.ask_all({agent.store: lambda: let_go.wait(60), beside.store: lambda: True})
         finally:
             let_go.set()
-        assert "did not answer within 2 seconds" in str(answers[agent.store])
+        assert "did not respond within 2 seconds" in str(answers[agent.store])
         assert "was not asked: others took too long" in str(answers[beside.store])
         assert circuit_breaker.ask_all({beside.store: lambda: 7}) == {beside.store: 7}
 

@@ -94,7 +94,7 @@ class DaprAgent(SdkAgent):
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.sidecar.frozen():
             impatient.setattr(asking, "ANSWER_SECONDS", 0.2)
-            yield "did not answer within 0.2 seconds"
+            yield "did not respond within 0.2 seconds"
 
     @contextmanager
     def refusing(self, code: grpc.StatusCode, sentence: str) -> Iterator[str]:

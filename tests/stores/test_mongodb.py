@@ -126,8 +126,8 @@ class MongoAgent(SdkAgent):
 
     @contextmanager
     def frozen(self) -> Iterator[str]:
-        with self.at(self.server.address, "did not answer within 0.5 seconds"), self.server.frozen():
-            yield "did not answer within 0.5 seconds"
+        with self.at(self.server.address, "did not respond within 0.5 seconds"), self.server.frozen():
+            yield "did not respond within 0.5 seconds"
 
     @contextmanager
     def refusing(self, code: int, sentence: str) -> Iterator[str]:

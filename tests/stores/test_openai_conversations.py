@@ -111,7 +111,7 @@ class ConversationsAgent(SdkAgent):
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.server.frozen():
             impatient.setattr(asking, "ANSWER_SECONDS", 0.2)
-            yield "did not answer within 0.2 seconds"
+            yield "did not respond within 0.2 seconds"
 
     def troubles(self) -> dict[str, Broken]:
         root = self.server.address.removesuffix("/v1")
@@ -322,7 +322,7 @@ class TestRegistering:
             (" \n", "Give the ids"),
             ("", "Give the ids"),
             ("\n".join(map(str, range(501))), "there is the command register_sessions"),
-            ("x" * 3_000, "cannot be the id of a session"),
+            ("x" * 3_000, "is not a valid session ID"),
         ],
     )
     def test_what_is_wrong_with_the_ids_is_said_beside_them(
@@ -352,8 +352,8 @@ class TestRegistering:
         [
             (["helpdesk"], "Give the ids"),
             (["nowhere", "x"], "There is no store nowhere"),
-            (["main", "x"], "lists its sessions itself"),
-            (["helpdesk", "\udcff"], "cannot be the id of a session"),
+            (["main", "x"], "lists its own sessions"),
+            (["helpdesk", "\udcff"], "is not a valid session ID"),
             (["helpdesk", "x" * 3_000], "too long"),
             (["helpdesk", "--file", "/nowhere/ids"], "cannot be read: No such file"),
             (["helpdesk", "--file", "{binary}"], "not a text in UTF-8"),

@@ -106,7 +106,7 @@ class RedisAgent(SdkAgent):
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.server.frozen():
             impatient.setattr(asking, "ANSWER_SECONDS", 0.2)
-            yield "did not answer within 0.2 seconds"
+            yield "did not respond within 0.2 seconds"
 
     def troubles(self) -> dict[str, Trouble]:
         port = self.server.port
@@ -315,25 +315,28 @@ class TestTimeToLive:
 
     def test_pages_say_when_it_goes(self, agent: RedisAgent, operator: Client) -> None:
         page = operator.get(reverse("sessions:list"))
-        assert page.text.count("This one goes by itself in 59\xa0minutes.") == 1
+        assert page.text.count("This session expires in 59\xa0minutes.") == 1
         passes, stays = SessionRecord.objects.order_by("session_id")
-        assert "goes by itself in 59\xa0minutes" in operator.get(passes.get_absolute_url()).text
-        assert "goes by itself" not in operator.get(stays.get_absolute_url()).text
+        assert "expires in 59\xa0minutes" in operator.get(passes.get_absolute_url()).text
+        assert "expires in" not in operator.get(stays.get_absolute_url()).text
 
     def test_a_session_whose_time_was_over_is_no_erased_one(self, agent: RedisAgent, operator: Client) -> None:
         self.let_go(agent, "passes")
         page = operator.get(reverse("sessions:list"))
-        assert "Gone: its time in cache was over" in page.text
+        assert "Gone: expired in cache" in page.text
         record = SessionRecord.objects.get(session_id="passes")
         assert record.erased_at is None
         timeline = operator.get(record.get_absolute_url())
-        assert "Its time in cache was over, and the store let go of it. Nobody erased it here." in timeline.text
+        assert (
+            "The session expired and was deleted by the store cache. It was not erased in this console."
+            in timeline.text
+        )
 
     def test_one_that_an_agent_cleared_before_has_not_run_out(self, agent: RedisAgent, operator: Client) -> None:
         agent.forget("passes")
         discover_sessions()
         assert not SessionRecord.objects.get(session_id="passes").has_run_out
-        assert "Gone: it is not in cache any more" in operator.get(reverse("sessions:list")).text
+        assert "Gone: no longer in cache" in operator.get(reverse("sessions:list")).text
 
     def test_one_that_came_back_begins_anew(self, agent: RedisAgent) -> None:
         self.let_go(agent, "passes")

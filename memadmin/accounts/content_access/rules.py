@@ -41,8 +41,8 @@ class ReadingStopped(Exception):
         self.seconds = seconds
         minutes = -(-seconds // 60)
         super().__init__(
-            f"You have opened {limit} sessions within an hour, which is as many as one person may. Compliance staff can"
-            f" see that. In {minutes} minute{'' if minutes == 1 else 's'} the next one opens."
+            f"You have opened {limit} sessions within an hour, the maximum per person. Compliance staff can see "
+            f"this. You can open the next one in {minutes} minute{'' if minutes == 1 else 's'}."
         )
 
 

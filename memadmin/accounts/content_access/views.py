@@ -29,16 +29,16 @@ class PurposeForm(forms.Form):
     """What somebody reads people's conversations for, until they say otherwise."""
 
     code = forms.ChoiceField(
-        label="What for",
+        label="Purpose",
         choices=[("", "Choose a purpose"), *Purpose.choices],
         widget=forms.Select({"class": "form-select"}),
         error_messages={
-            "required": "Choose what you read for: each read is recorded with it.",
-            "invalid_choice": "That is not one of the purposes.",
+            "required": "Choose a purpose. It is recorded with every read.",
+            "invalid_choice": "This purpose does not exist. Choose one from the list.",
         },
     )
     ticket = forms.CharField(
-        label="Ticket, if there is one",
+        label="Ticket (optional)",
         max_length=200,
         required=False,
         widget=forms.TextInput({"class": "form-control", "autocomplete": "off"}),
@@ -73,7 +73,7 @@ class ContentAccess:
 
 def ask(request: OperatorRequest) -> HttpResponse:
     if not request.accepts("text/html"):
-        return JsonResponse({"error": "Say first what you read for, on a page of the console."}, status=403)
+        return JsonResponse({"error": "Choose a purpose first, on a page of the console."}, status=403)
     if request.htmx and not request.htmx.boosted:
         return HttpResponseClientRedirect(address_for(request.htmx.current_url_abs_path or "/"))
     if request.method in READING:

@@ -14,16 +14,19 @@ class GrantForm(forms.Form):
     reason = forms.ChoiceField(
         choices=ContentGrant.Reason,
         widget=forms.Select({"class": "form-select"}),
-        error_messages={"required": "A grant needs a reason.", "invalid_choice": "That is not one of the reasons."},
+        error_messages={
+            "required": "A grant needs a reason.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
+        },
     )
     ticket = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"class": "form-control", "autocomplete": "off"}),
-        error_messages={"required": "A grant needs the ticket, or whatever case it belongs to."},
+        error_messages={"required": "A grant needs a ticket or case number."},
     )
     explanation = forms.CharField(
-        label="In your words",
-        help_text="Why this session, and what you will do with it. Kept beside the grant, erasable.",
+        label="Explanation",
+        help_text="Why you need these sessions and what you will do with them. Stored with the grant; can be erased.",
         max_length=2_000,
         required=False,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
@@ -33,7 +36,7 @@ class GrantForm(forms.Form):
         choices=[(minutes, f"{minutes} minutes") for minutes in MINUTES],
         coerce=int,
         widget=forms.Select({"class": "form-select"}),
-        error_messages={"invalid_choice": "A grant is open for 15, 30 or 60 minutes."},
+        error_messages={"invalid_choice": "A grant lasts 15, 30 or 60 minutes."},
     )
 
 
@@ -41,8 +44,8 @@ class ReviewForm(forms.Form):
     """What somebody found who looked at what was read under a grant."""
 
     note = forms.CharField(
-        label="What you looked at and what you found",
+        label="What was read, and the result",
         max_length=2_000,
         widget=forms.Textarea({"class": "form-control", "rows": 2}),
-        error_messages={"required": "Say in a few words what you looked at and what you found."},
+        error_messages={"required": "Describe briefly what was read and the result."},
     )

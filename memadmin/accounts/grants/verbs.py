@@ -28,9 +28,9 @@ SESSIONS_A_GRANT = 50
 class Ending(models.TextChoices):
     """How a grant ends before its time; the label is what the button says."""
 
-    GIVEN_BACK = "given_back", "Give it back"
-    WITHDRAWN = "withdrawn", "Withdraw the request"
-    TAKEN_BACK = "taken_back", "Take it back"
+    GIVEN_BACK = "given_back", "End access now"
+    WITHDRAWN = "withdrawn", "Withdraw request"
+    TAKEN_BACK = "taken_back", "Revoke grant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ class AlreadyDecided(GrantError):
 
     def __init__(self, grant: ContentGrant) -> None:
         self.grant = grant
-        decided = f"{grant.decided_by} decided on this request already" if grant.decided_by else "This request is over"
+        decided = (
+            f"{grant.decided_by} has already decided on this request" if grant.decided_by else "This request is closed"
+        )
         super().__init__(f"{decided}. Your decision was not saved.")
 
 
@@ -69,11 +71,11 @@ def request_grant(
     """
     wanted = sorted(set(record_ids))
     if not wanted:
-        raise GrantError("No session was named. A grant is about sessions that are listed.")
+        raise GrantError("No session was selected. A grant needs a list of sessions.")
     if len(wanted) > SESSIONS_A_GRANT:
-        raise GrantError(f"A grant is about {SESSIONS_A_GRANT} sessions at most; these are {len(wanted)}.")
+        raise GrantError(f"A grant covers {SESSIONS_A_GRANT} sessions at most; you selected {len(wanted)}.")
     if minutes not in MINUTES:
-        raise GrantError("A grant is open for 15, 30 or 60 minutes.")
+        raise GrantError("A grant lasts 15, 30 or 60 minutes.")
     grant = ContentGrant(requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes)
     audit.record(
         audit_events.GRANT_REQUESTED,
@@ -119,7 +121,7 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
     """
     grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
     if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
-        raise NotAllowed("This grant is somebody else's.")
+        raise NotAllowed("This grant belongs to another user.")
     if ending := ending_by(grant, by):
         audit.record(audit_events.GRANT_ENDED, by=by, target=grant, reason_code=ending.value)
         grant.ended_at = now()
@@ -183,9 +185,9 @@ def ending_by(grant: ContentGrant, by: User) -> Ending | None:
 def require_other_person(grant: ContentGrant, by: User) -> None:
     """Two accounts with the same address are one person, whatever their names (ASVS 5.0, 2.3.5; four eyes)."""
     if not by.is_active or not by.has_perm(DECIDE):
-        raise NotAllowed("Deciding on grants takes a role that you do not have.")
+        raise NotAllowed("Your role does not allow deciding on grants.")
     if by.pk == grant.requested_by_id or addresses_of(by) & addresses_of(grant.requested_by):
-        raise NotAllowed("You asked for this yourself. Somebody else has to decide.")
+        raise NotAllowed("You requested this yourself. Another person has to decide.")
 
 
 def addresses_of(user: User) -> set[str]:

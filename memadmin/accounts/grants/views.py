@@ -31,7 +31,7 @@ def grant_list(request: OperatorRequest) -> HttpResponse:
     mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
     context: dict[str, object] = {"moment": now(), "may_decide": request.user.has_perm(grants.DECIDE)}
     if context["may_decide"]:
-        context |= waiting_for_somebody(now()) | {"why_nobody_is_told": notices.why_nobody_is_told()}
+        context |= waiting_for_somebody(now()) | {"why_no_notices": notices.why_no_notices()}
     return GRANTS.render(request, context, GRANTS.page(request, mine))
 
 
@@ -69,17 +69,17 @@ def grant_page(
 @operator_page(grants.DECIDE, methods="POST")
 @recently_authenticated(doing="approve a grant")
 def approve(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.approve_grant, "The grant is open.")
+    return step(request, grant_id, grants.approve_grant, "The grant is active.")
 
 
 @operator_page(grants.DECIDE, methods="POST")
 def refuse(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.refuse_grant, "The request is refused.")
+    return step(request, grant_id, grants.refuse_grant, "The request was rejected.")
 
 
 @operator_page(methods="POST")
 def end(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
-    return step(request, grant_id, grants.end_grant, "The grant is over.")
+    return step(request, grant_id, grants.end_grant, "The grant has ended.")
 
 
 @operator_page(grants.DECIDE, methods="POST")

@@ -28,7 +28,7 @@ def confirm(request: OperatorRequest) -> HttpResponse:
     is_for_file = "file" in (request.POST.get("for"), request.GET.get("for"))
     if request.method == "POST" and question.is_answered():
         if is_for_file:
-            messages.success(request, "It is you: for 5 minutes files can be downloaded without being asked again.")
+            messages.success(request, "Confirmed. You can download files for the next 5 minutes.")
         return redirect(target)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
     layout = "base.html" if has_second_factor(request) else "bare.html"

@@ -151,5 +151,5 @@ def remove(request: OperatorRequest, factor_id: int) -> HttpResponse:
     except user_actions.LastSecondFactor as problem:
         messages.error(request, str(problem))
     else:
-        messages.success(request, "Removed. It no longer opens this account.")
+        messages.success(request, "The second factor is removed.")
     return redirect("accounts:account")

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Reason(models.TextChoices):
-    SUBJECT_REQUEST = "subject_request", "somebody asked for it to be erased"
-    NOT_NEEDED = "not_needed", "it is not needed any more"
-    MISTAKE = "mistake", "it was written there by mistake"
+    SUBJECT_REQUEST = "subject_request", "erasure request"
+    NOT_NEEDED = "not_needed", "no longer needed"
+    MISTAKE = "mistake", "recorded by mistake"
 
 
 class CannotErase(Exception):

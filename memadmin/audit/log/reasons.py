@@ -8,11 +8,11 @@ from django.db.models import TextChoices
 
 
 class EditReason(TextChoices):
-    CORRECTION = "correction", "something is recorded wrongly"
-    STAFF = "staff", "somebody joins, leaves or does other work"
-    SUBJECT_REQUEST = "subject_request", "a person's access or erasure request"
-    INCIDENT = "incident", "an incident"
-    UPKEEP = "upkeep", "upkeep of the installation"
+    CORRECTION = "correction", "correction of a wrong record"
+    STAFF = "staff", "change of staff or duties"
+    SUBJECT_REQUEST = "subject_request", "data-subject request (access or erasure)"
+    INCIDENT = "incident", "incident"
+    UPKEEP = "upkeep", "maintenance of the installation"
 
 
 @dataclass(frozen=True, slots=True)

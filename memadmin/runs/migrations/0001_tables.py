@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                             ("cancelled", "cancelled"),
                             ("failed", "failed"),
                             ("complete", "complete"),
-                            ("exceptions", "complete with exceptions"),
+                            ("exceptions", "completed with exceptions"),
                         ],
                         db_default="waiting",
                         default="waiting",

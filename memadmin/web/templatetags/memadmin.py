@@ -158,7 +158,7 @@ def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
 def snippet(parts: Iterable[tuple[str, bool]]) -> SafeString | str:
     """Text somebody else wrote around a match, with the match marked: `{{ match.snippet.parts|snippet }}`."""
     pieces = ((format_html("<mark>{}</mark>", visible(text)) if is_hit else visible(text),) for text, is_hit in parts)
-    return format_html_join("", "{}", pieces) or "The item was taken back since it was found"
+    return format_html_join("", "{}", pieces) or "The item was removed after the search found it"
 
 
 @register.simple_tag(takes_context=True)

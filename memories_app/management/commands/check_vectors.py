@@ -31,7 +31,7 @@ class Command(BaseCommand):
         except NoOtherIndex as nothing:
             raise CommandError(str(nothing)) from nothing
         except IndexAway as away:
-            raise CommandError(f"The index of vectors does not answer ({away}).") from away
+            raise CommandError(f"The vector index is not responding ({away}).") from away
         if as_json:
             self.stdout.write(json.dumps({"mended": mend, **asdict(compared)}))
         else:

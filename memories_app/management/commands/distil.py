@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
     def handle(self, *, session: Sequence[UUID], as_json: bool, **options: Any) -> None:
         if settings.DISTILLER == "none":
-            raise CommandError("MEMADMIN_DISTILLER is none: nothing is learned from sessions here.")
+            raise CommandError("MEMADMIN_DISTILLER is none: distillation is disabled.")
         failed = 0
         for record in self.records(session):
             try:

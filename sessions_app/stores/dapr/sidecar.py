@@ -210,7 +210,7 @@ def plain_words(place: Sidecar, *, is_write: bool) -> Iterator[None]:
         in_doubt = IN_DOUBT if is_write else ""
         if code == "DEADLINE_EXCEEDED":
             raise StoreTooSlow(
-                f"{place.label} did not answer within {ANSWER_SECONDS:g} seconds.{in_doubt}"
+                f"{place.label} did not respond within {ANSWER_SECONDS:g} seconds.{in_doubt}"
             ) from problem
         if is_write and is_conflict(code, said):
             raise Conflict from problem

@@ -87,7 +87,7 @@ def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
         yield
     except errors.OperationFailure as problem:
         if problem.timeout:
-            raise StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+            raise StoreTooSlow(f"{server} did not respond within {ANSWER_SECONDS:g} seconds.{changed}") from problem
         raise StoreUnavailable(_refusal(problem, server)) from problem
     except errors.ServerSelectionTimeoutError as problem:
         raise _unreachable(problem, server) from problem
@@ -95,7 +95,7 @@ def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
         raise StoreUnavailable(f"{server} {NOT_PRIMARY}") from problem
     except errors.PyMongoError as problem:
         if problem.timeout:
-            raise StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+            raise StoreTooSlow(f"{server} did not respond within {ANSWER_SECONDS:g} seconds.{changed}") from problem
         if isinstance(problem, errors.ConnectionFailure):
             raise StoreUnavailable(f"{server} closed the connection.{changed}") from problem
         raise StoreUnavailable(f"{server} cannot be asked ({type(problem).__name__}).{changed}") from problem
@@ -126,4 +126,4 @@ def _unreachable(problem: Exception, server: str) -> StoreUnavailable:
         return StoreUnavailable(f"{server} cannot be reached: its host name is unknown.")
     if re.search(r"connection closed", said):
         return StoreUnavailable(f"{server} cannot be reached: it closed the connection; it may want TLS (tls=true).")
-    return StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.")
+    return StoreTooSlow(f"{server} did not respond within {ANSWER_SECONDS:g} seconds.")

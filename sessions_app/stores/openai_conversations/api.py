@@ -152,7 +152,7 @@ def plain_words(place: Account, *, changed: str = "") -> Iterator[None]:
     try:
         yield
     except openai.APITimeoutError as problem:
-        raise StoreTooSlow(f"{place.label} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+        raise StoreTooSlow(f"{place.label} did not respond within {ANSWER_SECONDS:g} seconds.{changed}") from problem
     except openai.APIConnectionError as problem:
         raise StoreUnavailable(f"{place.label} cannot be reached: {_why_unreachable(problem)}{changed}") from problem
     except openai.RateLimitError as problem:

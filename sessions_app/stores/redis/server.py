@@ -82,7 +82,7 @@ def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
     except exceptions.TimeoutError as problem:
         if any(HANDSHAKE in str(cause) for cause in _causes(problem)):
             raise StoreUnavailable(f"{server} cannot be reached: {NO_TLS}{changed}") from problem
-        raise StoreTooSlow(f"{server} did not answer within {ANSWER_SECONDS:g} seconds.{changed}") from problem
+        raise StoreTooSlow(f"{server} did not respond within {ANSWER_SECONDS:g} seconds.{changed}") from problem
     except exceptions.RedisError as problem:
         raise StoreUnavailable(_sentence(problem, server, changed)) from problem
 

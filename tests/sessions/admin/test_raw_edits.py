@@ -173,7 +173,7 @@ class TestEditing:
     def test_an_endless_item_is_shown_in_part(self, store: SessionStore, editor: Client) -> None:
         add_items("s", "x" * 3_000_000)
         page = editor.get(address("change", AgentMessage.objects.get()))
-        assert "too long to be edited here" in page.text
+        assert "too long to edit here" in page.text
         assert len(page.text) < 100_000
 
     def test_two_editors_at_once(self, store: SessionStore, editor: Client) -> None:
@@ -184,7 +184,7 @@ class TestEditing:
 
         page = editor.post(address("change", item), mine | {"message_data": '{"role": "user", "content": "mine"}'})
 
-        assert "changed this since you opened it" in page.text
+        assert "changed since you opened it" in page.text
         assert "theirs" in page.text
         assert stored("theirs")
 
@@ -226,7 +226,7 @@ class TestEditing:
 def test_an_item_before_a_compaction_is_deleted_after_a_warning(store: SessionStore, editor: Client) -> None:
     add_items("s", "a secret", {"type": "compaction", "id": "c", "encrypted_content": "gAAA"}, "after it")
     page = editor.get(address("delete", stored("a secret")))
-    assert "may live on inside the compaction block" in page.text
+    assert "may also be contained in the compaction block" in page.text
     assert "compaction block" not in editor.get(address("delete", stored("after it"))).text
 
 
@@ -238,9 +238,9 @@ class TestPairs:
     @pytest.mark.parametrize(
         ("item", "changed", "sentence"),
         [
-            ('"name"', CALL | {"call_id": "call_2"}, "would stay without this call"),
-            ('"name"', {"type": "message", "role": "user", "content": "x"}, "would stay without this call"),
-            ("done", OUTPUT | {"call_id": "call_2"}, "would stay without this output"),
+            ('"name"', CALL | {"call_id": "call_2"}, "would remain without its call"),
+            ('"name"', {"type": "message", "role": "user", "content": "x"}, "would remain without its call"),
+            ("done", OUTPUT | {"call_id": "call_2"}, "would remain without its output"),
             ("done", OUTPUT | {"call_id": "call_2"}, "No open call has the id of this output"),
             ("refund it", OUTPUT | {"call_id": "call_3"}, "No open call has the id of this output"),
         ],
@@ -262,7 +262,7 @@ class TestPairs:
         page = edit(editor, stored("done"), json.dumps(OUTPUT | {"call_id": "call_2"}))
         confirmed = tick_box(page)
         page = edit(editor, stored('"name"'), json.dumps(CALL | {"call_id": "call_2"}), **confirmed)
-        assert "would stay without this call" in page.text
+        assert "would remain without its call" in page.text
 
     @pytest.mark.parametrize(
         ("item", "changed"),
@@ -281,7 +281,7 @@ class TestPairs:
     def test_deleting_one_half_has_to_be_meant(self, editor: Client, item: str) -> None:
         half = stored(item)
         page = editor.get(address("delete", half))
-        assert "would stay without this" in page.text
+        assert "would remain without its" in page.text
         sent = fields_of(page)
 
         refused = editor.post(address("delete", half), sent, follow=True)
@@ -303,7 +303,7 @@ class TestPairs:
         item = stored("refund it")
         sent = fields_of(editor.get(address("delete", item)))
         run_sql(f"UPDATE agent_messages SET message_data = '{{}}' WHERE id = {item.pk}")
-        assert "changed this since you opened it" in editor.post(address("delete", item), sent, follow=True).text
+        assert "changed since you opened it" in editor.post(address("delete", item), sent, follow=True).text
         assert AgentMessage.objects.filter(pk=item.pk).exists()
 
 

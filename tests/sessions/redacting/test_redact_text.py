@@ -66,7 +66,7 @@ def test_what_is_left_is_named_and_makes_it_fail(
         call_command("redact_text", "--subject", "customer_1", "--reason", "leaked_secret")
     assert ended.value.code == 1
     told = capsys.readouterr().out
-    assert "did not let this console change it. (bots: 1)" in told
+    assert "refused the change. (bots: 1)" in told
     assert SECRET not in told
 
 
@@ -74,7 +74,7 @@ def test_what_is_left_is_named_and_makes_it_fail(
     ("arguments", "sentence"),
     [
         (["--session", "3f2b0c52-1111-4111-8111-111111111111", "--preview"], "no session"),
-        (["--subject", "nobody", "--preview"], "No subject"),
+        (["--subject", "nobody", "--preview"], "There is no subject with the"),
         (["--subject", "customer_1"], "--reason"),
     ],
 )

@@ -69,7 +69,7 @@ def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: Sessi
     page = officer.get(answer["Location"])
     told = " ".join(page.text.split())
     assert "1 place in 1 item" in told
-    assert "The history still replays" in told
+    assert "The history can still be replayed" in told
     assert 'hx-trigger="every 2s"' not in page.text
     assert read()[0] == user("My key is [redacted]")
     assert SECRET not in page.text
@@ -82,7 +82,7 @@ def test_nothing_is_done_without_looking_or_with_another_text(officer: Client, r
     assert officer.post(of_session(record), {**GIVEN, "redact": "yes"}).status_code == 200
     form = looked(officer, of_session(record))
     page = officer.post(of_session(record), {**form, "text": "My key"})
-    assert "another than you looked at" in page.text
+    assert "This item changed since you opened it" in page.text
     assert not Redaction.objects.exists()
 
 
@@ -93,7 +93,7 @@ def test_one_item_and_only_as_it_was_looked_at(officer: Client, record: SessionR
     form = looked(officer, address, text="")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [json.dumps(user("new")), item_id])
-    assert "another than you looked at" in officer.post(address, form).text
+    assert "This item changed since you opened it" in officer.post(address, form).text
     answer = officer.post(address, looked(officer, address, text=""))
     work_off()
     assert officer.get(answer["Location"]).status_code == 200
@@ -118,7 +118,7 @@ def test_all_sessions_of_a_subject(officer: Client, record: SessionRecord) -> No
         ({"text": ""}, "The field was empty"),
         ({"text": "ab"}, "at least 3 characters"),
         ({"reason": ""}, "Choose a reason"),
-        ({"reason": "fun"}, "not one of the reasons"),
+        ({"reason": "fun"}, "This reason does not exist"),
         ({"text": "a\0bcd"}, "."),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_store_starts_without_one(store: SessionStore) -> None:
 
 def test_the_page_of_the_store_says_it(store: SessionStore, operator: Client) -> None:
     page = operator.get(reverse("sessions:store", args=["main"]))
-    assert "No search index; a search reads sessions from the newest on." in page.text
+    assert "No search index; a search reads sessions one by one, newest first." in page.text
     SqlWordIndex(store).create()
     assert "Search index ready, " in operator.get(reverse("sessions:store", args=["main"])).text
 
@@ -103,7 +103,7 @@ def test_an_interrupted_build_is_noticed_and_done_again(store: SessionStore) -> 
                 building.result()
         agent.commit()
     assert as_json("main")["state"] == "invalid"
-    assert "Half a search index" in search_index("main")
+    assert "Incomplete search index" in search_index("main")
 
     assert "built again" in search_index("main", "--create")
 

@@ -78,7 +78,7 @@ def test_leaving_words_out_would_tell_what_is_masked(store: SessionStore, review
     assert sessions_saying(operator, "roast -tern") == ["late"]
     answer = reviewer.post(reverse("sessions:search"), {"q": "roast -tern"}, follow=True)
     page = reviewer.get(f"{answer.redirect_chain[-1][0]}messages/")
-    assert "Leaving words out takes the right to see what is masked" in page.text
+    assert "Your role cannot exclude words" in page.text
     record = SessionRecord.objects.get(session_id="mail")
     found = reviewer.post(reverse("sessions:find", args=[record.pk]), {"q": "roast -tern"})
     assert found.status_code == 422

@@ -209,7 +209,7 @@ def test_encrypted_sessions_are_named_as_not_searched(store: SessionStore) -> No
     assert found("payload or hkdf or v1") == []
     SessionRecord.objects.update(is_encrypted=True)
 
-    assert look_for("needle").notes == ["An encrypted session is searched only under a grant for it."]
+    assert look_for("needle").notes == ["Encrypted sessions are searched only if you have a grant for them."]
 
 
 def test_what_stands_beside_an_envelope_is_not_searched(store: SessionStore) -> None:
@@ -406,7 +406,7 @@ class TestLargeItems:
         find = find_in_session(reading_store, "s", Wording.parse("needle"))
 
         assert cancelled == [FIRST_SLICE_ITEMS, 1]
-        assert find.note == "One item was passed over, because searching it alone takes too long."
+        assert find.note == "One item was skipped because searching it takes too long."
         assert find.searched_to
         assert find_in_session(reading_store, "s", Wording.parse("needle"), after=find.searched_to).found
 
@@ -428,7 +428,7 @@ class TestLargeItems:
         assert steps[0].is_stopped
         assert [match.record.session_id for step in steps for match in step.found] == ["endless", "oldest"]
         assert [note for step in steps for note in step.notes] == [
-            "One item was passed over, because searching it alone takes too long."
+            "One item was skipped because searching it takes too long."
         ]
 
     def test_a_rare_word_whose_items_take_too_long_is_looked_for_item_by_item(

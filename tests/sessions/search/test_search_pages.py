@@ -106,7 +106,7 @@ def test_a_search_that_is_over_says_so(operator: Client) -> None:
     for gone in (address, f"{address}messages/", reverse("sessions:search-results", args=[uuid4()])):
         page = operator.get(gone)
         assert page.status_code == 410
-        assert "This search is over" in page.text
+        assert "This search has expired" in page.text
         assert 'name="q"' in page.text
         assert "refund" not in page.text
 
@@ -114,10 +114,10 @@ def test_a_search_that_is_over_says_so(operator: Client) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "Type what to look for"),
-        ("  \t ", "Type what to look for"),
+        ("", "Enter part of an ID or ticket"),
+        ("  \t ", "Enter part of an ID or ticket"),
         ("x" * 501, "This text has 501 characters; a search takes up to 500."),
-        ("?!…", "no letter or digit"),
+        ("?!…", "at least one letter or digit"),
         ("a\0b", "NUL character"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_text_that_cannot_be_searched_gets_a_sentence(operator: Client, text: 
 def test_words_to_leave_out_alone_find_names_but_no_messages(store: SessionStore, operator: Client) -> None:
     make_subject("cust-904")
     assert "cust-904" in results(operator, "-904").text
-    assert "only says what to leave out" in said(operator, "-904").text
+    assert "has only excluded words" in said(operator, "-904").text
 
 
 def test_a_quotation_mark_that_is_not_closed_is_explained(store: SessionStore, operator: Client) -> None:
@@ -145,19 +145,19 @@ def test_short_texts_find_whole_names(operator: Client) -> None:
     make_subject("x7")
     make_subject("x71")
     page = results(operator, "X7")
-    assert "With fewer than 3 characters only whole ids" in page.text
+    assert "With fewer than 3 characters, only complete IDs" in page.text
     assert [alias.key for alias in page.context["aliases"]] == ["x7"]
 
 
 def test_nothing_is_called_so(operator: Client) -> None:
-    assert "No subject or ticket has this in it" in results(operator, "nobody").text
+    assert "No subject, ticket or session ID matches" in results(operator, "nobody").text
 
 
 def test_more_than_ten_of_a_kind_ask_for_more_letters(operator: Client) -> None:
     for number in range(11):
         make_session(f"ticket-{number}", ticket=f"T-{number:04}")
     page = results(operator, "T-0")
-    assert "The closest 10 of each kind" in page.text
+    assert "The 10 closest matches of each kind" in page.text
     assert len(re.findall(r"\?ticket=T-", page.text)) == 10
 
 
@@ -182,9 +182,9 @@ def test_without_an_index_the_page_says_how_much_was_searched(
 
     page = said(operator, "needle")
 
-    assert "not said in the sessions that were searched so far" in page.text
+    assert "No messages match in the sessions searched so far" in page.text
     assert "older sessions were not searched" in page.text
-    further = re.search(r'href="([^"]*)"[^>]*>\s*Search further', page.text)
+    further = re.search(r'href="([^"]*)"[^>]*>\s*Continue search', page.text)
     assert further
     assert operator.get(unescape(further[1])).status_code == 200
 
@@ -192,7 +192,7 @@ def test_without_an_index_the_page_says_how_much_was_searched(
 def test_a_page_link_that_was_changed_is_refused(store: SessionStore, operator: Client) -> None:
     page = said(operator, "needle", cursor="forged")
     assert page.status_code == 400
-    assert "changed or cut off" in page.text
+    assert "incomplete or was changed" in page.text
 
 
 def test_an_outsider_sees_nothing(store: SessionStore, outsider: Client) -> None:
@@ -247,11 +247,11 @@ class TestInTheSessionList:
         SessionRecord.objects.create(store=store, session_id="sealed", is_encrypted=True)
         page = operator.get(type_into_top_bar(operator, "refund", filters="").url)
         assert "No session matches" in page.text
-        assert "An encrypted session is searched only under a grant for it." in page.text
+        assert "Encrypted sessions are searched only if you have a grant for them." in page.text
 
     def test_only_words_to_leave_out(self, store: SessionStore, operator: Client) -> None:
         page = operator.get(type_into_top_bar(operator, "-refund", filters="").url)
-        assert "only says what to leave out" in page.text
+        assert "has only excluded words" in page.text
 
     def test_older_pages_keep_the_filters(self, store: SessionStore, operator: Client, monkeypatch: Any) -> None:
         monkeypatch.setattr("sessions_app.views.sessions.PAGE_SESSIONS", 2)

@@ -41,7 +41,7 @@ def test_a_quotation_mark_that_is_not_closed_is_mentioned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "sentence"), [("!?", "no letter or digit"), ("-refund", "only says what to leave out")]
+    ("typed", "sentence"), [("!?", "at least one letter or digit"), ("-refund", "has only excluded words")]
 )
 def test_a_text_with_nothing_to_look_for_is_refused(typed: str, sentence: str) -> None:
     with pytest.raises(Unsearchable, match=sentence):

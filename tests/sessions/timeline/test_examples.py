@@ -80,7 +80,7 @@ EXPECTED = [
     ("tool", "apply_patch_call_output", "call_ap1"),
     ("note", "MCP tools of deepwiki", "ask"),
     ("note", "MCP tools of deepwiki", "none"),
-    ("tool", "Approval asked", 'deepwiki.ask(q: "x")'),
+    ("tool", "Approval requested", 'deepwiki.ask(q: "x")'),
     ("tool", "mcp_approval_response", "mcpr_1"),
     ("tool", "mcp_approval_response", "mcpr_1"),
     ("tool", "deepwiki.ask", '(q: "x")'),

@@ -22,7 +22,7 @@ def test_conversation_reads_as_runs_speakers_and_tools() -> None:
         "### User, 2026-11-17 14:02:00 UTC, item 1\n\n"
         "> weather\n> in Riga?\n\n"
         '### get_weather (city: "Riga"), 2026-11-17 14:03:00 UTC, item 2\n\n'
-        "*ok, call_id a, stored as JSON in a string, shown parsed*\n\n"
+        "*ok, call_id a, stored as a JSON string, shown parsed*\n\n"
         "Arguments:\n\n"
         '```json\n{\n  "city": "Riga"\n}\n```\n\n'
         "Output, item 3:\n\n"

@@ -82,7 +82,7 @@ def test_decision_joins_the_request(approve: bool, state: ToolState) -> None:
             [user("go")], [request], [{"type": "mcp_approval_response", "approval_request_id": "r", "approve": approve}]
         )
     )
-    assert event.title == "Approval asked"
+    assert event.title == "Approval requested"
     assert event.state is state
 
 

@@ -223,9 +223,9 @@ def test_searched_words_are_marked() -> None:
 def test_compaction_encryption_and_findings_say_what_they_mean() -> None:
     seen = shown(session([user("hi"), COMPACTION], [ENVELOPE], [user("plain")]))
     assert "an opaque block of 11 bytes" in seen.words
-    assert "may live on inside the block" in seen.words
+    assert "The block may contain text from before this point" in seen.words
     assert "1 encrypted item" in seen.words
-    assert "You see times and sizes only." in seen.words
+    assert "Only times and sizes are visible." in seen.words
     assert "Finding: plain text among encrypted items." in seen.words
 
 

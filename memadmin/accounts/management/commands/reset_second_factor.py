@@ -12,15 +12,15 @@ from memadmin.accounts import user_actions
 
 class Command(BaseCommand):
     help = (
-        "Takes a person's second factors and recovery codes away and ends their sessions, so that they set up new ones."
+        "Removes a user's second factors and recovery codes and ends their sessions, so that the user sets up new ones."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("username", help="the name with which the person signs in")
+        parser.add_argument("username", help="user name")
 
     def handle(self, *args: Any, username: str, **options: Any) -> None:
         person = User.objects.filter(username=username).first()
         if person is None:
-            raise CommandError(f"Nobody signs in as {username}.")
+            raise CommandError(f"There is no user {username}.")
         count = user_actions.reset_second_factor(person, by=None)
-        self.stdout.write(f"{username} had {count} second factor{'' if count == 1 else 's'}, and has none now.")
+        self.stdout.write(f"{username} had {count} second factor{'' if count == 1 else 's'}; all were removed.")

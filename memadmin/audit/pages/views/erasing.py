@@ -26,7 +26,10 @@ class ErasureForm(forms.Form):
 
     reason = forms.ChoiceField(
         choices=erasing.Reason,
-        error_messages={"required": "Say why it is erased.", "invalid_choice": "That is not one of the reasons."},
+        error_messages={
+            "required": "Choose a reason for the erasure.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
+        },
     )
 
 
