@@ -122,7 +122,7 @@ class AuditEvent(models.Model):
     object_kind = models.CharField(max_length=80, null=True)  # noqa: DJ001  # no object is not an empty one
     object_ref = models.UUIDField(null=True)
     subject_ref = models.UUIDField(null=True)
-    # Further records and subjects that were shown or changed in one go.
+    # Further records and subjects that were shown or changed together.
     shown = ArrayField(models.UUIDField(), db_default=models.Value("{}"))
     outcome = models.CharField(max_length=16, choices=Outcome, db_default=Outcome.SUCCEEDED)
     reason_code = models.CharField(max_length=40, db_default="")

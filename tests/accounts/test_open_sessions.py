@@ -167,7 +167,7 @@ class TestOwnList:
         page = here.get(ACCOUNT)
         assert "Here &lt;1&gt;" in page.text
         assert "There 2" in page.text
-        assert page.text.count("current") == 1
+        assert page.text.count("this session") == 1
 
     def test_signs_out_one(self, clerk: User) -> None:
         here, there = signed_in_by_password(clerk), signed_in_by_password(clerk)

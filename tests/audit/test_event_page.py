@@ -159,7 +159,7 @@ class TestProof:
         self, auditor: Client, sealed: AuditEvent
     ) -> None:
         page = opened(auditor, sealed)
-        assert "leads to the sealed root" in words_of(page)
+        assert "matches the signed root" in words_of(page)
         assert page.context["steps"]
         hash_ = leaf_of(sealed)
         for step in page.context["steps"]:
@@ -184,8 +184,8 @@ class TestProof:
         size = AuditCheckpoint.objects.latest("size").size
         index = AuditLeaf.objects.get(event_number=sealed.number).index
         words = words_of(opened(auditor, sealed))
-        assert f"This event is number {index + 1} of the {size} that one signature covers." in words
-        assert "Had anybody changed a single letter of it since" in words
+        assert f"This event is number {index + 1} of the {size} covered by one signature." in words
+        assert "Any later change would produce a different root" in words
 
     def test_an_event_that_was_changed_leads_elsewhere(self, auditor: Client, sealed: AuditEvent) -> None:
         with connection.cursor() as cursor:
@@ -194,13 +194,13 @@ class TestProof:
             cursor.execute("UPDATE audit_event SET outcome = 'denied' WHERE number = %s", [sealed.number])
             cursor.execute("ALTER TABLE audit_event ENABLE TRIGGER USER")
         words = words_of(opened(auditor, sealed))
-        assert "leads elsewhere" in words
+        assert "does not match" in words
         assert "the event or the tree was changed" in words
-        assert "leads to the sealed root" not in words
+        assert "matches the signed root" not in words
 
     def test_one_that_is_too_new_says_what_it_waits_for(self, auditor: Client) -> None:
         page = opened(auditor, note())
-        assert "it gets one within seconds" in words_of(page)
+        assert "this takes a few seconds" in words_of(page)
         assert "proof.json" not in page.text
 
     def test_it_is_anchored_where_a_place_outside_knows_its_checkpoint(
@@ -250,7 +250,7 @@ class TestDetails:
     def test_details_that_were_changed_are_found_out(self, auditor: Client) -> None:
         noted = note(details={"reason": "one"})
         AuditDetail.objects.update(details='{"reason":"another"}')
-        assert "does not match: the details were changed after the event" in words_of(opened(auditor, noted))
+        assert "does not match: the details changed after the event" in words_of(opened(auditor, noted))
 
     @pytest.mark.parametrize("broken", ["", "{", "[1]", '"x"'])
     def test_details_that_are_none_are_shown_as_text(self, auditor: Client, broken: str) -> None:

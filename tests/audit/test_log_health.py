@@ -31,7 +31,7 @@ def auditor(db: None) -> Client:
 
 def head(client: Client) -> str:
     words = words_of(client.get(address()))
-    return words[words.index("Health of the log") : words.index("Find events about it")]
+    return words[words.index("Health of the log") : words.index("Find events")]
 
 
 def colour(client: Client) -> str:
@@ -45,7 +45,7 @@ def test_a_log_that_nobody_verified_says_so(auditor: Client) -> None:
 
 def test_a_log_that_is_whole_says_how_much_was_checked_and_when(auditor: Client) -> None:
     AuditVerdict.objects.create(verdict="ok", size=1_284_113)
-    assert "The log is whole. 1,284,113 events match the sealed tree, checked just now" in head(auditor)
+    assert "The log is intact. 1,284,113 events match the sealed tree, checked just now" in head(auditor)
 
 
 def test_a_log_that_was_changed_names_what_was_found(auditor: Client) -> None:
@@ -122,7 +122,7 @@ class TestVerifyNow:
         insert_notes(3)
         page = auditor.post(reverse("audit:verify"), follow=True)
         assert page.redirect_chain == [(reverse("audit:list"), 302)]
-        assert "A worker verifies the log now" in page.text
+        assert "Verification started." in page.text
         (asked,) = AuditEvent.objects.filter(type="log.verification_requested")
         assert AuditActor.objects.get(ref=asked.actor_ref).label == "auditor"
         assert ProcrastinateJob.objects.filter(task_name="memadmin.audit.jobs.verify_log").count() == 1
@@ -130,7 +130,7 @@ class TestVerifyNow:
     def test_a_second_asker_waits_for_the_first(self, auditor: Client) -> None:
         auditor.post(reverse("audit:verify"))
         page = auditor.post(reverse("audit:verify"), follow=True)
-        assert "A verification waits for its worker already." in page.text
+        assert "A verification is already waiting for a worker." in page.text
         assert AuditEvent.objects.filter(type="log.verification_requested").count() == 1
 
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
@@ -148,4 +148,4 @@ def test_the_job_leaves_its_verdict_on_the_page() -> None:
     seal()
     verify_log()
     client = signed_in(person("auditor"))
-    assert "The log is whole." in head(client)
+    assert "The log is intact." in head(client)

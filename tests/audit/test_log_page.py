@@ -94,7 +94,7 @@ class TestRows:
         page = auditor.get(address())
         assert seen(page) == ["test.subject_merged"]
         (row,) = [text for text in texts(page) if "test.subject_merged" in text]
-        assert "2 changes of rows seen by the database" in row
+        assert "2 changes of rows recorded by the database" in row
         assert row.index("test.row_updated") < row.index("test.row_inserted")
 
     def test_a_row_whose_verb_is_on_another_page_leads_to_it(self, auditor: Client) -> None:
@@ -571,7 +571,7 @@ class TestAbout:
     def test_nobody_of_that_name_is_said_and_what_was_typed_stays(self, auditor: Client) -> None:
         page = self.find(auditor, "<nobody>")
         assert page.status_code == 422
-        assert "Nobody and nothing is known as “&lt;nobody&gt;”" in page.text
+        assert "Nothing found for “&lt;nobody&gt;”" in page.text
         assert 'value="&lt;nobody&gt;"' in page.text
         assert AuditEvent.objects.get(type="log.searched").counters == {"found": 0}
 

@@ -72,7 +72,7 @@ def test_new_event_is_not_provable_yet() -> None:
     make_log(2)
     record_events(1)
     newest = AuditEvent.objects.latest("number")
-    with pytest.raises(proofs.NotSequenced, match="gets one within seconds"):
+    with pytest.raises(proofs.NotSequenced, match="takes a few seconds"):
         proofs.proof_of(newest)
     Sequencer().step()
     with pytest.raises(proofs.NotSealed, match="signed within a minute"):

@@ -129,7 +129,7 @@ class TestWork:
         sign_in("auditor")
         page.goto("/audit/")
         page.get_by_role("searchbox", name="or a UUID").fill("cust_48213")
-        page.get_by_role("button", name="Find events about it").click()
+        page.get_by_role("button", name="Find events").click()
         expect(page.get_by_role("link", name="Remove filter about subject")).to_be_visible()
         page.get_by_label("Event", exact=True).select_option("reads")
         page.get_by_role("button", name="Apply").click()
@@ -142,7 +142,7 @@ class TestWork:
         page.goto("/audit/?type=")
         row = page.locator(f"#event-{log[1].id}")
         expect(row.get_by_role("link", name="subject.row_updated")).to_be_hidden()
-        row.get_by_text("1 change of rows seen by the database").click()
+        row.get_by_text("1 change of rows recorded by the database").click()
         expect(row.get_by_role("link", name="subject.row_updated")).to_be_visible()
 
     def test_a_page_left_open_offers_what_is_newer(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
@@ -222,7 +222,7 @@ def test_the_log_is_read_filtered_and_turned_without_javascript(plain_page: Page
         note(subject=subject)
     plain_page.goto("/audit/")
     plain_page.get_by_role("searchbox", name="or a UUID").fill("cust_1")
-    plain_page.get_by_role("button", name="Find events about it").click()
+    plain_page.get_by_role("button", name="Find events").click()
     plain_page.get_by_label("Event", exact=True).select_option("note.taken")
     plain_page.get_by_role("button", name="Apply").click()
     expect(plain_page.locator("[data-row]")).to_have_count(50)

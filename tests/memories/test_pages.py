@@ -200,7 +200,7 @@ class TestMemory:
         Evidence.objects.create(memory=memory, record_id=record.pk, quote="secret words")
         page = reviewer.get(memory.get_absolute_url()).text
         assert "secret words" not in page
-        assert "takes a grant" in page
+        assert "needs a grant" in page
 
     def test_hostile_words_are_shown_as_they_are(self, reviewer: Client) -> None:
         memory = proposed("<script>alert(1)</script> \u202e", data={"<b>": "<img src=x>"})
@@ -283,7 +283,7 @@ class TestRetiring:
         memory = approved("Drinks tea.")
         change = proposed("Drinks coffee.", replaces=memory, base_version=1)
         page = reviewer.post(reverse("memories:retire", args=[memory.pk]), {"reason": "poisoned"}, follow=True)
-        assert "Agents recall it no more" in page.text
+        assert "agents no longer recall it" in page.text
         assert {each.status for each in Memory.objects.filter(pk__in=[memory.pk, change.pk])} == {"retired"}
         assert (event("memory.retired").reason_code, event("memory.retired").object_ref) == ("poisoned", memory.pk)
 
@@ -297,7 +297,7 @@ class TestRetiring:
 
     def test_twice_is_told(self, reviewer: Client) -> None:
         memory = approved("Drinks tea.")
-        for words in ("Agents recall it no more", "it is retired"):
+        for words in ("agents no longer recall it", "its status is retired"):
             page = reviewer.post(reverse("memories:retire", args=[memory.pk]), {"reason": "wrong"}, follow=True)
             assert words in page.text
 
@@ -355,7 +355,7 @@ class TestPreview:
         assert "The agent would read 2 memories" in page
 
     def test_nothing_to_tell_is_said(self, reviewer: Client) -> None:
-        assert "would be told nothing" in self.ask(reviewer)
+        assert "would read no memories" in self.ask(reviewer)
 
     @pytest.mark.parametrize(
         ("asked", "words"),

@@ -210,7 +210,7 @@ class TestProposal:
         text = desk.get(page_of(memory)).text
         assert "a plain word" in text
         assert "a secret word" not in text
-        assert "takes a grant" in text
+        assert "needs a grant" in text
 
     def test_the_difference_is_shown_word_by_word_and_a_changed_base_read_again(self, desk: Client) -> None:
         memory = approved("Prefers tea.")
@@ -282,7 +282,7 @@ class TestDeciding:
         assert desk.post(page_of(memory, "approve"), read(memory)).status_code == 302
         answer = desk.post(page_of(memory, "approve"), read(memory))
         assert answer.status_code == 409
-        assert "You has already approved this proposal. Your decision was not saved." in answer.text
+        assert "You already approved this proposal. Your decision was not saved." in answer.text
 
     def test_a_rejection_without_a_reason_is_refused(self, desk: Client) -> None:
         memory = waiting()
@@ -361,7 +361,7 @@ class TestMany:
         ticked = {"verb": "approve", "memory": [f"{each.pk}:{each.content_hash}" for each in (plain, risky)]}
         page = desk.post(reverse("reviews:decide"), ticked)
         assert "1 of 2 qualify" in page.text
-        assert "takes two people" in page.text
+        assert "needs a second approver" in page.text
         assert not Review.objects.exists()
         desk.post(reverse("reviews:decide"), ticked | {"confirmed": "yes"})
         assert Review.objects.get().memory == plain

@@ -36,7 +36,7 @@ class CannotErase(Exception):
 
 class NothingLeft(CannotErase):
     def __init__(self) -> None:
-        super().__init__("There is nothing left to erase: somebody else was faster. Nothing was changed.")
+        super().__init__("These details are already erased. Nothing was changed.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Unavailable(Exception):
     """The log cannot be written, so nothing may be shown."""
 
     def __init__(self) -> None:
-        super().__init__("The audit log cannot be written just now, and nothing is shown without it.")
+        super().__init__("The audit log cannot be written at the moment, so no content is shown.")
 
 
 class Columns(TypedDict, total=False):

@@ -270,8 +270,8 @@ class AboutForm(forms.Form):
     q = forms.CharField(
         max_length=512,
         error_messages={
-            "required": "Whom or what? The field was empty.",
-            "max_length": "An id has at most 512 characters.",
+            "required": "Enter a subject ID, session ID or UUID.",
+            "max_length": "An ID has at most 512 characters.",
         },
     )
     filters = forms.CharField(required=False, max_length=2_000)

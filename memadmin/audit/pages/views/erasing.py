@@ -50,7 +50,7 @@ def erase_name(request: OperatorRequest, event_id: UUID) -> HttpResponse:
 
     def erase(shown: AuditEvent, reason: str) -> str:
         erasing.erase_name(shown.actor_ref, by=request.user, reason=reason)
-        return "Erased. Their events stay, under an id that leads nowhere."
+        return "The name is erased. The events remain under an anonymous ID."
 
     return answer(request, access.event_for(request.user, event_id), erase)
 

@@ -75,7 +75,7 @@ def about(request: OperatorRequest) -> HttpResponse:
         return redirect(matches[0].url)
     context = base_context(filters) | {"typed": typed, "matches": matches}
     if not matches:
-        context["problems"] = [f"Nobody and nothing is known as “{typed}”. Its UUID finds it even after it was erased."]
+        context["problems"] = [f"Nothing found for “{typed}”. Try a subject ID, the full session ID or a UUID."]
     return render(request, "audit/list.html", context, status=200 if matches else 422)
 
 
@@ -112,7 +112,7 @@ def verify(request: OperatorRequest) -> HttpResponse:
             record(LOG_VERIFICATION_REQUESTED, by=request.user)
             verify_log.defer()
     except AlreadyEnqueued:
-        messages.info(request, "A verification waits for its worker already.")
+        messages.info(request, "A verification is already waiting for a worker.")
     else:
-        messages.success(request, "A worker verifies the log now: about half a minute for a million events.")
+        messages.success(request, "Verification started. It takes about 30 seconds per million events.")
     return redirect("audit:list")
