@@ -146,7 +146,7 @@ def test_locked_and_sealed_sessions_of_a_subject_are_not_looked_into_without_a_g
     address = reverse("sessions:redact-subject", args=[record.subject.pk])
     page = officer.post(address, GIVEN)
     assert (page.context["preview"].unseen, page.context["preview"].items) == (1, 0)
-    assert "takes a grant" in page.text
+    assert "needs a grant" in page.text
     officer.post(address, looked(officer, address))
     work_off()
     assert read()[0] == user("My key is [redacted]")
