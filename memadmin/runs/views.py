@@ -4,47 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from memadmin.runs import services
 from memadmin.runs.forms import FinishedRuns
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
-from memadmin.web.paging import BadCursor, page_by_key
+from memadmin.web.lists import ListPage
+from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
 VIEW, CONTROL = "runs.view_run", "runs.control_run"
 
-PAGE = 50
+RUNS = ListPage("runs/list.html", salt="runs", fragment="unfinished")
 MOST_UNFINISHED = 100
 LOG_LINES = 100
 
 
-@require_safe
-@never_cache
-@permission_required(VIEW, raise_exception=True)
+@operator_page(VIEW)
 def run_list(request: OperatorRequest) -> HttpResponse:
     """Unfinished runs, which refresh themselves, and finished ones by page."""
-    filters, status = FinishedRuns(request.GET), 200
+    filters = FinishedRuns(request.GET)
     unfinished = Run.objects.unfinished().select_related("reason_by")[:MOST_UNFINISHED]
-    context: dict[str, object] = {"filters": filters, "unfinished": [view_of(run, request.user) for run in unfinished]}
-    try:
-        runs = filters.apply().select_related("requested_by")
-        page = page_by_key(runs, cursor=request.GET.get("cursor", ""), size=PAGE, salt="runs")
-        context |= {"page": page, "finished": [view_of(run, request.user) for run in page.rows]}
-    except BadCursor as problem:
-        context["bad_cursor"], status = problem, 400
-    return render_page_or_fragment(request, "runs/list.html", context, fragment="unfinished", status=status)
+    page = RUNS.page(request, filters.apply().select_related("requested_by"))
+    context = {
+        "filters": filters,
+        "unfinished": [view_of(run, request.user) for run in unfinished],
+        "finished": [view_of(run, request.user) for run in page.rows],
+    }
+    return RUNS.render(request, context, page, status=400 if filters.problems else 200)
 
 
-@require_safe
-@never_cache
-@permission_required(VIEW, raise_exception=True)
+@operator_page(VIEW)
 def run(request: OperatorRequest, run_id: int) -> HttpResponse:
     """One run: its progress, which refreshes itself, its counters, exceptions and log."""
     return run_page(request, run_for(run_id))
@@ -62,21 +55,18 @@ def run_for(run_id: int) -> Run:
     return found
 
 
-@require_POST
-@permission_required(CONTROL, raise_exception=True)
+@operator_page(CONTROL, methods="POST")
 def pause(request: OperatorRequest, run_id: int) -> HttpResponse:
     note = request.POST.get("note", "").strip()[:200]
     return change(request, run_id, lambda run: services.pause_run(run, by=request.user, note=note))
 
 
-@require_POST
-@permission_required(CONTROL, raise_exception=True)
+@operator_page(CONTROL, methods="POST")
 def resume(request: OperatorRequest, run_id: int) -> HttpResponse:
     return change(request, run_id, lambda run: services.resume_run(run, by=request.user))
 
 
-@require_POST
-@permission_required(CONTROL, raise_exception=True)
+@operator_page(CONTROL, methods="POST")
 def cancel(request: OperatorRequest, run_id: int) -> HttpResponse:
     return change(request, run_id, lambda run: services.cancel_run(run, by=request.user))
 
