@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
-from sessions_app.models import Redaction
-from sessions_app.services import redaction
+from sessions_app.encryption.rotation import Standing
+from sessions_app.models import Redaction, SessionStore
+from sessions_app.services import purging, redaction, rotation
 from sessions_app.services.redacting_sessions import COUNTERS, HINTS, Left
 
 
@@ -40,3 +42,69 @@ class RedactionKind(RunKind):
     def may_retry(self, run: Run) -> bool:
         """The text is forgotten once the run has ended."""
         return False
+
+
+def store_of(run: Run) -> str:
+    """Name of the store that the run works on."""
+    store = SessionStore.objects.filter(pk=run.parameters["store"]).first()
+    return store.name if store else "a store that was removed"
+
+
+def address_of_store(run: Run, viewer: User) -> str:
+    store = SessionStore.objects.filter(pk=run.parameters["store"]).first()
+    may_open = viewer.has_perm("sessions_app.view_sessionstore")
+    return reverse("sessions:store", args=[store.name]) if store and may_open else ""
+
+
+@register
+class KeyRotationKind(RunKind):
+    name = rotation.RUN_KIND
+    title = "Key rotation"
+    unit = "sessions"
+    counters = {  # noqa: RUF012
+        "resealed": "Items encrypted with the new key",
+        "checked": "Sessions checked",
+        Standing.NEW.value: "Items with the new key",
+        Standing.OLD.value: "Items with the old key",
+        Standing.PLAIN.value: "Items in plain text",
+        Standing.UNREADABLE.value: "Items that neither key opens",
+    }
+    sentences = {  # noqa: RUF012
+        rotation.OLD_KEY: "Items are still encrypted with the old key: an agent uses it.",
+        rotation.UNREADABLE: "Neither key opens these items. They were not changed.",
+        rotation.BUSY: "An agent held the session all the time.",
+    }
+    hints = frozenset({rotation.UNREADABLE, rotation.BUSY})
+
+    def work(self, lease: Lease) -> None:
+        rotation.work(lease)
+
+    def before_end(self, run: Run) -> None:
+        rotation.finish(run)
+
+    def describe(self, run: Run) -> str:
+        return f"{run.parameters['old']} to {run.parameters['new']} · {store_of(run)}"
+
+    def url(self, run: Run, viewer: User) -> str:
+        return address_of_store(run, viewer)
+
+
+@register
+class PurgeKind(RunKind):
+    name = purging.RUN_KIND
+    title = "Purge"
+    unit = "sessions"
+    counters = purging.COUNTERS
+    sentences = {purging.BUSY: "An agent held the session all the time. Start another purge."}  # noqa: RUF012
+
+    def work(self, lease: Lease) -> None:
+        purging.work(lease)
+
+    def before_end(self, run: Run) -> None:
+        purging.finish(run)
+
+    def describe(self, run: Run) -> str:
+        return f"Items encrypted before {run.parameters['before'][:16].replace('T', ' ')} UTC · {store_of(run)}"
+
+    def url(self, run: Run, viewer: User) -> str:
+        return address_of_store(run, viewer)

@@ -254,6 +254,23 @@ class Lease:
                 ours.update(lease_until=None)
 
 
+class Rehearsal(Lease):
+    """A lease on a run that is not stored: for previews and dry runs, which count and change nothing."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+
+    @contextmanager
+    def chunk(self) -> Iterator[Run]:
+        yield self.run
+
+    def keep(self) -> None:
+        """Nothing to renew."""
+
+    def checkpoint(self) -> None:
+        """Nobody waits for a turn."""
+
+
 def outcome_of(run: Run) -> State:
     """Complete, or completed with exceptions."""
     hints = kind_named(run.kind).hints
@@ -272,6 +289,8 @@ def end(run: Run, state: State, *, reason: str = "") -> None:
         reason=run.reason,
         counters=run.counters,
         exceptions=run.exceptions,
+        # Where it was may name sessions; a failed run needs it to continue.
+        cursor=run.cursor if state == State.FAILED else None,
         ended_at=Now(),
         lease_until=None,
         retry_at=None,
@@ -287,25 +306,38 @@ def carry_on(run: Run, *, seconds: float | None = None) -> Run:
     nothing happens.
     """
     if lease := take(run.pk, seconds=seconds):
-        work(kind_named(lease.run.kind), lease)
+        with suppress(Exception):  # it is in the run's row, and in the log
+            work(kind_named(lease.run.kind), lease)
     run.refresh_from_db()
     return run
 
 
-def carry_out(run: Run) -> Run:
-    """Works on a run until it ends or a person paused or stopped it, beside the workers. Returns its row as it is then.
+def carry_out(run: Run, *, watch: Callable[[Run], object] = lambda run: None) -> Run:
+    """Works on a run until it ends, waits for something, or a person paused or stopped it. Returns its row as it is.
 
-    For commands: where a worker has taken the run, waits for it.
+    For commands: where a worker has taken the run, waits for it. `watch` is called with the row from time to time.
+    Raises what goes wrong in the work; a worker tries again later.
     """
-    while not run.is_finished and run.state not in (State.PAUSED, State.STOPPED):
-        carry_on(run)
-        if run.state in (State.RUNNING, State.WAITING):
+    while run.state == State.RUNNING or is_due(run):
+        if lease := take(run.pk, seconds=WATCH_SECONDS):
+            work(kind_named(lease.run.kind), lease)
+        else:
             stopping.wait(WATCH_SECONDS)
+        run.refresh_from_db()
+        watch(run)
     return run
 
 
+def is_due(run: Run) -> bool:
+    """Whether a waiting run may be taken now."""
+    return Run.objects.workable().filter(pk=run.pk).exists()
+
+
 def work(kind: RunKind, lease: Lease) -> None:
-    """Works until the work is done or cannot continue, and leaves the row as it must be then."""
+    """Works until the work is done or cannot continue, and leaves the row as it must be then.
+
+    Raises what goes wrong in the work itself, after it was noted in the row.
+    """
     try:
         try_to_work(kind, lease)
     except Interrupted:
@@ -323,9 +355,11 @@ def work(kind: RunKind, lease: Lease) -> None:
             lease.fail_once(problem)
         except (OperationalError, InterfaceError):
             logger.warning("run %s: the database is away; its lease expires by itself", lease.run.pk)
+        raise
     except Exception as problem:
         logger.exception("run %s failed", lease.run.pk)
         lease.fail_once(problem)
+        raise
 
 
 def try_to_work(kind: RunKind, lease: Lease) -> None:

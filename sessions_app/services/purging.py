@@ -1,42 +1,68 @@
-"""Removing what agents sealed and no longer read."""
+"""Purge: removes encrypted items that agents no longer read. Done as a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils.timezone import now
 
 from memadmin import audit
+from memadmin.runs import engine
+from memadmin.runs.engine import Lease, Rehearsal, Wait
+from memadmin.runs.models import Run
+from memadmin.runs.services import request_run
 from sessions_app import audit_events
 from sessions_app.encryption import Sealing, sealing_of
 from sessions_app.encryption.purging import Purge, earliest_kept
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.stores.base import Capability, SessionBusy
+from sessions_app.services.store_walk import START, each_session
+from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable
 from sessions_app.stores.rewriting import Changes, Rewriter, rewriter_for
 from sessions_app.stores.sealed import sealed_backend_for
+
+RUN_KIND = "purge"
+
+BUSY = "busy"
+"""Code of the exception that an agent held a session all the time; the next purge includes it."""
 
 
 class PurgeRefused(Exception):
     """Nothing was removed; the message says why."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class PurgeReport:
-    sessions: int = 0
-    """Looked at."""
-    purged_sessions: int = 0
-    purged: int = 0
-    """Items that went; in a dry run, that would go."""
-    unproven: int = 0
+    """Numbers of a purge."""
+
+    sessions: int
+    """Sessions examined."""
+    purged_sessions: int
+    purged: int
+    """Items removed; in a dry run, items that would be removed."""
+    unproven: int
     """How many of them had a time that no key here proves."""
-    kept: int = 0
-    """Items as old that stay, for the sake of others of their turn or of their other half."""
-    busy: list[str] = field(default_factory=list)
-    """Sessions that somebody held all the time; the next purge has them."""
+    kept: int
+    """Expired items that stay because another item of their turn, or their call or output, stays."""
+    busy: int
+    """Sessions that an agent held all the time."""
+
+    @classmethod
+    def of(cls, run: Run) -> PurgeReport:
+        counts = {name: run.counters.get(name, 0) for name in COUNTERS}
+        return cls(sessions=run.done, busy=sum(count for _, _, count in run.exceptions), **counts)
+
+
+COUNTERS = {
+    "purged_sessions": "Sessions with removed items",
+    "purged": "Items removed",
+    "unproven": "Removed without proof of their time",
+    "kept": "Expired items kept with their turn",
+}
+"""Labels of the counters of a run."""
 
 
 def purge_expired(
@@ -44,59 +70,94 @@ def purge_expired(
     *,
     older_than: timedelta | None = None,
     dry_run: bool = False,
-    report_session: Callable[[], object] = lambda: None,
+    watch: Callable[[Run], object] = lambda run: None,
 ) -> PurgeReport:
-    """Removes sealed items that are older than agents read, or than `older_than` where that is more.
+    """Purges a store in this process, or counts what a purge would remove. Returns the numbers.
 
     Takes no key: the time stands in the envelope. With a key here times are proven, and a call stays with an output
     that stays; without, whole turns go. What agents read does not change in either case, since they read none of it.
-    Raises PurgeRefused, CannotRewrite and StoreUnavailable.
+    Raises PurgeRefused, CannotRewrite, and StoreUnavailable when the run has to wait for the store.
     """
-    sealing = sealing_of(store)
-    if older_than is not None and older_than < sealing.ttl:
-        raise PurgeRefused(
-            f"Agents of {store} still read what is younger than {int(sealing.ttl.total_seconds()):,} seconds. Give at"
-            " least as much, or say with store_key that they read it for less."
-        )
-    before = earliest_kept(now(), sealing.ttl, older_than)
+    before = checked_instant(store, older_than)
     rewriter = rewriter_for(store, Capability.ERASE_ITEMS)
-    report = PurgeReport()
-    if not dry_run:
-        with transaction.atomic():
-            audit.record(audit_events.PURGE_BEGUN, target=store)
-    for session_id in rewriter.session_ids():
-        report.sessions += 1
-        purge = Purge(before)
-        purge.learn(sealed_backend_for(store, opens=True).every_item(session_id))
+    if dry_run:
+        run = Run(kind=RUN_KIND, parameters=parameters_of(store, before), counters={}, exceptions=[], cursor=START)
+        purge(Rehearsal(run), store, before, rewriter, dry_run=True)
+        return PurgeReport.of(run)
+    run = engine.carry_out(request_purge(store, before), watch=watch)
+    if not run.is_finished:
+        raise StoreUnavailable(f"{run} is {run.get_state_display()}. {run.reason}".strip())
+    return PurgeReport.of(run)
+
+
+def checked_instant(store: SessionStore, older_than: timedelta | None) -> datetime:
+    """Items sealed before this instant may go. Raises PurgeRefused."""
+    ttl = sealing_of(store).ttl
+    if older_than is not None and older_than < ttl:
+        raise PurgeRefused(
+            f"Agents of {store} still read what is younger than {int(ttl.total_seconds()):,} seconds. Give at"
+            " least as much, or declare with store_key that they read it for less."
+        )
+    return earliest_kept(now(), ttl, older_than)
+
+
+def parameters_of(store: SessionStore, before: datetime) -> dict[str, object]:
+    return {"store": store.pk, "before": before.isoformat()}
+
+
+@transaction.atomic
+def request_purge(store: SessionStore, before: datetime) -> Run:
+    audit.record(audit_events.PURGE_BEGUN, target=store)
+    total = rewriter_for(store).session_count()
+    return request_run(RUN_KIND, parameters=parameters_of(store, before), total=total, cursor=START)
+
+
+def work(lease: Lease) -> None:
+    """Raises what the lease raises, and Wait while the store is away."""
+    store = SessionStore.objects.get(pk=lease.run.parameters["store"])
+    before = datetime.fromisoformat(lease.run.parameters["before"])
+    try:
+        purge(lease, store, before, rewriter_for(store, Capability.ERASE_ITEMS), dry_run=False)
+    except StoreUnavailable as problem:
+        raise Wait(f"The store {store.name} is unreachable.") from problem
+
+
+def purge(lease: Lease, store: SessionStore, before: datetime, rewriter: Rewriter, *, dry_run: bool) -> None:
+    sealing = sealing_of(store)
+    for session_id in each_session(lease, rewriter):
+        decision = Purge(before)
+        decision.learn(renewing(lease, sealed_backend_for(store, opens=True).every_item(session_id)))
         try:
-            purged = purge_session(store, sealing, rewriter, session_id, purge, report, dry_run=dry_run)
-            report.purged_sessions += bool(purged)
+            purge_session(lease, store, sealing, rewriter, session_id, decision, dry_run=dry_run)
         except SessionBusy:
-            report.busy.append(session_id)
-        report.kept += purge.kept_expired
-        report_session()
-    if not dry_run:
-        end(store, report)
-    return report
+            with lease.chunk() as run:
+                run.add_exception(BUSY, store.name)
+        with lease.chunk() as run:
+            run.count(kept=decision.kept_expired)
+
+
+def renewing(lease: Lease, items: Iterable[StoredItem]) -> Iterator[StoredItem]:
+    for item in items:
+        lease.keep()
+        yield item
 
 
 def purge_session(
+    lease: Lease,
     store: SessionStore,
     sealing: Sealing,
     rewriter: Rewriter,
     session_id: str,
     purge: Purge,
-    report: PurgeReport,
     *,
     dry_run: bool,
-) -> int:
-    """A chunk of whole turns at a time, each under the agents' lock. Returns how many items went."""
+) -> None:
+    """Whole turns, a chunk at a time, each under the agents' lock."""
     seals = sealing.of_session(session_id)
     chunk: list[StoredItem] = []
-    total = 0
 
     def decide(items: Sequence[StoredItem]) -> Changes:
-        # A chunk may be shown twice, where somebody had to be given way to.
+        # May be called again with the same items, after a conflict with an agent.
         chunk.clear()
         purge.kept_expired = kept_before
         examined = seals.examined(items, at=now(), opens=True)
@@ -107,32 +168,40 @@ def purge_session(
     def before_writing(changes: Changes) -> None:
         records = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id)
         record = records.first()
-        counters = {"items": len(changes.gone)}
         audit.record(
-            audit_events.SESSION_PURGED, target=record, subject=record and record.subject_id, counters=counters
+            audit_events.SESSION_PURGED,
+            target=record,
+            subject=record and record.subject_id,
+            counters={"items": len(changes.gone)},
         )
         records.update(inspected_count=-1)
 
     place: Position | None = None
     while True:
         kept_before = purge.kept_expired
-        place = rewriter.change_items(session_id, place, decide=decide, before_writing=before_writing)
-        total += len(chunk)
-        report.purged += len(chunk)
-        report.unproven += sum(item.seal is not None and not item.seal.is_proven for item in chunk)
+        with lease.chunk() as run:
+            place = rewriter.change_items(session_id, place, decide=decide, before_writing=before_writing)
+            run.count(
+                purged=len(chunk),
+                unproven=sum(item.seal is not None and not item.seal.is_proven for item in chunk),
+            )
+            if chunk and run.cursor.get("counted") != session_id:
+                run.count(purged_sessions=1)
+                run.cursor = {**run.cursor, "counted": session_id}
         if place is None:
-            return total
+            return
 
 
-@transaction.atomic
-def end(store: SessionStore, report: PurgeReport) -> None:
+def finish(run: Run) -> None:
+    """Records the numbers, in the transaction in which the run ends."""
+    report = PurgeReport.of(run)
     audit.record(
         audit_events.PURGE_ENDED,
-        target=store,
+        target=SessionStore.objects.get(pk=run.parameters["store"]),
         counters={
             "sessions": report.purged_sessions,
             "items": report.purged,
             "unproven": report.unproven,
-            "busy": len(report.busy),
+            "busy": report.busy,
         },
     )

@@ -1,56 +1,86 @@
-"""Sealing a whole store anew with another key, while its agents work.
+"""Key rotation: encrypts all items of a store with another key while its agents work. Done as a run.
 
-There is nothing to resume from but the items themselves: each says by its seal which key it has. Killed anywhere and
-run again, a rotation seals what is left.
+Each item's envelope shows which key it has, so a rotation that was interrupted continues with what is left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 
 from memadmin import audit
+from memadmin.runs import engine
+from memadmin.runs.engine import Lease, Rehearsal, Wait
+from memadmin.runs.models import Run
+from memadmin.runs.services import request_run
 from sessions_app import audit_events
 from sessions_app.encryption import Sealing, SessionKey, sealing_of
 from sessions_app.encryption.rotation import Rotation, Standing
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.services.store_walk import START, each_session
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Capability, SessionBusy
+from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable
 from sessions_app.stores.rewriting import Changes, Rewriter, rewriter_for
 
+RUN_KIND = "key_rotation"
+
 ROUNDS = 3
-"""How often what agents have sealed with the old key meanwhile, or held, is taken up again."""
+"""How often items that agents encrypted with the old key meanwhile, or held, are taken up again."""
+
+SEAL, CHECK = "seal", "check"
+"""The phases of a round: encrypt every session's items, then read every item again."""
+
+MOST_NAMED = 20
+"""Sessions that the run names; the others are counted together."""
+
+OLD_KEY, UNREADABLE, BUSY = "old_key", "unreadable", "busy"
+"""Codes of exceptions: items with the old key, items that neither key opens, sessions that an agent held."""
 
 
 class RotationRefused(Exception):
     """Nothing was changed; the message says why."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class RotationReport:
-    """What came of it. Sessions are named by the ids that they are stored under."""
+    """Numbers of a rotation. Sessions are named by their addresses here, MOST_NAMED of them."""
 
-    sessions: int = 0
-    """Read to the end, at the last reading."""
-    resealed: int = 0
-    """Items that were sealed anew in this run; in a dry run, that would be."""
-    standings: Counter[Standing] = field(default_factory=Counter)
-    """Items by how they stand, at the last reading."""
-    unreadable: dict[str, int] = field(default_factory=dict)
+    sessions: int
+    """Read to the end, at the last check."""
+    resealed: int
+    """Items that were encrypted with the new key; in a dry run, that would be."""
+    standings: Counter[Standing]
+    """Items by the key they have, at the last check."""
+    unreadable: dict[str, int]
     """Sessions with items that neither key opens, and how many."""
-    left: dict[str, int] = field(default_factory=dict)
+    left: dict[str, int]
     """Sessions with items of the old key, and how many."""
-    busy: list[str] = field(default_factory=list)
-    """Those among them that somebody held all the time."""
+    busy: dict[str, int]
+    """Sessions among those that an agent held all the time."""
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing needs the old key any more. What no key opens needs neither."""
         return not self.left
+
+    @classmethod
+    def of(cls, run: Run) -> RotationReport:
+        def places(wanted: str) -> dict[str, int]:
+            return {place: count for code, place, count in run.exceptions if code == wanted}
+
+        left = places(OLD_KEY)
+        return cls(
+            sessions=run.counters.get("checked", 0),
+            resealed=run.counters.get("resealed", 0),
+            standings=Counter({each: count for each in Standing if (count := run.counters.get(each.value, 0))}),
+            unreadable=places(UNREADABLE),
+            left=left,
+            busy={place: count for place, count in places(BUSY).items() if place in left},
+        )
 
 
 def rotate_key(
@@ -59,37 +89,27 @@ def rotate_key(
     old: str,
     new: str,
     dry_run: bool = False,
-    report_session: Callable[[], object] = lambda: None,
+    watch: Callable[[Run], object] = lambda run: None,
 ) -> RotationReport:
-    """Seals what the old key opens with the new one, which the store is declared to use from the start on.
+    """Encrypts what the old key opens with the new one, which the store is declared to use from the start on.
 
-    Afterwards every item is read again, and the report tells how the store stands. A dry run only reads. Raises
-    RotationRefused, CannotRewrite and StoreUnavailable.
+    Every item is read again afterwards, and the report gives the numbers. A dry run only reads. Raises RotationRefused,
+    CannotRewrite, and StoreUnavailable when the run has to wait for the store.
     """
-    sealing = sealing_of(store)
-    keys = checked_keys(store, sealing, old, new)
-    report = RotationReport()
+    checked_keys(store, sealing_of(store), old, new)
     rewriter = rewriter_for(store, Capability.REPLACE_ITEMS)
+    parameters = {"store": store.pk, "old": old, "new": new}
     if dry_run:
-        read_again(store, sealing, keys, rewriter.session_ids(), report, report_session)
-        report.resealed = report.standings[Standing.OLD]
-        return report
-    begin(store, new)
-    waiting: Iterable[str] = rewriter.session_ids()
-    for turn in range(ROUNDS):
-        busy = set()
-        for session_id in waiting:
-            if not rotate_session(store, sealing, keys, rewriter, session_id, report):
-                busy.add(session_id)
-            if turn == 0:
-                report_session()
-        read_again(store, sealing, keys, rewriter.session_ids(), report, lambda: None)
-        report.busy = sorted(busy & report.left.keys())
-        waiting = list(report.left)
-        if not waiting:
-            break
-    end(store, report)
-    return report
+        cursor = {**START, "phase": CHECK, "round": ROUNDS}
+        run = Run(kind=RUN_KIND, parameters=parameters, counters={}, exceptions=[], cursor=cursor)
+        rotate(Rehearsal(run), store, rewriter)
+        run.counters["resealed"] = run.counters.get(Standing.OLD.value, 0)
+        return RotationReport.of(run)
+    run = engine.carry_out(request_rotation(store, parameters), watch=watch)
+    store.refresh_from_db()
+    if not run.is_finished:
+        raise StoreUnavailable(f"{run} is {run.get_state_display()}. {run.reason}".strip())
+    return RotationReport.of(run)
 
 
 def checked_keys(store: SessionStore, sealing: Sealing, old: str, new: str) -> tuple[SessionKey, SessionKey]:
@@ -109,88 +129,142 @@ def checked_keys(store: SessionStore, sealing: Sealing, old: str, new: str) -> t
 
 
 @transaction.atomic
-def begin(store: SessionStore, new: str) -> None:
-    """From here on the new key is the store's: agents that write meanwhile have it."""
+def request_rotation(store: SessionStore, parameters: dict[str, object]) -> Run:
+    """A run, or the one that does the same already. From here on the new key is the store's: agents that write
+    meanwhile have it."""
+    SessionStore.objects.select_for_update(no_key=True).get(pk=store.pk)
+    if under_way := Run.objects.unfinished().filter(kind=RUN_KIND, parameters=parameters).first():
+        return under_way
     audit.record(audit_events.ROTATION_BEGUN, target=store)
-    SessionStore.objects.filter(pk=store.pk).exclude(encryption_key=new).update(encryption_key=new)
-    store.encryption_key = new
+    SessionStore.objects.filter(pk=store.pk).exclude(encryption_key=parameters["new"]).update(
+        encryption_key=parameters["new"]
+    )
+    count = rewriter_for(store).session_count()
+    return request_run(
+        RUN_KIND,
+        parameters=parameters,
+        total=None if count is None else 2 * count,
+        cursor={**START, "phase": SEAL, "round": 1},
+    )
+
+
+def work(lease: Lease) -> None:
+    """Raises what the lease raises, and Wait while the store or a key is away."""
+    store = SessionStore.objects.get(pk=lease.run.parameters["store"])
+    try:
+        rotate(lease, store, rewriter_for(store, Capability.REPLACE_ITEMS))
+    except RotationRefused as problem:
+        raise Wait(str(problem)) from problem
+    except StoreUnavailable as problem:
+        raise Wait(f"The store {store.name} is unreachable.") from problem
+
+
+def rotate(lease: Lease, store: SessionStore, rewriter: Rewriter) -> None:
+    """Phase after phase, from the run's cursor on."""
+    sealing = sealing_of(store)
+    keys = checked_keys(store, sealing, lease.run.parameters["old"], lease.run.parameters["new"])
+    while True:
+        if lease.run.cursor["phase"] == SEAL:
+            for session_id in each_session(lease, rewriter):
+                rotate_session(lease, store, sealing, keys, rewriter, session_id)
+            with lease.chunk() as run:
+                run.counters = {"resealed": run.counters.get("resealed", 0)}
+                run.exceptions = [row for row in run.exceptions if row[0] == BUSY]
+                run.cursor = {**run.cursor, **START, "phase": CHECK}
+        for session_id in each_session(lease, rewriter):
+            check_session(lease, store, sealing, keys, session_id)
+        if RotationReport.of(lease.run).is_complete or lease.run.cursor["round"] >= ROUNDS:
+            return
+        with lease.chunk() as run:
+            run.total = None if run.total is None else run.total + 2 * (rewriter.session_count() or 0)
+            run.exceptions = []
+            run.cursor = {**START, "phase": SEAL, "round": run.cursor["round"] + 1}
 
 
 def rotate_session(
+    lease: Lease,
     store: SessionStore,
     sealing: Sealing,
     keys: tuple[SessionKey, SessionKey],
     rewriter: Rewriter,
     session_id: str,
-    report: RotationReport,
-) -> bool:
-    """Seals one session anew, a chunk at a time, so that its agent waits for a moment only. Whether nobody held it."""
+) -> None:
+    """Encrypts one session's items, a chunk at a time, so that its agent waits for a moment only."""
     rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
     chunk = 0
 
     def decide(items: Sequence[StoredItem]) -> Changes:
+        nonlocal chunk
         old = [item for item in items if rotation.standing(item) == Standing.OLD]
+        chunk = len(old)
         return Changes(texts={item.id: rotation.resealed(item) for item in old})
 
     def before_writing(changes: Changes) -> None:
-        nonlocal chunk
-        chunk = len(changes.texts)
         records = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id)
         record = records.first()
-        counters = {"items": chunk}
         audit.record(
-            audit_events.SESSION_RESEALED, target=record, subject=record and record.subject_id, counters=counters
+            audit_events.SESSION_RESEALED,
+            target=record,
+            subject=record and record.subject_id,
+            counters={"items": len(changes.texts)},
         )
-        # What an inspection has found about the old seals is over. Without a lock that writers would wait for.
+        # Findings about the old envelopes are outdated. Without a lock that writers would wait for.
         records.update(inspected_count=-1)
 
     place: Position | None = None
-    try:
-        while True:
-            chunk = 0
-            place = rewriter.change_items(session_id, place, decide=decide, before_writing=before_writing)
-            report.resealed += chunk
-            if place is None:
-                return True
-    except SessionBusy:
-        return False
+    while True:
+        try:
+            with lease.chunk() as run:
+                place = rewriter.change_items(session_id, place, decide=decide, before_writing=before_writing)
+                run.count(resealed=chunk)
+        except SessionBusy:
+            with lease.chunk() as run:
+                add_named(run, BUSY, store, session_id)
+            return
+        if place is None:
+            return
 
 
-def read_again(
-    store: SessionStore,
-    sealing: Sealing,
-    keys: tuple[SessionKey, SessionKey],
-    session_ids: Iterable[str],
-    report: RotationReport,
-    report_session: Callable[[], object],
+def check_session(
+    lease: Lease, store: SessionStore, sealing: Sealing, keys: tuple[SessionKey, SessionKey], session_id: str
 ) -> None:
-    """Reads every item of the store and notes how it stands. Takes no lock."""
-    backend = backend_for(store)
-    report.sessions, report.standings, report.left, report.unreadable = 0, Counter(), {}, {}
-    for session_id in session_ids:
-        rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
-        found = Counter(rotation.standing(item) for item in backend.every_item(session_id))
-        report.sessions += 1
-        report.standings += found
+    """Reads every item of a session and counts which key it has. Takes no lock of the store."""
+    rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
+    found = Counter[Standing]()
+    for item in backend_for(store).every_item(session_id):
+        lease.keep()
+        found[rotation.standing(item)] += 1
+    with lease.chunk() as run:
+        run.count(checked=1, **{standing.value: count for standing, count in found.items()})
         if found[Standing.OLD]:
-            report.left[session_id] = found[Standing.OLD]
+            add_named(run, OLD_KEY, store, session_id, found[Standing.OLD])
         if found[Standing.UNREADABLE]:
-            report.unreadable[session_id] = found[Standing.UNREADABLE]
-        report_session()
+            add_named(run, UNREADABLE, store, session_id, found[Standing.UNREADABLE])
 
 
-@transaction.atomic
-def end(store: SessionStore, report: RotationReport) -> None:
+def add_named(run: Run, code: str, store: SessionStore, session_id: str, count: int = 1) -> None:
+    """An exception at the session's address, since its id may be a name; the MOST_NAMED first ones one by one."""
+    if sum(each == code for each, *_ in run.exceptions) >= MOST_NAMED:
+        run.add_exception(code, "other sessions", count)
+        return
+    record_id = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id).values_list("pk", flat=True)
+    found = record_id.first()
+    run.add_exception(code, f"/sessions/{found}/" if found else "a session that is not on record", count)
+
+
+def finish(run: Run) -> None:
+    """Records the numbers, in the transaction in which the run ends."""
+    report = RotationReport.of(run)
     audit.record(
         audit_events.ROTATION_ENDED,
-        target=store,
-        outcome="succeeded" if report.is_complete else "failed",
+        target=SessionStore.objects.get(pk=run.parameters["store"]),
+        outcome="succeeded" if report.is_complete and run.state != Run.State.CANCELLED else "failed",
         reason_code="complete" if report.is_complete else "old_key_in_use",
         counters={
             "sessions": report.sessions,
             "items": report.resealed,
             "unreadable": sum(report.unreadable.values()),
             "left": sum(report.left.values()),
-            "busy": len(report.busy),
+            "busy": sum(report.busy.values()),
         },
     )

@@ -6,7 +6,7 @@ with one statement and one event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -57,8 +57,11 @@ class Rewriter(Protocol):
     def session_count(self) -> int | None:
         """Approximate number; None if unknown."""
 
-    def session_ids(self) -> Iterator[str]:
-        """Every session with an item, in the store's order; a session that begins meanwhile may be included."""
+    def session_page(self, cursor: str) -> tuple[list[str], str]:
+        """Sessions with an item, in the store's order, and the cursor behind them; empty at the end.
+
+        An empty cursor begins. A session that begins meanwhile may be included.
+        """
 
     def change_items(
         self,
@@ -97,25 +100,14 @@ class BackendRewriter:
     def session_count(self) -> int | None:
         return self.backend.health().sessions
 
-    def session_ids(self) -> Iterator[str]:
-        """All sessions; of a store that cannot list them, the registered ones that are not known to be gone."""
-        if Capability.ENUMERATE not in self.backend.capabilities:
-            yield from self._registered()
-            return
-        page = self.backend.enumerate_sessions(limit=SESSIONS_A_PAGE)
-        while True:
-            yield from (found.session_id for found in page.sessions)
-            if not page.next_cursor:
-                return
-            page = self.backend.enumerate_sessions(page.next_cursor, limit=SESSIONS_A_PAGE)
-
-    def _registered(self) -> Iterator[str]:
-        there = SessionRecord.objects.on_record().filter(store=self.store, missing_since=None).order_by("session_id")
-        found = list(there.values_list("session_id", flat=True)[:SESSIONS_A_PAGE])
-        while found:
-            yield from found
-            beyond = there.filter(session_id__gt=found[-1])
-            found = list(beyond.values_list("session_id", flat=True)[:SESSIONS_A_PAGE])
+    def session_page(self, cursor: str) -> tuple[list[str], str]:
+        """Of a store that cannot list its sessions: the registered ones that are not known to be gone."""
+        if Capability.ENUMERATE in self.backend.capabilities:
+            page = self.backend.enumerate_sessions(cursor, limit=SESSIONS_A_PAGE)
+            return [found.session_id for found in page.sessions], page.next_cursor
+        there = SessionRecord.objects.on_record().filter(store=self.store, missing_since=None, session_id__gt=cursor)
+        found = list(there.order_by("session_id").values_list("session_id", flat=True)[:SESSIONS_A_PAGE])
+        return found, found[-1] if found else ""
 
     def change_items(
         self,
@@ -205,15 +197,10 @@ class SqlRewriter:
         with in_plain_words(self.store):
             return int(fetch(self._compose(SESSION_COUNT))[0][0])
 
-    def session_ids(self) -> Iterator[str]:
-        after = ""
-        while True:
-            with in_plain_words(self.store):
-                found = [str(row[0]) for row in fetch(self._compose(SESSION_IDS), {"after": after})]
-            yield from found
-            if not found:
-                return
-            after = found[-1]
+    def session_page(self, cursor: str) -> tuple[list[str], str]:
+        with in_plain_words(self.store):
+            found = [str(row[0]) for row in fetch(self._compose(SESSION_IDS), {"after": cursor})]
+        return found, found[-1] if found else ""
 
     def change_items(
         self,

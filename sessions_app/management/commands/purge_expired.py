@@ -11,12 +11,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
-from tqdm import tqdm
 
+from memadmin.runs.progress_bar import progress_bar
 from sessions_app import registry
 from sessions_app.services.purging import PurgeRefused, PurgeReport, purge_expired
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.rewriting import CannotRewrite, rewriter_for
+from sessions_app.stores.rewriting import CannotRewrite
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -47,16 +47,16 @@ class Command(BaseCommand):
     def handle(self, *, name: str, older_than: timedelta | None, dry_run: bool, as_json: bool, **options: Any) -> None:
         try:
             store = registry.known_store(name)
-            count = rewriter_for(store).session_count()
-            # On a terminal only.
-            with tqdm(total=count, unit=" sessions", desc="purging", disable=None) as bar:
-                report = purge_expired(store, older_than=older_than, dry_run=dry_run, report_session=bar.update)
+            with progress_bar("purging") as watch:
+                report = purge_expired(store, older_than=older_than, dry_run=dry_run, watch=watch)
         except (CannotRewrite, PurgeRefused, StoreUnavailable, registry.UnknownStore) as problem:
             raise CommandError(str(problem)) from problem
         except KeyboardInterrupt:
-            raise CommandError("Stopped. The same command, run again, goes on from here.", returncode=130) from None
+            raise CommandError(
+                "Stopped. A worker continues the run; pause or cancel it at /runs/.", returncode=130
+            ) from None
         if as_json:
-            told = {"store": store.name, "is_dry_run": dry_run, **asdict(report), "busy": len(report.busy)}
+            told = {"store": store.name, "is_dry_run": dry_run, **asdict(report)}
             self.stdout.write(json.dumps(told, indent=2))
         else:
             self.tell(report, is_dry_run=dry_run)
@@ -72,4 +72,4 @@ class Command(BaseCommand):
         if report.kept:
             self.stdout.write(f"{report.kept:,} as old stay: younger ones were written with them or answer them.")
         if report.busy:
-            self.stdout.write(f"{len(report.busy):,} sessions were held by somebody all the time. Run it again.")
+            self.stdout.write(f"{report.busy:,} sessions were held by somebody all the time. Run it again.")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
-from tqdm import tqdm
 
+from memadmin.runs.progress_bar import progress_bar
 from sessions_app import registry
 from sessions_app.encryption.rotation import Standing
-from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.models import SessionStore
 from sessions_app.services.rotation import RotationRefused, RotationReport, rotate_key
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.rewriting import CannotRewrite, rewriter_for
+from sessions_app.stores.rewriting import CannotRewrite
 
 SESSIONS_NAMED = 10
 
@@ -39,12 +37,14 @@ class Command(BaseCommand):
     def handle(self, *, name: str, old: str, new: str, dry_run: bool, as_json: bool, **options: Any) -> None:
         try:
             store = registry.known_store(name)
-            with progress(store) as bar:
-                report = rotate_key(store, old=old, new=new, dry_run=dry_run, report_session=bar.update)
+            with progress_bar("encrypting") as watch:
+                report = rotate_key(store, old=old, new=new, dry_run=dry_run, watch=watch)
         except (CannotRewrite, RotationRefused, StoreUnavailable, registry.UnknownStore) as problem:
             raise CommandError(str(problem)) from problem
         except KeyboardInterrupt:
-            raise CommandError("Stopped. The same command, run again, goes on from here.", returncode=130) from None
+            raise CommandError(
+                "Stopped. A worker continues the run; pause or cancel it at /runs/.", returncode=130
+            ) from None
         if as_json:
             self.stdout.write(json.dumps(summary(store, report, is_dry_run=dry_run), indent=2))
         else:
@@ -62,42 +62,29 @@ class Command(BaseCommand):
         if report.unreadable:
             count = sum(report.unreadable.values())
             self.stdout.write(f"{count:,} open with neither key, and were not touched:")
-            self.name(store, report.unreadable)
+            self.name(report.unreadable)
         if is_dry_run:
             return
         if report.busy:
             self.stdout.write(f"{len(report.busy):,} were held by somebody all the time:")
-            self.name(store, report.busy)
+            self.name(report.busy)
         if report.left:
             self.stdout.write(
                 f"{sum(report.left.values()):,} were sealed with {old} meanwhile: an agent still uses it."
             )
-            self.name(store, report.left)
+            self.name(report.left)
         if report.is_complete:
             self.stdout.write(
                 f"Every item was read again. Nothing in {store} needs {old} any more; it may leave the keyring once no"
                 " agent has it."
             )
 
-    def name(self, store: SessionStore, session_ids: Any) -> None:
-        """By their addresses here: a session id may be somebody's name."""
-        shown = list(session_ids)[:SESSIONS_NAMED]
-        known = dict(
-            SessionRecord.objects.filter(store_id=store.pk, session_id__in=shown).values_list("session_id", "pk")
-        )
-        for session_id in shown:
-            place = f"/sessions/{known[session_id]}/" if session_id in known else "a session that is not on record"
-            count = f", items: {session_ids[session_id]:,}" if isinstance(session_ids, dict) else ""
-            self.stdout.write(f"  {place}{count}")
-        if len(session_ids) > len(shown):
-            self.stdout.write(f"  and {len(session_ids) - len(shown):,} more")
-
-
-@contextmanager
-def progress(store: SessionStore) -> Iterator[tqdm[Any]]:
-    """A bar over the sessions; on a terminal only."""
-    with tqdm(total=rewriter_for(store).session_count(), unit=" sessions", desc="sealing", disable=None) as bar:
-        yield bar
+    def name(self, sessions: dict[str, int]) -> None:
+        """Addresses of sessions, with the number of items."""
+        for place, count in list(sessions.items())[:SESSIONS_NAMED]:
+            self.stdout.write(f"  {place}, items: {count:,}")
+        if len(sessions) > SESSIONS_NAMED:
+            self.stdout.write(f"  and {len(sessions) - SESSIONS_NAMED:,} more")
 
 
 def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) -> dict[str, object]:
@@ -112,5 +99,5 @@ def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) ->
         "with_old_key": report.standings[Standing.OLD],
         "in_plain_text": report.standings[Standing.PLAIN],
         "unreadable": report.standings[Standing.UNREADABLE],
-        "busy": len(report.busy),
+        "busy": sum(report.busy.values()),
     }
