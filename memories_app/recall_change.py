@@ -27,7 +27,7 @@ LONGEST_QUESTION = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankChange:
     """A memory's place without the proposal and with it; None where agents are not told, then with why."""
 
     memory_id: UUID
@@ -46,7 +46,7 @@ class Foreseen:
     question: str
     is_own_words: bool
     told: str
-    places: list[Place]
+    places: list[RankChange]
     more: int
     agent: str
     embedder: str
@@ -83,14 +83,14 @@ def question_in(quotes: Sequence[Quote]) -> str:
     return quotes[texts[0][1]].text[:LONGEST_QUESTION] if texts else ""
 
 
-def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Place]:
+def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[RankChange]:
     """As agents would read them; after them what they read now and would read no more, and the proposal always."""
     before = {each.memory.id: each.place for each in compared.now.chosen}
     reasons = {each.memory.id: each.reason for each in compared.after.left_out}
     if memory.replaces_id:
         reasons[memory.replaces_id] = "Replaced by this proposal."
     places = [
-        Place(
+        RankChange(
             each.memory.id,
             masker.text(each.memory.statement),
             each.memory.id == compared.this,
@@ -102,7 +102,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Plac
     ]
     gone = [each for each in compared.now.chosen if each.memory.id in before]
     places += [
-        Place(
+        RankChange(
             each.memory.id,
             masker.text(each.memory.statement),
             False,

@@ -55,7 +55,7 @@ class Marks:
         return cls(dict(of_items), dict(of_runs))
 
 
-class Place(Generic[P, T]):
+class ExtensionPoint(Generic[P, T]):
     """Where something of other apps may stand, what those who fill it are told, and what they answer."""
 
     def __init__(self) -> None:
@@ -71,16 +71,16 @@ class Place(Generic[P, T]):
         return [answer for fill in self._fillers if (answer := fill(*args, **kwargs))]
 
 
-beside_item = Place[[User, SessionRecord, str], Panel]()
+beside_item = ExtensionPoint[[User, SessionRecord, str], Panel]()
 """The page of an item: who looks, its session, its id."""
 
-beside_timeline = Place[[User, SessionRecord], Panel]()
-beside_subject = Place[[User, Subject], Panel]()
+beside_timeline = ExtensionPoint[[User, SessionRecord], Panel]()
+beside_subject = ExtensionPoint[[User, Subject], Panel]()
 
-on_overview = Place[[User], Panel]()
+on_overview = ExtensionPoint[[User], Panel]()
 """Tiles of the overview: what waits for this operator, as a number."""
 
-beside_overview = Place[[User], Panel]()
+beside_overview = ExtensionPoint[[User], Panel]()
 
-on_timeline = Place[[User, SessionRecord, ItemPage, Timeline], Marks]()
+on_timeline = ExtensionPoint[[User, SessionRecord, ItemPage, Timeline], Marks]()
 """The part of a session that a page shows: asked on the first paint and on each refresh that shows something new."""

@@ -25,7 +25,7 @@ from memadmin.demo import sealing
 
 
 @dataclass(frozen=True, slots=True)
-class Place(ABC):
+class DemoStore(ABC):
     """One store and its sessions. What was told there began on a full minute, as a live one hardly ever does."""
 
     name: str
@@ -54,7 +54,7 @@ def _folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class File(Place):
+class File(DemoStore):
     """A file of `SQLiteSession`."""
 
     kind = "sqlite"
@@ -122,7 +122,7 @@ class SealedFile(File):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatFolder(Place):
+class ChatFolder(DemoStore):
     """A folder with a JSON file for each session, as a bot keeps them that is older than the SDK's own sessions."""
 
     kind = "json_file"

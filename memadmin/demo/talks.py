@@ -22,7 +22,7 @@ from agents.usage import Usage
 
 from memadmin.demo import bots, remembering
 from memadmin.demo.bots import Person
-from memadmin.demo.places import BranchedFile, ChatFolder, File, Place, SealedFile
+from memadmin.demo.places import BranchedFile, ChatFolder, DemoStore, File, SealedFile
 from memadmin.demo.remembering import memories
 from memadmin.demo.script import Answer, calls, remembers, says
 from sessions_app.models import SessionRecord, SessionStore
@@ -34,7 +34,7 @@ PLANNER = BranchedFile("planner")
 COMPLAINTS = SealedFile("complaints")
 HOTLINE = ChatFolder("hotline")
 
-PLACES: list[Place] = [COUNTER, PLANNER, COMPLAINTS, HOTLINE]
+PLACES: list[DemoStore] = [COUNTER, PLANNER, COMPLAINTS, HOTLINE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    place: Place
+    place: DemoStore
     customer: str
     bot: Agent[Person]
     began: timedelta

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationLink:
     """One entry. `key` follows `g`; any of the permissions opens it, and none means everybody who is signed in."""
 
     title: str
@@ -49,26 +49,26 @@ class Section:
     links: list[Link]
 
 
-RAW_EDITS = Place("Raw edits", "admin:index", "tool", "w", ("auth.view_user", "sessions_app.raw_edit"))
+RAW_EDITS = NavigationLink("Raw edits", "admin:index", "tool", "w", ("auth.view_user", "sessions_app.raw_edit"))
 """Administrators have the first of the permissions, and a person may be given the second."""
 
 SECTIONS = {
-    "": [Place("Overview", "sessions:overview", "layout-dashboard", "o")],
+    "": [NavigationLink("Overview", "sessions:overview", "layout-dashboard", "o")],
     "Conversations": [
-        Place("Sessions", "sessions:list", "messages", "s", ("sessions_app.read_content",)),
-        Place("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
+        NavigationLink("Sessions", "sessions:list", "messages", "s", ("sessions_app.read_content",)),
+        NavigationLink("Subjects", "sessions:subjects", "user-search", "u", ("sessions_app.view_subject",)),
     ],
     "Memories": [
-        Place("Review queue", "reviews:list", "checklist", "r", ("memories_app.review_memory",)),
-        Place("Memories", "memories:list", "bulb", "m", ("memories_app.read_memory",)),
-        Place("Recall preview", "memories:recall", "sparkles", "p", ("memories_app.read_memory",)),
+        NavigationLink("Review queue", "reviews:list", "checklist", "r", ("memories_app.review_memory",)),
+        NavigationLink("Memories", "memories:list", "bulb", "m", ("memories_app.read_memory",)),
+        NavigationLink("Recall preview", "memories:recall", "sparkles", "p", ("memories_app.read_memory",)),
     ],
     "Governance": [
-        Place("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
+        NavigationLink("Audit log", "audit:list", "list-check", "a", ("audit.view_auditevent",)),
     ],
     "System": [
-        Place("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
-        Place("Runs", "runs:list", "circle-dashed", "n", ("runs.view_run",)),
+        NavigationLink("Stores", "sessions:stores", "database", "t", ("sessions_app.view_sessionstore",)),
+        NavigationLink("Runs", "runs:list", "circle-dashed", "n", ("runs.view_run",)),
         RAW_EDITS,
     ],
 }
@@ -104,13 +104,13 @@ def waiting_at(url_name: str) -> int:
     return count() if count else 0
 
 
-def place_at(path: str) -> Place | None:
+def place_at(path: str) -> NavigationLink | None:
     """The place that `path` belongs to, whoever asks; where one lies below another, the one below."""
     around = [place for place in chain.from_iterable(SECTIONS.values()) if is_inside(path, place.url)]
     return max(around, key=lambda place: len(place.url), default=None)
 
 
-def may_see(user: User | AnonymousUser, place: Place) -> bool:
+def may_see(user: User | AnonymousUser, place: NavigationLink) -> bool:
     return not place.permissions or any(map(user.has_perm, place.permissions))
 
 

@@ -122,7 +122,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyPosition:
     """A direction, and the key of the row it leads away from."""
 
     direction: Direction
@@ -143,7 +143,7 @@ def sort_keys(queryset: QuerySet[Any]) -> list[SortKey]:
     return keys
 
 
-def beyond(keys: Sequence[SortKey], place: Place) -> Expression | Q:
+def beyond(keys: Sequence[SortKey], place: KeyPosition) -> Expression | Q:
     """The rows after a key in the list's order, or before it when the direction is "newer"."""
     descending = [key.is_descending != (place.direction == "newer") for key in keys]
     columns = [F(key.field.attname) for key in keys]
@@ -177,19 +177,19 @@ def rows_before(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
     return queryset.filter(beyond(sort_keys(queryset), place_of("newer", row, queryset))).reverse()
 
 
-def place_of(direction: Direction, row: Model, queryset: QuerySet[Any]) -> Place:
-    return Place(direction, [getattr(row, key.field.attname) for key in sort_keys(queryset)])
+def place_of(direction: Direction, row: Model, queryset: QuerySet[Any]) -> KeyPosition:
+    return KeyPosition(direction, [getattr(row, key.field.attname) for key in sort_keys(queryset)])
 
 
 def sign_cursor(direction: Direction, row: Model, keys: Sequence[SortKey], salt: str) -> str:
     return sign_texts([direction, *key_texts(row, keys)], salt)
 
 
-def read_cursor(cursor: str, keys: Sequence[SortKey], salt: str) -> Place:
+def read_cursor(cursor: str, keys: Sequence[SortKey], salt: str) -> KeyPosition:
     direction, *texts = read_texts(cursor, salt) or [""]
     if direction not in get_args(Direction):
         raise BadCursor
-    return Place(cast(Direction, direction), key_from_texts(texts, keys))
+    return KeyPosition(cast(Direction, direction), key_from_texts(texts, keys))
 
 
 def key_texts(row: Model, keys: Sequence[SortKey]) -> list[str]:

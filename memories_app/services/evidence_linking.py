@@ -66,17 +66,17 @@ def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuoteLocation:
     item_id: str
     tools: list[str]
 
 
-def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, Place]:
+def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
     """The newest items of a session that say these, word for word."""
     record = SessionRecord.objects.on_record().select_related("store").filter(pk=record_id).first()
     if record is None or record.is_encrypted:
         return {}
-    backend, places = backend_for(record.store), dict[str, Place]()
+    backend, places = backend_for(record.store), dict[str, QuoteLocation]()
     try:
         page = backend.last_page(record.session_id, PAGE)
         for _ in range(MOST_PAGES):
@@ -87,7 +87,9 @@ def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, Place]:
                 before = backend.page_before(record.session_id, page.items[0].position, PAGE)
                 behind = _tools_at([*before.items, *page.items])
                 # Of what was said twice, the last time.
-                places = {text: Place(item.id, behind.get(item.id, [])) for text, item in in_page.items()} | places
+                places = {
+                    text: QuoteLocation(item.id, behind.get(item.id, [])) for text, item in in_page.items()
+                } | places
             if not page.items or quotes <= places.keys():
                 break
             page = backend.page_before(record.session_id, page.items[0].position, PAGE) if before is None else before

@@ -20,7 +20,7 @@ from django.template.defaultfilters import pluralize
 
 from memadmin.web.paging import (
     BadCursor,
-    Place,
+    KeyPosition,
     beyond,
     key_from_texts,
     key_texts,
@@ -317,7 +317,7 @@ def _records(
 
 
 def _beyond(sessions: SessionRecordQuerySet, resume: Resume | None) -> SessionRecordQuerySet:
-    return sessions.filter(beyond(sort_keys(sessions), Place("older", resume.key))) if resume else sessions
+    return sessions.filter(beyond(sort_keys(sessions), KeyPosition("older", resume.key))) if resume else sessions
 
 
 def _sign_cursor(

@@ -120,7 +120,7 @@ OF_SEALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SeenItem:
     """As much of an item as is remembered when it has gone by."""
 
     id: str
@@ -132,7 +132,7 @@ class Finding:
     """One thing to look at, at one item."""
 
     code: FindingCode
-    item: Place
+    item: SeenItem
     sentence: str
 
     @property
@@ -140,8 +140,8 @@ class Finding:
         return TITLES[self.code]
 
 
-def finding(code: FindingCode, item: StoredItem | Place, **words: str) -> Finding:
-    return Finding(code, Place(item.id, item.position), SENTENCES[code].format(**words))
+def finding(code: FindingCode, item: StoredItem | SeenItem, **words: str) -> Finding:
+    return Finding(code, SeenItem(item.id, item.position), SENTENCES[code].format(**words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    item: Place
+    item: SeenItem
     run: int
     family: str
     is_handoff: bool
@@ -271,7 +271,7 @@ class Inspector:
 
     def _pairing(self, entry: Entry) -> list[Finding]:
         call = OpenCall(
-            Place(entry.stored.id, entry.stored.position),
+            SeenItem(entry.stored.id, entry.stored.position),
             self._run,
             family=call_family(entry),
             is_handoff=is_handoff_call(entry),

@@ -16,7 +16,7 @@ from memories_app.services.distilling import SUBJECT_SUMMARY
 from memories_app.services.learning import allow_learning, is_stopped, stop_learning
 from memories_app.services.proposing import propose_memory
 from memories_app.services.refusals import NothingLearnedHere
-from sessions_app.extensions import Panel, Place
+from sessions_app.extensions import ExtensionPoint, Panel
 from sessions_app.models import SessionRecord, Subject
 from tests.agents import add_items, attach_main_store, drop_agent_tables
 from tests.builders import make_subject
@@ -130,7 +130,7 @@ def test_a_timeline_says_that_something_was_learned_from_it(record: SessionRecor
 
 
 def test_a_place_shows_what_its_fillers_answer() -> None:
-    place = Place[[int], Panel]()
+    place = ExtensionPoint[[int], Panel]()
     place(lambda number: Panel(f"{number}.html", {}) if number else None)
     assert place.answers(0) == []
     assert place.answers(7) == [Panel("7.html", {})]
