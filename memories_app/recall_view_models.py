@@ -17,7 +17,7 @@ from sessions_app.masking import Masker
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecalledMemoryView:
     """A memory's place in a recall, with the masked words that the agent read; `missing` says why there are none."""
 
     recalled: RecalledMemory
@@ -31,7 +31,7 @@ class Told:
         return self.recalled.memory
 
 
-def told_in(recall: Recall) -> list[Told]:
+def told_in(recall: Recall) -> list[RecalledMemoryView]:
     """In the order in which they were told. Two queries."""
     places = list(
         recall.memories.select_related("memory__subject")
@@ -46,7 +46,9 @@ def told_in(recall: Recall) -> list[Told]:
     return [_told(each, versions, masker) for each in places]
 
 
-def _told(recalled: RecalledMemory, versions: Mapping[tuple[UUID, int], MemoryVersion], masker: Masker) -> Told:
+def _told(
+    recalled: RecalledMemory, versions: Mapping[tuple[UUID, int], MemoryVersion], masker: Masker
+) -> RecalledMemoryView:
     memory = recalled.memory
     if memory is None:
         return Told(recalled, "", "The memory was erased with all versions. Only its rank is known.")
@@ -78,7 +80,7 @@ def neighbours(recall: Recall) -> dict[str, Recall | None]:
     }
 
 
-def as_told(told: Sequence[Told], subject_key: str) -> str:
+def as_told(told: Sequence[RecalledMemoryView], subject_key: str) -> str:
     """The text as it stood in the prompt, masked; empty where some of it is gone."""
     if any(each.missing for each in told):
         return ""

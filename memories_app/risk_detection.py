@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memadmin.web.masking import Kind, find_values
+from memadmin.web.masking import SensitiveKind, find_values
 from memadmin.web.safe_text import INVISIBLE
 
 
@@ -28,11 +28,11 @@ class Risk:
 
 
 VALUES = {
-    Kind.KEY: ("secret", "A password, key or token"),
-    Kind.CARD: ("card_number", "A card number"),
-    Kind.ACCOUNT: ("account_number", "An account number"),
-    Kind.EMAIL: ("contact", "An e-mail address"),
-    Kind.PHONE: ("contact", "A phone number"),
+    SensitiveKind.KEY: ("secret", "A password, key or token"),
+    SensitiveKind.CARD: ("card_number", "A card number"),
+    SensitiveKind.ACCOUNT: ("account_number", "An account number"),
+    SensitiveKind.EMAIL: ("contact", "An e-mail address"),
+    SensitiveKind.PHONE: ("contact", "A phone number"),
 }
 
 # What the GDPR, article 9, calls special categories, by words that often go with them.

@@ -14,7 +14,7 @@ from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
 from sessions_app.services.redaction import RedactionRequest
-from sessions_app.stores.kinds import Kind
+from sessions_app.stores.kinds import StoreKind
 
 
 class SelectionForm(forms.Form):
@@ -89,7 +89,9 @@ class StoreForm(forms.Form):
         help_text="The zone of times that the agents store without a zone, such as Europe/Riga.",
     )
 
-    def __init__(self, kind: Kind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, kind: StoreKind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(data, initial=dict(initial or {}))
         if not kind.has_tables:
             del self.fields["sessions_table"], self.fields["messages_table"]
@@ -97,7 +99,9 @@ class StoreForm(forms.Form):
             del self.fields["timezone"]
 
 
-def settings_form(kind: Kind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None) -> forms.Form:
+def settings_form(
+    kind: StoreKind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None
+) -> forms.Form:
     """What a kind asks for, dressed for a page. Of `initial` only what it asks for is shown."""
     form = kind.form(data, initial=dict(initial or {}))
     for field in form.fields.values():

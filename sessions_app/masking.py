@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from memadmin.web.masking import MASKED_SECRET, TookTooLong, find_values, is_secret_member, mask_found, mask_text
+from memadmin.web.masking import MASKED_SECRET, MaskingTimeout, find_values, is_secret_member, mask_found, mask_text
 from sessions_app.items import StoredItem
 from sessions_app.timeline.decode import IDENTIFYING, NotJson, parse_json
 from sessions_app.timeline.parts import json_inside
@@ -55,7 +55,7 @@ class Masker:
         """Text that is not JSON."""
         try:
             return self._masked(text)[0]
-        except TookTooLong:
+        except MaskingTimeout:
             return HIDDEN
 
     def item(self, stored: StoredItem) -> StoredItem:
@@ -95,7 +95,7 @@ class Masker:
             if is_beginning:
                 return _dumped(_without_end(value)), count
             return (_dumped(value), count) if count else (raw, 0)
-        except TookTooLong:
+        except MaskingTimeout:
             return (HIDDEN if value is None else _dumped(_hidden(value))), 1
 
     def _masked(self, text: str) -> tuple[str, int]:
@@ -106,7 +106,7 @@ class Masker:
         blanked = _ESCAPE.sub(lambda escape: " " * len(escape[0]), text)
         try:
             found = find_values(blanked, regions=settings.PHONE_REGIONS, deadline=self.deadline, is_prose=False)
-        except TookTooLong:
+        except MaskingTimeout:
             return HIDDEN, 1
         return mask_found(text, found)
 

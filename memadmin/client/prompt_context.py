@@ -35,7 +35,7 @@ def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallMod
 
     Looked up once in a run for each agent, by what the user said last.
     """
-    told = Told(client, budget)
+    told = RecallCache(client, budget)
 
     async def with_memories(data: CallModelData[Any]) -> ModelInputData:
         asked = data.model_data
@@ -49,7 +49,7 @@ def instructions(
     client: MemoryClient, base: Instructions = "", *, budget: int | None = None
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
     """For `Agent.instructions`: the agent's own, and what it is told. For one agent; `memory_filter` is for all."""
-    told = Told(client, budget)
+    told = RecallCache(client, budget)
 
     async def with_memories(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
         own = base(context, agent) if callable(base) else base
@@ -59,7 +59,7 @@ def instructions(
     return with_memories
 
 
-class Told:
+class RecallCache:
     """What was looked up already."""
 
     def __init__(self, client: MemoryClient, budget: int | None) -> None:

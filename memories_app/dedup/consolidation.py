@@ -137,7 +137,7 @@ def _send_back(memory: Memory) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SimilarityMark:
     """What a memory is to be marked with, for which text, and because of which others."""
 
     hints: list[str]
@@ -176,7 +176,7 @@ def _to_look_at(within: timedelta | None) -> list[UUID]:
         return [key for (key,) in cursor.fetchall()]
 
 
-def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Found]]:
+def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, SimilarityMark]]:
     """Those that wait and are marked otherwise than they should be; two queries for every BATCH."""
     keys = _to_look_at(within)
     for start in range(0, len(keys), BATCH):
@@ -184,7 +184,7 @@ def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Fou
         found = _found_beside(some)
         marks = Memory.objects.filter(pk__in=some, status__in=Memory.AWAITING)
         for key, hints, content_hash in marks.values_list("pk", "hints", "content_hash"):
-            right = found.get(key, Found([], content_hash, ()))
+            right = found.get(key, SimilarityMark([], content_hash, ()))
             if hints != right.hints:
                 yield key, right
 
@@ -198,17 +198,19 @@ def mark_beside(memory: Memory) -> list[str]:
     return found.hints
 
 
-def _found_beside(ids: Collection[UUID]) -> dict[UUID, Found]:
+def _found_beside(ids: Collection[UUID]) -> dict[UUID, SimilarityMark]:
     compared = compared_with(ids, standing=STANDING)
     hashes = {one.id: one.content_hash for one, _, _ in compared}
     hints: dict[UUID, dict[UUID, Hint]] = {}
     for pair in pairs(compared):
         hints.setdefault(pair.one, {})[pair.other] = pair.hint
-    return {one: Found(sorted(set(others.values())), hashes[one], list(others)) for one, others in hints.items()}
+    return {
+        one: SimilarityMark(sorted(set(others.values())), hashes[one], list(others)) for one, others in hints.items()
+    }
 
 
 @transaction.atomic
-def _mark(key: UUID, found: Found) -> bool:
+def _mark(key: UUID, found: SimilarityMark) -> bool:
     """Whether it was marked: not where its text changed meanwhile, or somebody decided or was quicker."""
     memory = (
         Memory.objects.select_for_update()

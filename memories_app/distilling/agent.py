@@ -22,8 +22,8 @@ from memories_app.distilling.saying import (
     OPERATOR,
     Before,
     Cost,
+    DistilledMemory,
     Failed,
-    Found,
     LeftOut,
     Nonsense,
     Reading,
@@ -147,7 +147,7 @@ def _last(said: Sequence[Said]) -> Iterator[Said]:
     yield from said[first:]
 
 
-def _proven(learned: Sequence[Learned], shown: Sequence[Said], left_out: Counter[LeftOut]) -> Iterator[Found]:
+def _proven(learned: Sequence[Learned], shown: Sequence[Said], left_out: Counter[LeftOut]) -> Iterator[DistilledMemory]:
     if len(learned) > MOST_FOUND:
         left_out[LeftOut.TOO_MANY] += len(learned) - MOST_FOUND
     for one in learned[:MOST_FOUND]:
@@ -162,7 +162,7 @@ def _proven(learned: Sequence[Learned], shown: Sequence[Said], left_out: Counter
         else:
             explicit = one.explicit and said.speaker in ("user", OPERATOR)
             key = re.sub(r"\W+", "_", one.key.strip().lower())[:80]
-            yield Found(one.kind, statement, quote, said, key, explicit, one.confidence)
+            yield DistilledMemory(one.kind, statement, quote, said, key, explicit, one.confidence)
 
 
 def _fit_summary(text: str, left_out: Counter[LeftOut]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memadmin.client.secret_text import MASKED
-from memories_app.distilling.saying import Before, Found, Reading, Said
+from memories_app.distilling.saying import Before, DistilledMemory, Reading, Said
 
 LONGEST_SENTENCE = 300
 LONGEST_OBJECT = 160
@@ -116,7 +116,7 @@ class RulesDistiller:
         return Reading([found for one in new for found in found_in(one)])
 
 
-def found_in(said: Said) -> Iterator[Found]:
+def found_in(said: Said) -> Iterator[DistilledMemory]:
     for sentence in sentences_of(said.text):
         if found := _learned(sentence, said):
             yield found
@@ -134,24 +134,28 @@ def sentences_of(text: str) -> Iterator[str]:
                     yield sentence
 
 
-def _learned(sentence: str, said: Said) -> Found | None:
+def _learned(sentence: str, said: Said) -> DistilledMemory | None:
     for rule in RULES:
         match = rule.begins.match(sentence)
         if match and (wanted := _object(match)) and not POINTING.match(wanted):
-            return Found(rule.kind, rule.says(match), sentence, said, rule.key, rule.is_explicit, rule.confidence)
+            return DistilledMemory(
+                rule.kind, rule.says(match), sentence, said, rule.key, rule.is_explicit, rule.confidence
+            )
     if OWN_WORDS.match(sentence):
-        return Found("preference", f"Said: {sentence}", sentence, said, confidence=0.7)
+        return DistilledMemory("preference", f"Said: {sentence}", sentence, said, confidence=0.7)
     if match := MINE.match(sentence):
         return _mine(match, sentence, said)
     return None
 
 
-def _mine(match: re.Match[str], sentence: str, said: Said) -> Found | None:
+def _mine(match: re.Match[str], sentence: str, said: Said) -> DistilledMemory | None:
     what, value = match["what"].lower(), _object(match)
     if not value or PASSING & set(re.split(r"[ -]", what)) or POINTING.match(value):
         return None
     kind = "preference" if LIKED.match(what) else "fact"
-    return Found(kind, f"Their {what} is {value}.", sentence, said, re.sub(r"\W+", "_", what)[:80], True, 0.75)
+    return DistilledMemory(
+        kind, f"Their {what} is {value}.", sentence, said, re.sub(r"\W+", "_", what)[:80], True, 0.75
+    )
 
 
 def _object(match: re.Match[str]) -> str:

@@ -46,7 +46,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DistilledMemory:
     """Something that might be remembered, with the words it comes from, as they stand in `said`."""
 
     kind: str
@@ -105,7 +105,7 @@ class Cost:
 class Reading:
     """What a distiller made of a session. `left_out` counts what it answered and cannot be believed."""
 
-    found: Sequence[Found] = ()
+    found: Sequence[DistilledMemory] = ()
     summary: str = ""
     """Of the session, up to its end."""
     subject_summary: str = ""

@@ -74,12 +74,12 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BulkOutcome:
     done: list[Memory]
     left: list[Chosen]
 
 
-def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> Outcome:
+def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> BulkOutcome:
     """Decides about each that qualifies, in a transaction of its own: what goes wrong with one stops no other.
 
     `said` is what the verb asks for besides: a reason, a length.
@@ -94,4 +94,4 @@ def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -
             done.append(partial(VERBS[verb], one.memory, by=by)(**said_of_it))
         except Refused as problem:
             left.append(Chosen(one.memory, str(problem)))
-    return Outcome(done, left)
+    return BulkOutcome(done, left)

@@ -29,8 +29,8 @@ from memories_app.distilling.rules import RulesDistiller
 from memories_app.distilling.saying import (
     OPERATOR,
     Before,
+    DistilledMemory,
     Distiller,
-    Found,
     LeftOut,
     Nonsense,
     Reading,
@@ -303,7 +303,7 @@ def _propose(
     return Distilled(row, known)
 
 
-def _proposed(found: Found, record: SessionRecord, subject: Subject, extractor: str) -> bool:
+def _proposed(found: DistilledMemory, record: SessionRecord, subject: Subject, extractor: str) -> bool:
     said = found.said
     source = {"user": Memory.Source.USER, OPERATOR: Memory.Source.OPERATOR}.get(said.speaker, Memory.Source.TOOL)
     try:

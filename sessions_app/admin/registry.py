@@ -24,7 +24,7 @@ from memadmin.web.reauth import recently_authenticated
 from sessions_app import audit_events, registry
 from sessions_app.admin.listing import ShortList, ShownRows
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
-from sessions_app.services.sessions import Told, attach_sessions, detach_sessions, update_records
+from sessions_app.services.sessions import SessionChangeDetails, attach_sessions, detach_sessions, update_records
 from sessions_app.services.store_config import StoreStillNeeded, check_unneeded, delete_store
 
 
@@ -122,7 +122,9 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
             return
         by, why = operator(request), why_of(request)
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name != "subject"}
-        if changes and not update_records([obj], Told(audit_events.SESSION_EDITED, by, why=why), **changes):
+        if changes and not update_records(
+            [obj], SessionChangeDetails(audit_events.SESSION_EDITED, by, why=why), **changes
+        ):
             raise ErasedMeanwhile
         if "subject" in form.changed_data:
             if obj.subject:

@@ -12,17 +12,17 @@ from sessions_app.models import SessionStore
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store, delete_store
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.kinds import Kind, kinds
+from sessions_app.stores.kinds import StoreKind, kinds
 
 logger = logging.getLogger(__name__)
 
 
-def kinds_to_connect() -> Sequence[Kind]:
+def kinds_to_connect() -> Sequence[StoreKind]:
     """All but the kind whose tables get triggers: those take the rights of the tables' owner, and a command."""
     return [kind for kind in kinds().values() if kind.name != registry.MAIN_KIND]
 
 
-def connect_store(name: str, kind: Kind, *, options: Mapping[str, str], **tables: str) -> SessionStore:
+def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **tables: str) -> SessionStore:
     """A new store, attached, with its sessions on record. `tables` are those of `declare_store`, and the zone.
 
     Where it stops answering meanwhile it stays connected, and `discovered_at` empty: a job looks for its sessions

@@ -64,7 +64,7 @@ HINTS = frozenset({Left.KEPT_REASONING})
 
 
 @dataclass
-class Outcome:
+class RedactionOutcome:
     """Result of a redaction, or of one session of it, in numbers."""
 
     sessions: int = 0
@@ -101,7 +101,7 @@ class Outcome:
             run.add_exception(why, store, count)
 
     @classmethod
-    def of(cls, run: Run) -> Outcome:
+    def of(cls, run: Run) -> RedactionOutcome:
         """The numbers of a run so far."""
         counts = {name: run.counters.get(name, 0) for name in COUNTERS}
         reasons = Counter({(why, store): count for why, store, count in run.exceptions})
@@ -119,7 +119,7 @@ COUNTERS = {
     "searches": "Searches deleted",
     "copies": "Memories and signals redacted",
 }
-"""Labels of the counters of a run, which are the columns of `Outcome`."""
+"""Labels of the counters of a run, which are the columns of `RedactionOutcome`."""
 
 
 @dataclass
@@ -157,9 +157,9 @@ def redact_session(
     wanted: Wanted | None,
     *,
     is_same: Callable[[Redaction, str], bool],
-) -> Outcome:
+) -> RedactionOutcome:
     """Redacts one session and returns the numbers, which the caller adds to the run. Raises what the lease raises."""
-    outcome = Outcome(sessions=1)
+    outcome = RedactionOutcome(sessions=1)
     seals = sealing_of(record.store).of_session(record.session_id)
     work = _SessionWork(lease, redaction, record, wanted, outcome, seals, is_same)
     try:
@@ -221,7 +221,7 @@ class _SessionWork:
     redaction: Redaction
     record: SessionRecord
     wanted: Wanted | None
-    outcome: Outcome
+    outcome: RedactionOutcome
     seals: SessionSeals
     is_same: Callable[[Redaction, str], bool]
     was_found: bool = False

@@ -27,7 +27,7 @@ from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.redacting import Wanted
 from sessions_app.services.derived_copies import redact_copies
-from sessions_app.services.redacting_sessions import Left, Outcome, redact_session
+from sessions_app.services.redacting_sessions import Left, RedactionOutcome, redact_session
 from sessions_app.stores import backend_for
 
 REDACT = "sessions_app.redact_content"
@@ -133,7 +133,7 @@ def work(lease: Lease) -> None:
     for record in sessions_left(redaction, lease.run.cursor["after"]):
         if record.store_id in away:
             # Asked once a slice: each question costs seconds.
-            outcome = Outcome(sessions=1)
+            outcome = RedactionOutcome(sessions=1)
             outcome.leave(Left.AWAY, record.store.name)
         else:
             outcome = redact_session(lease, redaction, record, wanted, is_same=is_same_item)
@@ -197,7 +197,7 @@ def forget_searches(wanted: Wanted) -> int:
 def finish(run: Run) -> None:
     """Records the outcome and forgets the text, in the transaction in which the run ends, in whatever state."""
     redaction = Redaction.objects.select_related("subject", "requested_by").get(run=run)
-    outcome = Outcome.of(run)
+    outcome = RedactionOutcome.of(run)
     counters = {"items": outcome.items, "places": outcome.places, "left": outcome.left}
     is_about_subject = redaction.record_id is None
     if is_about_subject:

@@ -27,13 +27,13 @@ def attach_sessions(
 ) -> int:
     """Says by an operator's hand whose sessions these are; returns how many, as an erased one is nobody's."""
     standing = standing_subject(subject)
-    event = Told(audit_events.SESSIONS_ATTACHED, by, subject=standing, why=why)
+    event = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, by, subject=standing, why=why)
     return update_records(records, event, subject=standing, subject_source=SubjectSource.OPERATOR)
 
 
 def detach_sessions(records: Iterable[SessionRecord], *, by: User, why: audit.Why = audit.UNSAID) -> int:
     """Takes sessions from their subject; returns how many. Patterns leave them alone from then on."""
-    event = Told(audit_events.SESSIONS_DETACHED, by, why=why)
+    event = SessionChangeDetails(audit_events.SESSIONS_DETACHED, by, why=why)
     return update_records(records, event, subject=None, subject_source=SubjectSource.OPERATOR)
 
 
@@ -43,30 +43,30 @@ def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) ->
         raise BadLabel
     missing = [record for record in records if label not in record.labels]
     # Taken off first, so that two people who add the same one at once leave it there once.
-    event = Told(audit_events.SESSIONS_LABELLED, by, {"label": label})
+    event = SessionChangeDetails(audit_events.SESSIONS_LABELLED, by, {"label": label})
     return update_records(missing, event, labels=array("array_append", array("array_remove", "labels", label), label))
 
 
 def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) -> int:
     having = [record for record in records if label in record.labels]
-    event = Told(audit_events.SESSIONS_UNLABELLED, by, {"label": label})
+    event = SessionChangeDetails(audit_events.SESSIONS_UNLABELLED, by, {"label": label})
     return update_records(having, event, labels=array("array_remove", "labels", label))
 
 
 def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
     """Locks sessions: from now on reading what was said in them takes a grant. Returns how many were open before."""
     opened = (record for record in records if not record.is_sensitive)
-    return update_records(opened, Told(audit_events.SESSIONS_LOCKED, by), is_sensitive=True)
+    return update_records(opened, SessionChangeDetails(audit_events.SESSIONS_LOCKED, by), is_sensitive=True)
 
 
 def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
     """Opens sessions again that were locked one by one; those of a locked store stay locked. Returns how many."""
     locked = (record for record in records if record.is_sensitive)
-    return update_records(locked, Told(audit_events.SESSIONS_UNLOCKED, by), is_sensitive=False)
+    return update_records(locked, SessionChangeDetails(audit_events.SESSIONS_UNLOCKED, by), is_sensitive=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SessionChangeDetails:
     """What the log is told of a change of sessions."""
 
     event_type: audit.EventType
@@ -77,7 +77,7 @@ class Told:
 
 
 @transaction.atomic
-def update_records(records: Iterable[SessionRecord], told: Told, **changes: Any) -> int:
+def update_records(records: Iterable[SessionRecord], told: SessionChangeDetails, **changes: Any) -> int:
     """Sets the columns on those of the sessions that were not erased; returns how many, and says so to the log.
 
     One row at a time in the order of their ids, as all who lock several: so nobody waits for each other in a circle,

@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord, SessionStore, SubjectKind, Subjec
 from sessions_app.querysets import SessionRecordQuerySet
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services import subjects
-from sessions_app.services.sessions import Told, update_records
+from sessions_app.services.sessions import SessionChangeDetails, update_records
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
@@ -168,7 +168,7 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
         else:
-            told = Told(audit_events.SESSIONS_ATTACHED, None, subject=subject)
+            told = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, None, subject=subject)
             update_records([record], told, subject=subject, subject_source=SubjectSource.IMPORT)
 
 

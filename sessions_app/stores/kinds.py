@@ -43,7 +43,7 @@ class NoSettings(forms.Form):
 
 
 @dataclass(frozen=True)
-class Kind:
+class StoreKind:
     """A kind of store, with everything needed before a store of this kind is opened."""
 
     name: str
@@ -100,15 +100,15 @@ class Missing:
 
 
 @cache
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, StoreKind]:
     """All kinds by name, built-in ones first. Raises ImproperlyConfigured for an invalid setting."""
-    found: dict[str, Kind] = {}
+    found: dict[str, StoreKind] = {}
     for path in (*BUILT_IN, *settings.STORE_KINDS):
         try:
             kind = import_string(path)
         except ImportError as problem:
             raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} cannot be imported: {problem}.") from problem
-        if not isinstance(kind, Kind):
+        if not isinstance(kind, StoreKind):
             raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is not a Kind.")
         if kind.name in found:
             raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is a second kind called {kind.name}.")
@@ -116,9 +116,9 @@ def kinds() -> Mapping[str, Kind]:
     return found
 
 
-def kind_of(store: SessionStore) -> Kind:
+def kind_of(store: SessionStore) -> StoreKind:
     """The kind of a store; for an unknown kind a replacement whose stores are unavailable."""
-    unknown = Kind(store.kind, f"unknown kind {store.kind}", "plug-connected-x", open=missing_backend)
+    unknown = StoreKind(store.kind, f"unknown kind {store.kind}", "plug-connected-x", open=missing_backend)
     return kinds().get(store.kind, unknown)
 
 

@@ -90,7 +90,7 @@ def step(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionSearchResult:
     """A search in a session as its page shows it: what to mark, and where to go on."""
 
     search_id: str
@@ -104,7 +104,7 @@ class Found:
     """How many items of the page say so: what an arrow leads to may be on another one."""
 
 
-def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Found | None:
+def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> SessionSearchResult | None:
     """The search that an address carries. One query when it does. Raises SearchGone."""
     try:
         search = search_for(UUID(query.get("find"))) if "find" in query else None
@@ -119,7 +119,7 @@ def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> Fou
     said_in = [item.id for item in window.page.items if wording.is_said_in("\n".join(readable_texts(item.raw)))]
     form = {"form": asked} if (asked := form_asked_for(query)) else {}
     onward = reverse("sessions:find-next", args=[record.pk, search.pk])
-    return Found(
+    return SessionSearchResult(
         search_id=str(search.pk),
         text=search.text,
         highlight=wording.visible_pattern(),

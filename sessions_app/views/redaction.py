@@ -27,7 +27,7 @@ from sessions_app.forms import RedactForm
 from sessions_app.models import Redaction, SessionRecord, Subject
 from sessions_app.redacting import Wanted
 from sessions_app.services import redaction as verbs
-from sessions_app.services.redacting_sessions import Left, Outcome
+from sessions_app.services.redacting_sessions import Left, RedactionOutcome
 from sessions_app.services.redaction_previews import Preview, preview_redaction
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 
@@ -122,7 +122,7 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Preview:
 def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     """How far it has come, and at the end what was done and what was not. Loads itself again until then."""
     asked = access.redaction_for(request.user, redaction_id)
-    outcome = Outcome.of(asked.run)
+    outcome = RedactionOutcome.of(asked.run)
     context = {
         "redaction": asked,
         "item": view_of(asked.run, request.user),

@@ -25,7 +25,7 @@ from sessions_app.services.search import SearchGone
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
-from sessions_app.views.find import Found, search_shown
+from sessions_app.views.find import SessionSearchResult, search_shown
 from sessions_app.views.findings import findings_of, next_finding
 from sessions_app.views.window import MARKDOWN, Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 
@@ -126,7 +126,7 @@ def window_context(
     request: OperatorRequest,
     record: SessionRecord,
     window: Window,
-    found: Found | None,
+    found: SessionSearchResult | None,
     branches: Branches,
     *,
     form: str = "",

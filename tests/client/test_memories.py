@@ -16,7 +16,7 @@ from django.utils.timezone import now
 from memadmin.client import recalling
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
-from memadmin.client.prompt_context import Told, instructions, memory_filter
+from memadmin.client.prompt_context import RecallCache, instructions, memory_filter
 from memadmin.client.proposal_results import Answer, Kept, Reason
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
@@ -238,7 +238,7 @@ def test_dynamic_instructions_tell_one_agent(client: MemoryClient, ada: Subject)
 
 def test_without_a_session_the_same_question_is_looked_up_once(client: MemoryClient, ada: Subject) -> None:
     approved(TEA, subject=ada, is_embedded=True)
-    told = Told(client, None)
+    told = RecallCache(client, None)
     said = [{"role": "user", "content": "What shall I drink?"}]
 
     async def run() -> None:

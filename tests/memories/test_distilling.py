@@ -21,7 +21,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.distilling.agent import AgentDistiller
 from memories_app.distilling.rules import RulesDistiller, found_in
-from memories_app.distilling.saying import Before, Found, Reading, Said
+from memories_app.distilling.saying import Before, DistilledMemory, Reading, Said
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from memories_app.services import distilling
 from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
@@ -142,15 +142,15 @@ class Finding:
 
     name = "finding/1"
 
-    def __init__(self, find: Callable[[Sequence[Said]], list[Found]]) -> None:
+    def __init__(self, find: Callable[[Sequence[Said]], list[DistilledMemory]]) -> None:
         self._find = find
 
     def read(self, said: Sequence[Said], *, before: Before) -> Reading:
         return Reading(self._find(said))
 
 
-def of(said: Said, statement: str = "Drinks tea.", quote: str = "tea") -> Found:
-    return Found("fact", statement, quote, said)
+def of(said: Said, statement: str = "Drinks tea.", quote: str = "tea") -> DistilledMemory:
+    return DistilledMemory("fact", statement, quote, said)
 
 
 class TestAnyDistiller:
@@ -169,7 +169,7 @@ class TestAnyDistiller:
         ids=["another session", "another item", "not as it was read", "never said", "no words", "read before"],
     )
     def test_words_that_it_did_not_read_are_no_evidence(
-        self, find: Callable[[Sequence[Said]], list[Found]], store: None
+        self, find: Callable[[Sequence[Said]], list[DistilledMemory]], store: None
     ) -> None:
         record = a_session("More tea?")
         distil_session(record, distiller=Listening())
@@ -188,7 +188,7 @@ class TestAnyDistiller:
         assert Memory.objects.count() == 3
 
     def test_its_own_mistake_is_a_failure_of_this_session_alone(self, store: None) -> None:
-        def fail(said: Sequence[Said]) -> list[Found]:
+        def fail(said: Sequence[Said]) -> list[DistilledMemory]:
             raise RecursionError("of a text")
 
         assert distil_session(a_session("I like tea."), distiller=Finding(fail)).row.outcome == "failed"

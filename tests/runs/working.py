@@ -7,7 +7,7 @@ from typing import Any
 from memadmin.runs.engine import carry_on
 from memadmin.runs.models import Run
 from sessions_app.models import Redaction
-from sessions_app.services.redacting_sessions import Outcome
+from sessions_app.services.redacting_sessions import RedactionOutcome
 
 
 def work_off() -> int:
@@ -18,5 +18,5 @@ def work_off() -> int:
 def report_of(redaction: Redaction) -> dict[str, Any]:
     """What came of a redaction: its counters, and as `reasons` what was left, by code, store and count."""
     run = Run.objects.get(pk=redaction.run_id)
-    outcome = vars(Outcome.of(run))
+    outcome = vars(RedactionOutcome.of(run))
     return {**outcome, "reasons": [[why, store, count] for (why, store), count in sorted(outcome["reasons"].items())]}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memadmin.values import OVERLAP, WINDOW, numbers
-from memadmin.web.masking import MASK, TookTooLong, find_values, is_secret_member, mask_text
+from memadmin.web.masking import MASK, MaskingTimeout, find_values, is_secret_member, mask_text
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
@@ -145,7 +145,7 @@ def spans(matches: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
 
 
 def test_time_that_is_over_is_said() -> None:
-    with pytest.raises(TookTooLong):
+    with pytest.raises(MaskingTimeout):
         mask_text("tea", deadline=time.monotonic() - 1)
 
 

@@ -6,16 +6,16 @@ a key of a kind that nobody has described. The list is in `docs/masking.md`.
 """
 
 from memadmin.values.keys import is_secret_member
-from memadmin.web.masking.finding import Found, Kind, TookTooLong, find_values
+from memadmin.web.masking.finding import MaskingTimeout, SensitiveKind, SensitiveSpan, find_values
 from memadmin.web.masking.masks import DOTS, MASK, MASKED_SECRET, mask_found, mask_text
 
 __all__ = [
     "DOTS",
     "MASK",
     "MASKED_SECRET",
-    "Found",
-    "Kind",
-    "TookTooLong",
+    "MaskingTimeout",
+    "SensitiveKind",
+    "SensitiveSpan",
     "find_values",
     "is_secret_member",
     "mask_found",

@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 
 from memadmin.web.masking import emails
-from memadmin.web.masking.finding import Found, Kind, find_values
+from memadmin.web.masking.finding import SensitiveKind, SensitiveSpan, find_values
 
 DOTS = "\N{BULLET}" * 4
 
-MASK = re.compile(rf"\[((?:{'|'.join(Kind)}) (?:[^\[\]\s]{{1,4}} ?)?{DOTS}(?: \w{{1,4}}|@[\w.-]{{1,255}})?)\]")
+MASK = re.compile(rf"\[((?:{'|'.join(SensitiveKind)}) (?:[^\[\]\s]{{1,4}} ?)?{DOTS}(?: \w{{1,4}}|@[\w.-]{{1,255}})?)\]")
 """Finds what is written here; the group is what it says."""
 
-MASKED_SECRET = f"[{Kind.KEY} {DOTS}]"
+MASKED_SECRET = f"[{SensitiveKind.KEY} {DOTS}]"
 
 TELLING_OF_KEY = 4
 LONG_KEY = 20
@@ -31,7 +31,7 @@ def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None 
     return mask_found(text, find_values(text, regions=regions, deadline=deadline))
 
 
-def mask_found(text: str, found: Sequence[Found]) -> tuple[str, int]:
+def mask_found(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
     """The text with what was found in it masked, and how many."""
     if found and DOTS in text:
         # What was masked already stays so: the word before it may say that a secret follows.
@@ -46,19 +46,19 @@ def mask_found(text: str, found: Sequence[Found]) -> tuple[str, int]:
     return "".join(pieces) + text[place:], len(found)
 
 
-def _mask(text: str, found: Found) -> str:
+def _mask(text: str, found: SensitiveSpan) -> str:
     """What stands for one value of a text."""
     value = text[found.start : found.end]
     plain = "".join(filter(str.isalnum, value))
     match found.kind:
-        case Kind.CARD:
+        case SensitiveKind.CARD:
             shown = f"{DOTS} {plain[-4:]}"
-        case Kind.ACCOUNT:
+        case SensitiveKind.ACCOUNT:
             shown = f"{plain[:2].upper()} {DOTS} {plain[-4:]}"
-        case Kind.EMAIL:
+        case SensitiveKind.EMAIL:
             shown = f"{DOTS}@{emails.domain_of(value)}"
-        case Kind.PHONE:
+        case SensitiveKind.PHONE:
             shown = f"{DOTS} {plain[-2:]}"
-        case Kind.KEY:
+        case SensitiveKind.KEY:
             shown = f"{value[:TELLING_OF_KEY] if len(plain) >= LONG_KEY else ''}{DOTS}"
     return f"[{found.kind} {shown}]"

@@ -17,7 +17,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
 from sessions_app.services import redaction
-from sessions_app.services.redacting_sessions import Left, Outcome
+from sessions_app.services.redacting_sessions import Left, RedactionOutcome
 from sessions_app.services.redaction_previews import Preview, preview_redaction
 from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
 
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             assert about
             asked = redaction.redact_about(about, request)
         run = engine.carry_out(asked.run)
-        outcome = Outcome.of(run)
+        outcome = RedactionOutcome.of(run)
         self.tell(outcome, as_json=as_json, redaction=str(asked.pk))
         if run.state != run.State.COMPLETE:
             self.stderr.write(f"{run} is {run.get_state_display()}. {run.reason}".strip())
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         for left in preview.left:
             self.stdout.write(f"{left.sentence} ({left.store}: {left.count:,})")
 
-    def tell(self, outcome: Outcome, *, as_json: bool, redaction: str) -> None:
+    def tell(self, outcome: RedactionOutcome, *, as_json: bool, redaction: str) -> None:
         if as_json:
             left = [{"reason": why, "store": store, "count": n} for (why, store), n in sorted(outcome.reasons.items())]
             counts = {name: value for name, value in vars(outcome).items() if name != "reasons"}

@@ -20,7 +20,7 @@ from sessions_app.stores.documents.messages import (
     fragments_of_conversation,
     said_by_users,
 )
-from sessions_app.stores.kinds import Kind
+from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 
 RUN_COLUMNS = ("run_id", "session_id", "run_data", "run_index")
@@ -320,7 +320,7 @@ class AgnoBackend(DocumentBackend):
     adapters = (AgnoSessions(), AgnoMemories())
 
 
-KIND = Kind(
+KIND = StoreKind(
     "agno",
     "agno sessions",
     "stack-2",

@@ -35,7 +35,7 @@ from sessions_app.stores.base import (
     UnknownItem,
 )
 from sessions_app.stores.dapr.sidecar import Conflict, Sidecar, StateStore, Value
-from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.kinds import EnvironmentField, StoreKind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
@@ -303,7 +303,7 @@ def instant_in(note: Mapping[str, Any], name: str) -> datetime | None:
         return None
 
 
-KIND = Kind(
+KIND = StoreKind(
     "dapr",
     "Dapr state store",
     "hexagons",

@@ -32,7 +32,7 @@ from sessions_app.stores.base import (
 )
 from sessions_app.stores.json_file.entries import Entries
 from sessions_app.stores.json_file.folder import FileUnusable, Folder
-from sessions_app.stores.kinds import Kind, PathField
+from sessions_app.stores.kinds import PathField, StoreKind
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 
@@ -248,7 +248,7 @@ def item_at(place: int, entries: Entries, span: Part) -> StoredItem:
     return StoredItem(str(place), Position((place,)), entries.text(span), span[1] - span[0], None)
 
 
-KIND = Kind(
+KIND = StoreKind(
     "json_file",
     "JSON files",
     "braces",

@@ -32,7 +32,7 @@ from sessions_app.stores.base import (
     UnknownItem,
 )
 from sessions_app.stores.hosts import endpoint
-from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.kinds import EnvironmentField, StoreKind, secret_named
 from sessions_app.stores.mongodb.documents import (
     BATCH_SIZE,
     Document,
@@ -426,7 +426,7 @@ def problem_of_unseen(count: int) -> list[Problem]:
     return [Problem("left-behind", sentence)] if count else []
 
 
-KIND = Kind(
+KIND = StoreKind(
     "mongodb",
     "MongoDB",
     "brand-mongodb",

@@ -34,7 +34,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.kinds import EnvironmentField, StoreKind, secret_named
 from sessions_app.stores.openai_conversations.api import (
     OFFICIAL_ADDRESS,
     PAGE_ITEMS,
@@ -371,7 +371,7 @@ def shown(items: Sequence[Mapping[str, Any]] | deque[dict[str, Any]], *, first: 
     return page
 
 
-KIND = Kind(
+KIND = StoreKind(
     "openai_conversations",
     "OpenAI Conversations",
     "cloud",

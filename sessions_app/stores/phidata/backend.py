@@ -19,7 +19,7 @@ from sessions_app.stores.documents.messages import (
     fragments_of_conversation,
     said_by_users,
 )
-from sessions_app.stores.kinds import Kind
+from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
 
 OF_SESSION = "session_id = :session_id"
@@ -158,7 +158,7 @@ class PhidataBackend(DocumentBackend):
     adapters = (PhidataSessions(), PhidataMemories())
 
 
-KIND = Kind(
+KIND = StoreKind(
     "phidata",
     "phidata sessions",
     "robot-face",

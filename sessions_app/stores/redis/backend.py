@@ -38,7 +38,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import EnvironmentField, Kind, secret_named
+from sessions_app.stores.kinds import EnvironmentField, StoreKind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.redis import scripts
@@ -352,7 +352,7 @@ def expiry(milliseconds: int) -> datetime | None:
     return None
 
 
-KIND = Kind(
+KIND = StoreKind(
     "redis",
     "Redis",
     "bolt",

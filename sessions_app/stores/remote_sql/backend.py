@@ -39,7 +39,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import EnvironmentField, Kind
+from sessions_app.stores.kinds import EnvironmentField, StoreKind
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.remote_sql.database import RemoteDatabase, schema_and_table
@@ -420,7 +420,7 @@ def as_text(stored: object) -> str:
     return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
 
 
-KIND = Kind(
+KIND = StoreKind(
     "remote_sql",
     "SQLAlchemy tables elsewhere",
     "server",

@@ -37,7 +37,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import Kind
+from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.paged import PagedBackend, mark_erased, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.sqlalchemy.postgres import (
@@ -396,4 +396,4 @@ def stored_item(
     )
 
 
-KIND = Kind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True, has_zone=True)
+KIND = StoreKind("sqlalchemy", "SQLAlchemy tables", "database", open=SQLAlchemyBackend, has_tables=True, has_zone=True)

@@ -24,7 +24,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     TurnUsage,
 )
-from sessions_app.stores.kinds import Kind
+from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
 from sessions_app.stores.sqlite.rows import as_bytes, as_text
 
@@ -186,7 +186,7 @@ class OneBranch(AdvancedSqliteBackend):
         raise NotPossible("Items are taken out of all branches at once.")
 
 
-KIND = Kind(
+KIND = StoreKind(
     "advanced_sqlite",
     "SQLite file with branches",
     "git-branch",

@@ -34,7 +34,7 @@ from sessions_app.stores.base import (
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.kinds import Kind, PathField
+from sessions_app.stores.kinds import PathField, StoreKind
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
 from sessions_app.stores.sqlite import file as sqlite_file
@@ -303,7 +303,7 @@ def has_branches(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'").fetchone() is not None
 
 
-KIND = Kind(
+KIND = StoreKind(
     "sqlite",
     "SQLite file",
     "file-database",
