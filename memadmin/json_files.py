@@ -23,7 +23,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableValue:
     """What cannot be read in the file, and why. Quotes no content."""
 
     line: int
@@ -31,7 +31,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class JsonValue:
     line: int
     """Where in the file it begins."""
     value: object
@@ -42,10 +42,10 @@ class Array:
     """A document that is an array. Its elements are decoded as they are asked for, once."""
 
     line: int
-    elements: Iterator[Value | Unreadable]
+    elements: Iterator[JsonValue | UnreadableValue]
 
 
-def documents(file: BufferedReader) -> Iterator[Value | Array | Unreadable]:
+def documents(file: BufferedReader) -> Iterator[JsonValue | Array | UnreadableValue]:
     """Each line of JSON Lines, or the one document of several lines; what cannot be read is named and passed over.
 
     JSON Lines are read one by one; a document of several lines is held in memory.
@@ -64,25 +64,25 @@ def documents(file: BufferedReader) -> Iterator[Value | Array | Unreadable]:
         yield lines.damage
 
 
-def values(file: BufferedReader) -> Iterator[Value | Unreadable]:
+def values(file: BufferedReader) -> Iterator[JsonValue | UnreadableValue]:
     """The same without arrays: of each its elements, on whose line they begin."""
     for document in documents(file):
         if isinstance(document, Array):
             yield from document.elements
-        elif isinstance(document, Value) and isinstance(document.value, list):
-            yield from (Value(document.line, element) for element in document.value)
+        elif isinstance(document, JsonValue) and isinstance(document.value, list):
+            yield from (JsonValue(document.line, element) for element in document.value)
         else:
             yield document
 
 
-def _each_line(lines: Iterable[tuple[int, str]]) -> Iterator[Value | Unreadable]:
+def _each_line(lines: Iterable[tuple[int, str]]) -> Iterator[JsonValue | UnreadableValue]:
     for number, line in lines:
         if not line.strip():
             continue
         try:
-            yield Value(number, _parse(line.rstrip()))
+            yield JsonValue(number, _parse(line.rstrip()))
         except ValueError as problem:
-            yield Unreadable(number, str(problem))
+            yield UnreadableValue(number, str(problem))
 
 
 class _Lines:
@@ -95,7 +95,7 @@ class _Lines:
         is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
         self._stream: BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if is_gzip else file
         self._lines = self._read()
-        self.damage: Unreadable | None = None
+        self.damage: UnreadableValue | None = None
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         return self._lines
@@ -116,7 +116,7 @@ class _Lines:
                     has_begun = True
                     yield number, line
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            self.damage = Unreadable(number + 1, "the compressed file is damaged or cut off from here on")
+            self.damage = UnreadableValue(number + 1, "the compressed file is damaged or cut off from here on")
 
     def _next_line(self) -> bytes:
         """Of a line that is too long only a word that says so; its end is read and forgotten."""
@@ -128,24 +128,24 @@ class _Lines:
         return f"{_TOO_LONG}\n".encode("utf-8", "surrogateescape")
 
 
-def _elements(text: str, line: int) -> Iterator[Value | Unreadable]:
+def _elements(text: str, line: int) -> Iterator[JsonValue | UnreadableValue]:
     """Elements of an array that begins the text, up to the first fault."""
     counted, end = 0, 0
     try:
         for part, value in each_element(text, 0, _decoder):
             line += text.count("\n", counted, part.start)
             counted, end = part.start, part.end
-            yield Unreadable(line, "not UTF-8") if _NOT_UTF8.search(text, *part) else Value(line, value)
+            yield UnreadableValue(line, "not UTF-8") if _NOT_UTF8.search(text, *part) else JsonValue(line, value)
     except ArrayNotContinued as problem:
-        yield Unreadable(line + text.count("\n", counted, problem.place), str(problem))
+        yield UnreadableValue(line + text.count("\n", counted, problem.place), str(problem))
     except json.JSONDecodeError as problem:
         # Nothing is lost by a comma behind the last element.
         if not (end and text[problem.pos : problem.pos + 1] == "]" and _begin_behind(text, end) == problem.pos):
             broken_at = line + text.count("\n", counted, problem.pos)
-            yield Unreadable(broken_at, f"not JSON: {problem.msg}; the rest of the array cannot be read")
+            yield UnreadableValue(broken_at, f"not JSON: {problem.msg}; the rest of the array cannot be read")
     except (ValueError, RecursionError) as problem:
         broken_at = line + text.count("\n", counted, _begin_behind(text, end))
-        yield Unreadable(broken_at, f"{_sentence(problem)}; the rest of the array cannot be read")
+        yield UnreadableValue(broken_at, f"{_sentence(problem)}; the rest of the array cannot be read")
 
 
 def _begin_behind(text: str, end: int) -> int:

@@ -17,7 +17,7 @@ from django.db.models import Count
 from django.urls import reverse
 
 from memadmin.audit.models import AuditActor
-from memadmin.client.recalling import Chosen
+from memadmin.client.recalling import ChosenMemory
 from memadmin.counting import count_up_to
 from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
 from memories_app.word_diff import Piece, changes
@@ -221,7 +221,7 @@ class ShownChoice:
     memory_id: UUID
     statement: str
     about: str
-    detail: Chosen | None = None
+    detail: ChosenMemory | None = None
 
 
 def shown_preview(preview: Preview, subject_key: str) -> dict[str, object]:

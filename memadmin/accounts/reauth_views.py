@@ -50,7 +50,7 @@ def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpR
         query = {"next": came_from, "for": "file"} if is_file and came_from else {"next": request.get_full_path()}
         address = f"{reverse('accounts:confirm')}?{urlencode(query)}"
         return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
-    question = Question(request)
+    question = ReauthQuestion(request)
     is_answered = question.is_answered()
     context = {
         "doing": doing,
@@ -71,7 +71,7 @@ def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpR
 def way_back(request: OperatorRequest, *, otherwise: str = "/") -> str:
     """The page that the form was sent from, or the link stood on, as far as the browser tells."""
     now_shown = request.htmx.current_url if request.htmx else request.headers.get("Referer")
-    came_from = request.POST.get(f"{Question.PREFIX}-from") or now_shown or otherwise
+    came_from = request.POST.get(f"{ReauthQuestion.PREFIX}-from") or now_shown or otherwise
     is_ours = url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()})
     return came_from if is_ours else otherwise
 
@@ -79,12 +79,12 @@ def way_back(request: OperatorRequest, *, otherwise: str = "/") -> str:
 def typed(request: HttpRequest) -> Iterator[tuple[str, str]]:
     """The fields of the form without those that are for the question."""
     for name, values in request.POST.lists():
-        if name != "csrfmiddlewaretoken" and not name.startswith(f"{Question.PREFIX}-"):
+        if name != "csrfmiddlewaretoken" and not name.startswith(f"{ReauthQuestion.PREFIX}-"):
             for value in values:
                 yield name, str(value)
 
 
-class Question:
+class ReauthQuestion:
     """Who are you? With the ways in which this person can answer, and the answer, if the request brings one."""
 
     PREFIX = "confirm"
@@ -139,5 +139,5 @@ def forms_for(person: User, sent: QueryDict) -> Iterator[tuple[str, Form]]:
     ]
     for field, form, is_possible in ways:
         if is_possible:
-            is_sent = f"{Question.PREFIX}-{field}" in sent
-            yield field, form(sent if is_sent else None, user=person, prefix=Question.PREFIX)  # type: ignore[call-arg]
+            is_sent = f"{ReauthQuestion.PREFIX}-{field}" in sent
+            yield field, form(sent if is_sent else None, user=person, prefix=ReauthQuestion.PREFIX)  # type: ignore[call-arg]

@@ -6,9 +6,9 @@ Upper rooms use the names of this module; `models` holds the tables, and `types`
 from memadmin.audit.log.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
 from memadmin.audit.log.reasons import UNSAID, EditReason, Why
 from memadmin.audit.log.recording import (
+    AuditUnavailable,
     NotInTransaction,
     Recording,
-    Unavailable,
     before_showing,
     record,
     record_alone,
@@ -21,11 +21,11 @@ __all__ = [
     "NOBODY",
     "UNSAID",
     "Actor",
+    "AuditUnavailable",
     "EditReason",
     "EventType",
     "NotInTransaction",
     "Recording",
-    "Unavailable",
     "Undeclared",
     "Why",
     "acting",

@@ -55,7 +55,7 @@ FROM whose
 """
 
 
-class Unavailable(Exception):
+class ConsoleUnavailable(Exception):
     """The console's database does not answer, or not in time."""
 
 
@@ -102,7 +102,7 @@ class Console:
         transaction: it should be safe to repeat.
         """
         if time.monotonic() < self._rests_until:
-            raise Unavailable
+            raise ConsoleUnavailable
         asking = asyncio.ensure_future(self._in_transaction(work))
         # Not `asyncio.timeout`: that one waits until a cancelled statement has come back from a server that is gone.
         try:
@@ -213,13 +213,13 @@ class Console:
                     connection.pgconn.finish()
             return self._places.setdefault(loop, _Place())
 
-    def _away(self, how: str) -> Unavailable:
+    def _away(self, how: str) -> ConsoleUnavailable:
         """Says so once, until it answers again. Messages of drivers quote addresses and statements, so none is told."""
         self._rests_until = time.monotonic() + self.rest_seconds
         if not self._is_away:
             logger.warning("memadmin's database is away (%s); agents go on without it.", how)
         self._is_away = True
-        return Unavailable(how)
+        return ConsoleUnavailable(how)
 
     def _is_back(self) -> None:
         if self._is_away:

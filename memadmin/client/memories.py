@@ -23,10 +23,18 @@ from psycopg.types.json import Jsonb
 
 from memadmin.client import candidates, embedding, recalling, runs, vector_lookup
 from memadmin.client.candidates import Candidate
-from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
-from memadmin.client.proposal_results import Answer, Kept, Reason, Refused, is_storable, refused_with, unfit
-from memadmin.client.recalling import DEFAULT_BUDGET, Choice
-from memadmin.client.runs import Run
+from memadmin.client.connection import Connection, Console, ConsoleUnavailable, RefusedByDatabase
+from memadmin.client.proposal_results import (
+    Answer,
+    Kept,
+    ProposalRefused,
+    RefusalReason,
+    is_storable,
+    refused_with,
+    unfit,
+)
+from memadmin.client.recalling import DEFAULT_BUDGET, RecallSelection
+from memadmin.client.runs import CurrentRun
 from memadmin.client.secret_text import mask_text
 from memadmin.client.sessions import GovernedSession
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
@@ -110,11 +118,11 @@ class Evidence:
 class Recalled:
     """What a run is told: `text` is empty when there is nothing to tell, or when nobody could be asked."""
 
-    choice: Choice = field(default_factory=Choice)
+    choice: RecallSelection = field(default_factory=RecallSelection)
     text: str = ""
     id: UUID | None = None
     """Of the record of this recall; nothing is recorded when nothing is told."""
-    refused: Refused | None = None
+    refused: ProposalRefused | None = None
 
 
 class MemoryClient:
@@ -194,10 +202,10 @@ class MemoryClient:
             return Recalled(choice, choice.text(whose.key if whose else ""), recall)
 
         answer = await self._ask(whose, agent, look_up)
-        if isinstance(answer, Refused) and answer.reason is Reason.NOT_ALLOWED:
+        if isinstance(answer, ProposalRefused) and answer.reason is RefusalReason.NOT_ALLOWED:
             # One of them was retired, or its time ended, after it was found: nothing is told that is not recorded.
             answer = await self._ask(whose, agent, look_up)
-        return Recalled(refused=answer) if isinstance(answer, Refused) else answer
+        return Recalled(refused=answer) if isinstance(answer, ProposalRefused) else answer
 
     # --- telling -----------------------------------------------------------------------------------------------------
 
@@ -228,20 +236,20 @@ class MemoryClient:
         whose, run = self._whose(None if is_shared else subject)
         whose = None if is_shared else whose
         if whose is None and not is_shared:
-            return Refused(Reason.NO_SUBJECT)
+            return ProposalRefused(RefusalReason.NO_SUBJECT)
         if reason := unfit(statement, LONGEST_STATEMENT):
-            return Refused(reason)
+            return ProposalRefused(reason)
         if len(evidence) > MOST_QUOTES or len(agents) > MOST_AGENTS:
-            return Refused(Reason.TOO_MANY)
+            return ProposalRefused(RefusalReason.TOO_MANY)
         for quote in (one.quote for one in evidence):
             if reason := unfit(quote, LONGEST_QUOTE):
-                return Refused(reason)
+                return ProposalRefused(reason)
         try:
             size = len(json.dumps(data or {}))
         except (TypeError, ValueError, RecursionError):
-            return Refused(Reason.UNREADABLE)
+            return ProposalRefused(RefusalReason.UNREADABLE)
         if size > LONGEST_DATA:
-            return Refused(Reason.TOO_LONG)
+            return ProposalRefused(RefusalReason.TOO_LONG)
         memory = uuid.uuid4()
         values = {
             "id": memory,
@@ -282,7 +290,7 @@ class MemoryClient:
         """Something to learn from: what was corrected or wished for, how a run ended (-1, 1), a rating (1 to 5)."""
         whose, run = self._whose(subject)
         if text and (reason := unfit(text, LONGEST_QUOTE)):
-            return Refused(reason)
+            return ProposalRefused(reason)
         signal = uuid.uuid4()
         values = {"kind": kind, "value": value, "text": mask_text(text)[0], "agent": agent[:200], "memory": memory}
 
@@ -296,7 +304,7 @@ class MemoryClient:
     async def forget(self, what: str, *, subject: Named = None, memory: UUID | None = None, agent: str = "") -> Answer:
         """Tells the reviewers that somebody wants something forgotten. It is they who retire a memory."""
         if reason := unfit(what, LONGEST_QUOTE - len(FORGET)):
-            return Refused(reason)
+            return ProposalRefused(reason)
         return await self.signal("correction", FORGET + what, value=-1, subject=subject, memory=memory, agent=agent)
 
     # --- within --------------------------------------------------------------------------------------------------
@@ -312,7 +320,7 @@ class MemoryClient:
             logger.warning("No subject could be found in a run's context (%s).", type(problem).__name__)
             return NOBODY
 
-    def _whose(self, subject: Named) -> tuple[Subject | None, Run | None]:
+    def _whose(self, subject: Named) -> tuple[Subject | None, CurrentRun | None]:
         """The subject, and the run if it is of this subject."""
         whose, run = subject_of(subject), runs.current()
         if whose is None:
@@ -321,11 +329,11 @@ class MemoryClient:
 
     async def _ask(
         self, whose: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
-    ) -> T | Refused:
+    ) -> T | ProposalRefused:
         try:
             return await self.console.ask_in_run(whose, agent, work)
-        except Unavailable:
-            return Refused(Reason.AWAY)
+        except ConsoleUnavailable:
+            return ProposalRefused(RefusalReason.AWAY)
         except RefusedByDatabase as refusal:
             return refused_with(refusal.sqlstate)
 
@@ -377,11 +385,11 @@ class MemoryClient:
 FORGET = "To be forgotten: "
 
 
-def _of(run: Run | None) -> dict[str, Any]:
+def _of(run: CurrentRun | None) -> dict[str, Any]:
     return {"record": run.record if run else None, "session": run.session_id if run else ""}
 
 
-def _evidence(one: Evidence, run: Run | None) -> dict[str, Any]:
+def _evidence(one: Evidence, run: CurrentRun | None) -> dict[str, Any]:
     place = {"record": one.record, "session": one.session_id} if one.session_id else _of(run)
     said = {"item_id": one.item_id[:200], "speaker": one.speaker[:40], "said_at": one.said_at}
     return {"id": uuid.uuid4(), **place, **said, "quote": mask_text(one.quote)[0]}

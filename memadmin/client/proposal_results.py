@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 
-class Reason(Enum):
+class RefusalReason(Enum):
     """Why something was not kept, in a sentence."""
 
     EMPTY = "There is nothing in it."
@@ -37,8 +37,8 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    reason: Reason
+class ProposalRefused:
+    reason: RefusalReason
 
     def __bool__(self) -> Literal[False]:
         return False
@@ -47,33 +47,33 @@ class Refused:
         return self.reason.value
 
 
-Answer: TypeAlias = "Kept | Refused"
+Answer: TypeAlias = "Kept | ProposalRefused"
 
 BY_SQLSTATE = {
-    "P0M01": Reason.STOPPED,
-    "P0M06": Reason.FULL,
-    "P0M08": Reason.NOT_THEIR_WORDS,
-    "P0E04": Reason.BAD_SUBJECT,
-    "42501": Reason.NOT_ALLOWED,
-    "22001": Reason.TOO_LONG,
-    "40001": Reason.IN_THE_WAY,
-    "40P01": Reason.IN_THE_WAY,
+    "P0M01": RefusalReason.STOPPED,
+    "P0M06": RefusalReason.FULL,
+    "P0M08": RefusalReason.NOT_THEIR_WORDS,
+    "P0E04": RefusalReason.BAD_SUBJECT,
+    "42501": RefusalReason.NOT_ALLOWED,
+    "22001": RefusalReason.TOO_LONG,
+    "40001": RefusalReason.IN_THE_WAY,
+    "40P01": RefusalReason.IN_THE_WAY,
 }
 
 
-def refused_with(sqlstate: str) -> Refused:
+def refused_with(sqlstate: str) -> ProposalRefused:
     """For what the database says."""
-    unreadable = Reason.UNREADABLE if sqlstate.startswith("22") else Reason.INVALID
-    return Refused(BY_SQLSTATE.get(sqlstate, unreadable))
+    unreadable = RefusalReason.UNREADABLE if sqlstate.startswith("22") else RefusalReason.INVALID
+    return ProposalRefused(BY_SQLSTATE.get(sqlstate, unreadable))
 
 
-def unfit(text: str, longest: int) -> Reason | None:
+def unfit(text: str, longest: int) -> RefusalReason | None:
     """Why a text cannot be stored. What is too long is not cut: a reviewer would approve what nobody said."""
     if not text.strip():
-        return Reason.EMPTY
+        return RefusalReason.EMPTY
     if len(text) > longest:
-        return Reason.TOO_LONG
-    return None if is_storable(text) else Reason.UNREADABLE
+        return RefusalReason.TOO_LONG
+    return None if is_storable(text) else RefusalReason.UNREADABLE
 
 
 def is_storable(text: str) -> bool:

@@ -42,7 +42,7 @@ EPOCH = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenMemory:
     """A memory that the run is told. `place` begins at 1, `score` is at most 1."""
 
     memory: Candidate
@@ -55,7 +55,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedMemory:
     """A memory that the run is not told, and why in a sentence."""
 
     memory: Candidate
@@ -63,9 +63,9 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    chosen: list[Chosen] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+class RecallSelection:
+    chosen: list[ChosenMemory] = field(default_factory=list)
+    left_out: list[OmittedMemory] = field(default_factory=list)
     budget: int = DEFAULT_BUDGET
 
     @property
@@ -94,20 +94,20 @@ class Ranked:
         return (likeness + WORDS_COUNT * self.fit) / (1 + WORDS_COUNT)
 
 
-def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> Choice:
+def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> RecallSelection:
     """The best first, as many as fit into `budget` tokens; none is cut, and a shorter one may fit after a longer."""
     ranked = rank(list(candidates))
     standing, left_out = _without_contradicted(ranked)
-    chosen: list[Chosen] = []
+    chosen: list[ChosenMemory] = []
     left = budget
     for each in standing:
         tokens = count_tokens(as_line(each.memory.statement)) + 1
         if tokens > left:
-            left_out.append(LeftOut(each.memory, f"It would take {tokens} tokens, and {left} were left."))
+            left_out.append(OmittedMemory(each.memory, f"It would take {tokens} tokens, and {left} were left."))
             continue
         left -= tokens
         chosen.append(
-            Chosen(
+            ChosenMemory(
                 each.memory,
                 len(chosen) + 1,
                 each.score,
@@ -117,7 +117,7 @@ def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> 
                 reasons_for(each),
             )
         )
-    return Choice(chosen, left_out, budget)
+    return RecallSelection(chosen, left_out, budget)
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
@@ -167,7 +167,7 @@ def reasons_for(ranked: Ranked) -> tuple[str, ...]:
     )
 
 
-def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
+def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[OmittedMemory]]:
     """Of those that speak of the same thing, by subject, kind and key, only the one that counts most."""
     best: dict[tuple[object, str, str], Candidate] = {}
     for memory in (each.memory for each in ranked if each.memory.key):
@@ -178,7 +178,7 @@ def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[
         if winner.id == each.memory.id:
             standing.append(each)
         else:
-            left_out.append(LeftOut(each.memory, f"Contradicted by one that {_more(winner, each.memory)}."))
+            left_out.append(OmittedMemory(each.memory, f"Contradicted by one that {_more(winner, each.memory)}."))
     return standing, left_out
 
 

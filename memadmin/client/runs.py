@@ -19,7 +19,7 @@ from memadmin.client.subjects import Subject
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class CurrentRun:
     session_id: str
     wrapper: Any
     """The SDK's RunContextWrapper, which lasts as long as the run; None outside of one."""
@@ -31,21 +31,21 @@ class Run:
     trace: Any = field(default_factory=get_current_trace)
 
 
-_current: ContextVar[Run | None] = ContextVar("memadmin_run", default=None)
+_current: ContextVar[CurrentRun | None] = ContextVar("memadmin_run", default=None)
 
 
-def enter(run: Run) -> None:
+def enter(run: CurrentRun) -> None:
     _current.set(run)
 
 
-def current() -> Run | None:
+def current() -> CurrentRun | None:
     """The run that is going on, also around another one, as with agents as tools; where none is, the one that this task
     was in last. None within a run that is not ours."""
     run = _current.get()
     return run if run and (get_current_trace() is None or _goes_on(run.trace)) else None
 
 
-def current_in(context: Any) -> Run | None:
+def current_in(context: Any) -> CurrentRun | None:
     """The run that is going on with this context object; None when that has another, so it is not ours."""
     run = current()
     return run if run and (run.wrapper is None or run.wrapper.context is context) else None

@@ -13,7 +13,7 @@ from agents.memory import Session, SessionSettings
 from agents.memory.session import SessionABC
 
 from memadmin.client import runs
-from memadmin.client.connection import Connection, Console, RefusedByDatabase, Unavailable
+from memadmin.client.connection import Connection, Console, ConsoleUnavailable, RefusedByDatabase
 from memadmin.client.secret_text import SecretRefused, mask_item
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 
@@ -170,7 +170,7 @@ class GovernedSession(SessionABC):
                 self.record = None
                 self.record = await self._console.ask(self._register)
                 self._told = told
-            except Unavailable:
+            except ConsoleUnavailable:
                 pass  # the console has said so, and is asked again
             except RefusedByDatabase as refusal:
                 may_go_on = refusal.sqlstate != ERASED
@@ -182,7 +182,7 @@ class GovernedSession(SessionABC):
         if wrapper is not None:
             known = runs.current()
             if known is None or known.wrapper is not wrapper or known.record is not self.record:
-                runs.enter(runs.Run(name, wrapper, self.subject, self.record))
+                runs.enter(runs.CurrentRun(name, wrapper, self.subject, self.record))
         return may_go_on
 
     async def _register(self, connection: Connection) -> UUID:

@@ -21,7 +21,7 @@ BLOCK = re.compile(r"<memories[^>]*>\n(.*?)\n</memories>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DemoQuestion:
     bot: Agent[Person]
     person: str
     session_id: str
@@ -31,14 +31,14 @@ class Question:
 
 
 QUESTIONS = {
-    "support": Question(
+    "support": DemoQuestion(
         bots.support,
         "cust_48213",
         "customer_cust_48213:ticket_T-{number}",
         "The lid of the second pot does not close either. How do I get my money back?",
         "I am sorry. Shall I pay it back to your card, or would you like a voucher?",
     ),
-    "tutor": Question(
+    "tutor": DemoQuestion(
         bots.tutor,
         "stud_3071",
         "tutor:stud_3071:{number}",
@@ -49,12 +49,12 @@ QUESTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DemoAnswer:
     session_id: str
     text: str
 
 
-async def ask_again(name: str, *, said: str = "", role: str = "") -> Answer:
+async def ask_again(name: str, *, said: str = "", role: str = "") -> DemoAnswer:
     """One run in a new session of the bot's, under the database role `role`."""
     question = QUESTIONS[name]
     session_id = question.session_id.format(number=int(time.time() * 1000))
@@ -71,10 +71,10 @@ async def ask_again(name: str, *, said: str = "", role: str = "") -> Answer:
                 session=session,
                 **remembering.run_options(model),
             )
-    return Answer(session_id, str(result.final_output))
+    return DemoAnswer(session_id, str(result.final_output))
 
 
-def _answer(question: Question, call: ModelCall) -> ModelStep:
+def _answer(question: DemoQuestion, call: ModelCall) -> ModelStep:
     block = BLOCK.search(call.system_instructions or "")
     if not block:
         return ModelStep([says(question.otherwise)])

@@ -35,7 +35,7 @@ from memadmin.client.sessions import SubjectErased
 from memadmin.demo import bots, remembering, sealing
 from memadmin.demo.bots import Person
 from memadmin.demo.remembering import memories
-from memadmin.demo.script import Ending, Exchange, FakeCompaction, Keeping, Story
+from memadmin.demo.script import Exchange, ExchangeEnding, FakeCompaction, Keeping, Story
 from memadmin.demo.stories import STORIES
 from memadmin.demo.stories.support import COURIER_CUSTOMER, COURIER_SESSION, courier_exchanges
 from sessions_app.models import SessionRecord
@@ -142,17 +142,17 @@ async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) 
     }
     result: Result
     try:
-        if exchange.is_streamed or exchange.ending is Ending.CANCELLED:
+        if exchange.is_streamed or exchange.ending is ExchangeEnding.CANCELLED:
             result = Runner.run_streamed(bot, exchange.said, context=person, **options)
             async for event in result.stream_events():
-                if exchange.ending is Ending.CANCELLED and event.type == "raw_response_event":
+                if exchange.ending is ExchangeEnding.CANCELLED and event.type == "raw_response_event":
                     result.cancel()
         else:
             result = await Runner.run(bot, exchange.said, context=person, **options)
-        if exchange.ending in (Ending.APPROVED, Ending.REJECTED) and result.interruptions:
+        if exchange.ending in (ExchangeEnding.APPROVED, ExchangeEnding.REJECTED) and result.interruptions:
             state = result.to_state()
             for question in result.interruptions:
-                if exchange.ending is Ending.APPROVED:
+                if exchange.ending is ExchangeEnding.APPROVED:
                     state.approve(question)
                 else:
                     state.reject(question)

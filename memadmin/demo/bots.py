@@ -31,7 +31,7 @@ Context = RunContextWrapper[Person]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ShopOrder:
     number: str
     customer: str
     goods: str
@@ -40,11 +40,11 @@ class Order:
 
 
 ORDERS = [
-    Order("SO-20417", "cust_48213", "Moka pot for 6 cups, olive", 42.00, "delivered, left with a neighbour"),
-    Order("SO-20533", "cust_48213", "Assam loose leaf, 500 g", 19.50, "packed, waiting for the courier"),
-    Order("SO-20391", "cust_50977", "Filter papers no. 4, three boxes", 11.40, "delivered"),
-    Order("SO-20588", "cust_50977", "Enamel mug “Fjord”, two", 36.00, "delivered"),
-    Order("SO-20602", "cust_50977", "Hand grinder, walnut", 79.00, "with the courier for 6 days"),
+    ShopOrder("SO-20417", "cust_48213", "Moka pot for 6 cups, olive", 42.00, "delivered, left with a neighbour"),
+    ShopOrder("SO-20533", "cust_48213", "Assam loose leaf, 500 g", 19.50, "packed, waiting for the courier"),
+    ShopOrder("SO-20391", "cust_50977", "Filter papers no. 4, three boxes", 11.40, "delivered"),
+    ShopOrder("SO-20588", "cust_50977", "Enamel mug “Fjord”, two", 36.00, "delivered"),
+    ShopOrder("SO-20602", "cust_50977", "Hand grinder, walnut", 79.00, "with the courier for 6 days"),
 ]
 
 CARD_NUMBER = re.compile(r"\b(?:\d[ -]?){13,16}\b")

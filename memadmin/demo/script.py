@@ -38,7 +38,7 @@ Answer: TypeAlias = Sequence[TResponseOutputItem]
 """What the model gives back for one call: texts, tool calls, reasoning, in this order."""
 
 
-class Ending(Enum):
+class ExchangeEnding(Enum):
     """How an exchange ends when it does not end with an answer."""
 
     ANSWERED = "answered"
@@ -65,7 +65,7 @@ class Exchange:
     after: timedelta = timedelta(minutes=2)
     """How long after the exchange before it."""
     is_streamed: bool = False
-    ending: Ending = Ending.ANSWERED
+    ending: ExchangeEnding = ExchangeEnding.ANSWERED
     takes_back: int = 0
     """How many items are popped first, because the person corrects what was said."""
 

@@ -38,7 +38,7 @@ PLACES: list[DemoStore] = [COUNTER, PLANNER, COMPLAINTS, HOTLINE]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DemoMessage:
     words: str
     answers: Sequence[Answer]
     tokens: Sequence[tuple[int, int]]
@@ -53,7 +53,7 @@ class Talk:
     customer: str
     bot: Agent[Person]
     began: timedelta
-    said: Sequence[Said] = field(default_factory=list)
+    said: Sequence[DemoMessage] = field(default_factory=list)
 
     @property
     def session_id(self) -> str:
@@ -82,7 +82,7 @@ TALKS: list[Talk] = [
         counter,
         timedelta(days=2, hours=5),
         [
-            Said(
+            DemoMessage(
                 "I am in the shop right now. Can I take the Assam along instead of waiting for the courier?",
                 [
                     [
@@ -93,7 +93,7 @@ TALKS: list[Talk] = [
                 ],
                 [(412, 31), (498, 44)],
             ),
-            Said(
+            DemoMessage(
                 "Lovely. And does the moka pot still have its warranty?",
                 [
                     [calls("warranty_until", order_number="SO-20417")],
@@ -109,7 +109,7 @@ TALKS: list[Talk] = [
         counter,
         timedelta(days=6, hours=1),
         [
-            Said(
+            DemoMessage(
                 "The grinder from SO-20602 has not come yet. Do you have one I could look at here?",
                 [[says("There is one on the shelf behind you, in walnut. Try it with the light roast.")]],
                 [(388, 35)],
@@ -122,28 +122,28 @@ TALKS: list[Talk] = [
         planner,
         timedelta(days=1, hours=3),
         [
-            Said(
+            DemoMessage(
                 "I need a present for my sister, she drinks black tea only.",
                 [[says("Then Assam, 500 g (19.50 €), and a strainer (9.00 €). What may it cost altogether?")]],
                 [(204, 48)],
             ),
-            Said(
+            DemoMessage(
                 "About 60 €, with something to drink it from.",
                 [[says("Two mugs “Fjord” (36.00 €) to go with it: 64.50 € altogether, wrapped.")]],
                 [(310, 52)],
             ),
-            Said(
+            DemoMessage(
                 "Good, and a card that says: for many slow mornings.",
                 [[says("Written on the card. The box is ready on Friday.")]],
                 [(402, 29)],
             ),
-            Said(
+            DemoMessage(
                 "Let us start over from the price: at most 35 €.",
                 [[says("Then Assam and the strainer, 28.50 €, in the small box. No mugs.")]],
                 [(322, 41)],
                 instead_of=(2, "35 euros at most"),
             ),
-            Said(
+            DemoMessage(
                 "That is the one. Same card.",
                 [[says("The small box with your card is ready on Thursday.")]],
                 [(398, 26)],
@@ -156,12 +156,12 @@ TALKS: list[Talk] = [
         complaints,
         timedelta(days=4, hours=2),
         [
-            Said(
+            DemoMessage(
                 "Your driver left the parcel in the rain again, and I am in no state to carry it up: my hip is new.",
                 [[says("I am sorry. Until the end of May, deliveries are brought to the door of the flat.")]],
                 [(188, 34)],
             ),
-            Said(
+            DemoMessage(
                 "Please do not tell the driver why.",
                 [[says("The driver reads “to the door of the flat”, and nothing else.")]],
                 [(236, 22)],
@@ -174,12 +174,12 @@ TALKS: list[Talk] = [
         hotline,
         timedelta(days=9, hours=3),
         [
-            Said(
+            DemoMessage(
                 "Is the shop open on Whit Monday? I would come for the Assam.",
                 [[says("It is closed on Whit Monday, and open again on Tuesday from nine.")]],
                 [(150, 24)],
             ),
-            Said(
+            DemoMessage(
                 "Then please put a pack aside for me.",
                 [[says("One pack of Assam, 500 g, is put aside until Wednesday evening.")]],
                 [(182, 21)],
@@ -192,7 +192,7 @@ TALKS: list[Talk] = [
         hotline,
         timedelta(days=11, hours=8),
         [
-            Said(
+            DemoMessage(
                 "Zażółć gęślą jaźń: does the line understand me? I call about the grinder.",
                 [[says("It does. The grinder is at the carrier; they bring it between ten and twelve.")]],
                 [(161, 26)],
@@ -238,7 +238,7 @@ async def _have(talk: Talk) -> None:
                 await session.store_run_usage(result)
 
 
-async def _run(talk: Talk, said: Said, session: Session) -> RunResult:
+async def _run(talk: Talk, said: DemoMessage, session: Session) -> RunResult:
     steps = [
         ModelStep(answer, usage=Usage(requests=1, input_tokens=given, output_tokens=made, total_tokens=given + made))
         for answer, (given, made) in zip(said.answers, said.tokens, strict=True)

@@ -17,7 +17,7 @@ from memadmin.deploy.roles import (
     our_tables,
     rights_of,
 )
-from memadmin.deploy.steps import Step, fetch
+from memadmin.deploy.steps import SqlStep, fetch
 from sessions_app import registry
 from sessions_app.registry.tables import Table, find_tables
 
@@ -123,7 +123,7 @@ WHERE has_table_privilege(%s, %s, name)
 """
 
 
-def grant_tables(roles: Roles, there: set[str]) -> Iterator[Step]:
+def grant_tables(roles: Roles, there: set[str]) -> Iterator[SqlStep]:
     tables, names = our_tables(), _names(roles, there)
     given = {"tables": tables, "roles": names}
     now = {(table, role): set(rights) for table, role, rights in fetch(RIGHTS, given)}
@@ -141,7 +141,7 @@ def grant_tables(roles: Roles, there: set[str]) -> Iterator[Step]:
 
     for table in tables:
         if not (set(GRANTED) <= there and all(is_right(table, kind) for kind in ("", *GRANTED))):
-            yield Step(f"Who may what with {table}", _grant_anew(table, roles, columns.get(table, ())))
+            yield SqlStep(f"Who may what with {table}", _grant_anew(table, roles, columns.get(table, ())))
 
 
 def _grant_anew(table: str, roles: Roles, columns: Collection[str]) -> tuple[sql.Composable, ...]:
@@ -161,14 +161,14 @@ def _grant_anew(table: str, roles: Roles, columns: Collection[str]) -> tuple[sql
     return tuple(statements)
 
 
-def grant_sequences(roles: Roles, there: set[str]) -> Step:
+def grant_sequences(roles: Roles, there: set[str]) -> SqlStep:
     tables = [sql.Identifier(table) for table in our_tables()]
     lacking = _sequences_without(tables, [roles[kind] for kind in APPLICATION], _names(roles, there))
     grant = sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}")
-    return Step("Numbers for new rows", (grant.format(lacking, listed(roles, APPLICATION)),) if lacking else ())
+    return SqlStep("Numbers for new rows", (grant.format(lacking, listed(roles, APPLICATION)),) if lacking else ())
 
 
-def grant_functions(roles: Roles, there: set[str]) -> Step:
+def grant_functions(roles: Roles, there: set[str]) -> SqlStep:
     names = _names(roles, there)
     too_open: list[sql.SQL] = []
     closed: dict[tuple[str, ...], list[sql.SQL]] = {}
@@ -186,7 +186,7 @@ def grant_functions(roles: Roles, there: set[str]) -> Step:
         sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(", ").join(functions), listed(roles, kinds))
         for kinds, functions in closed.items()
     ]
-    return Step("What runs with the owner's rights is not for everybody", tuple([revoke] * bool(too_open) + grants))
+    return SqlStep("What runs with the owner's rights is not for everybody", tuple([revoke] * bool(too_open) + grants))
 
 
 def _callers(function: str, *, has_owners_rights: bool) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _callers(function: str, *, has_owners_rights: bool) -> tuple[str, ...]:
     return APPLICATION if not has_owners_rights or function.startswith(FOR_THE_APPLICATION) else ()
 
 
-def grant_rows(roles: Roles) -> Iterator[Step]:
+def grant_rows(roles: Roles) -> Iterator[SqlStep]:
     """The application sees every row of the tables whose policies are made for agents."""
     wanted = {roles[kind] for kind in APPLICATION}
     for table, now in fetch(POLICIES, {"policy": POLICY, "tables": our_tables()}):
@@ -204,13 +204,13 @@ def grant_rows(roles: Roles) -> Iterator[Step]:
             continue
         name = sql.SQL("{} ON {}").format(sql.Identifier(POLICY), sql.Identifier(table))
         made = sql.SQL("CREATE POLICY {} TO {} USING (true) WITH CHECK (true)")
-        yield Step(
+        yield SqlStep(
             f"Which rows of {table} the application sees",
             (sql.SQL("DROP POLICY IF EXISTS {}").format(name), made.format(name, listed(roles, APPLICATION))),
         )
 
 
-def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[Step]:
+def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> Iterator[SqlStep]:
     here = [store for store in registry.known_stores() if registry.has_fence(store)]
     names = {name for store in here for name in (store.sessions_table, store.messages_table)}
     for table in find_tables(*sorted(names)):
@@ -218,7 +218,7 @@ def grant_agents_tables(roles: Roles, there: set[str], *, raw_edits: bool) -> It
             yield _grant_agents_table(table, roles, there, raw_edits=raw_edits)
 
 
-def _grant_agents_table(table: Table, roles: Roles, there: set[str], *, raw_edits: bool) -> Step:
+def _grant_agents_table(table: Table, roles: Roles, there: set[str], *, raw_edits: bool) -> SqlStep:
     statements: list[sql.Composable] = []
     for kind, rights in {**AGENTS_TABLES, **({"web": RAW_EDITS} if raw_edits else {})}.items():
         role, may = roles.identifier(kind), set[str]()
@@ -236,7 +236,7 @@ def _grant_agents_table(table: Table, roles: Roles, there: set[str], *, raw_edit
             numbers := _sequences_without([table.identifier], [roles[kind]], _names(roles, there))
         ):
             statements.append(sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}").format(numbers, role))
-    return Step(f"Who may what with the agents' {table}", tuple(statements), is_allowed=table.is_owned)
+    return SqlStep(f"Who may what with the agents' {table}", tuple(statements), is_allowed=table.is_owned)
 
 
 def _sequences_without(

@@ -21,7 +21,7 @@ from memadmin.deploy.granting import (
     listed,
 )
 from memadmin.deploy.roles import KINDS, SETTINGS, Roles, our_tables
-from memadmin.deploy.steps import Step, fetch
+from memadmin.deploy.steps import SqlStep, fetch
 from sessions_app import registry
 
 EXISTING = """
@@ -62,7 +62,7 @@ ORDER BY 1
 """
 
 
-def plan(roles: Roles, *, raw_edits: bool = False) -> list[Step]:
+def plan(roles: Roles, *, raw_edits: bool = False) -> list[SqlStep]:
     """What brings the roles into force; nothing when they are. `raw_edits` lets people change agents' rows by hand.
 
     Raises StoreUnavailable when the database is away or has no tables of ours.
@@ -91,7 +91,7 @@ def _existing(roles: Roles) -> dict[str, tuple[bool, Sequence[str]]]:
     return {kinds[name]: (bool(too_much), settings or ()) for name, too_much, settings in rows}
 
 
-def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> Iterator[Step]:
+def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> Iterator[SqlStep]:
     for kind in KINDS:
         role = roles.identifier(kind)
         has_too_much, set_already = existing.get(kind, (False, ()))
@@ -106,16 +106,16 @@ def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> I
             for name, value in SETTINGS.get(kind, {}).items()
             if f"{name}={value}" not in set_already
         ]
-        yield Step(f"The role {roles[kind]}; give it a password where the server asks for one", tuple(statements))
+        yield SqlStep(f"The role {roles[kind]}; give it a password where the server asks for one", tuple(statements))
     members = fetch(MEMBERS, [roles["migrator"], list(roles.names.values())])
     revoke = sql.SQL("REVOKE {} FROM {}")
-    yield Step(
+    yield SqlStep(
         "Nobody of them becomes the migrator",
         tuple(revoke.format(roles.identifier("migrator"), sql.Identifier(member)) for (member,) in members),
     )
 
 
-def _lend(roles: Roles) -> Step:
+def _lend(roles: Roles) -> SqlStep:
     """Who administers a managed database is no superuser. It could become the migrator at any time: it made it."""
     may_act_so = fetch(
         "SELECT FROM pg_roles AS own LEFT JOIN pg_roles AS migrator ON migrator.rolname = %s"
@@ -123,10 +123,10 @@ def _lend(roles: Roles) -> Step:
         [roles["migrator"]],
     )
     grant = sql.SQL("GRANT {} TO CURRENT_USER").format(roles.identifier("migrator"))
-    return Step("The administrator may act as the migrator, who owns the tables", () if may_act_so else (grant,))
+    return SqlStep("The administrator may act as the migrator, who owns the tables", () if may_act_so else (grant,))
 
 
-def _close_doors(roles: Roles) -> Step:
+def _close_doors(roles: Roles) -> SqlStep:
     """Who needs no temporary tables gets none: they may carry triggers and functions, and are on no record. And a
     function in our schema with better fitting arguments would be called instead of ours.
     """
@@ -149,10 +149,10 @@ def _close_doors(roles: Roles) -> Step:
         grant = sql.SQL("GRANT {} TO {}")
         statements += [grant.format(where, sql.Identifier(other)) for (other,) in others]
         statements.append(sql.SQL("REVOKE {} FROM PUBLIC").format(where))
-    return Step("Nobody makes tables by being let in, not even temporary ones; who could can", tuple(statements))
+    return SqlStep("Nobody makes tables by being let in, not even temporary ones; who could can", tuple(statements))
 
 
-def _let_in(roles: Roles, there: set[str]) -> Step:
+def _let_in(roles: Roles, there: set[str]) -> SqlStep:
     database, schema = fetch("SELECT current_database(), current_schema()")[0]
 
     def missing(kinds: Sequence[str], function: str, name: str, right: str) -> list[str]:
@@ -165,7 +165,7 @@ def _let_in(roles: Roles, there: set[str]) -> Step:
         ("USAGE ON SCHEMA", KINDS, "has_schema_privilege", schema),
         ("CREATE ON SCHEMA", ("migrator",), "has_schema_privilege", schema),
     )
-    return Step(
+    return SqlStep(
         "All come in; the migrator makes tables",
         tuple(
             sql.SQL(f"GRANT {right} {{}} TO {{}}").format(sql.Identifier(name), listed(roles, lacking))
@@ -175,10 +175,10 @@ def _let_in(roles: Roles, there: set[str]) -> Step:
     )
 
 
-def _own(roles: Roles) -> Step:
+def _own(roles: Roles) -> SqlStep:
     given = {"migrator": roles["migrator"], "tables": our_tables()}
     found = [name for query in (TABLES_TO_OWN, FUNCTIONS_TO_OWN, TYPES_TO_OWN) for (name,) in fetch(query, given)]
-    return Step(
+    return SqlStep(
         "The migrator owns what is ours",
         tuple(sql.SQL("ALTER {} OWNER TO {}").format(sql.SQL(name), roles.identifier("migrator")) for name in found),
     )

@@ -11,7 +11,7 @@ from psycopg import sql
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SqlStep:
     purpose: str
     statements: tuple[sql.Composable, ...]
     is_allowed: bool = True
@@ -25,7 +25,7 @@ class Step:
         return "\n".join([f"-- {self.purpose}", *(f"{statement};" for statement in self.as_text)])
 
 
-def run(steps: Iterable[Step]) -> None:
+def run(steps: Iterable[SqlStep]) -> None:
     """All of it in the caller's transaction."""
     with connection.cursor() as cursor:
         for step in steps:

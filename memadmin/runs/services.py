@@ -22,7 +22,7 @@ PATIENCE = "3s"
 """How long a verb waits for the chunk that is being written."""
 
 
-class NotPossible(Exception):
+class InvalidRunState(Exception):
     """The run is not in a state for this. Nothing was changed."""
 
     def __init__(self, run: Run, verb: str) -> None:
@@ -64,7 +64,7 @@ def pause_run(run: Run, *, by: User, note: str = "") -> Run:
     """Stops the run after its current chunk. Raises NotPossible and ChunkUnderWay."""
     with locked(run) as run:
         if run.state not in (State.WAITING, State.RUNNING):
-            raise NotPossible(run, "paused")
+            raise InvalidRunState(run, "paused")
         audit.record(audit_events.RUN_PAUSED, by=by, target=run, details={"note": note} if note else None)
         run.note(f"Paused by {by.username}." + (f" {note}" if note else ""))
         change(run, state=State.PAUSED, lease_until=None, retry_at=None, reason=note[:400], reason_by=by)
@@ -79,7 +79,7 @@ def resume_run(run: Run, *, by: User) -> Run:
     with locked(run) as run:
         is_resumable = run.state in (State.PAUSED, State.STOPPED, State.WAITING)
         if not is_resumable and not (run.state == State.FAILED and kind_named(run.kind).may_retry(run)):
-            raise NotPossible(run, "resumed")
+            raise InvalidRunState(run, "resumed")
         audit.record(audit_events.RUN_RESUMED, by=by, target=run)
         run.note(f"Resumed by {by.username}.")
         change(run, state=State.WAITING, ended_at=None, attempts=0, retry_at=None, reason="", reason_by=None)
@@ -91,7 +91,7 @@ def cancel_run(run: Run, *, by: User | None = None) -> Run:
     """Ends the run after its current chunk; what is done stays done. Raises NotPossible and ChunkUnderWay."""
     with locked(run) as run:
         if run.is_finished or not kind_named(run.kind).may_cancel(run):
-            raise NotPossible(run, "cancelled")
+            raise InvalidRunState(run, "cancelled")
         audit.record(audit_events.RUN_CANCELLED, by=by, target=run)
         run.note(f"Cancelled by {by.username if by else 'a command'}.")
         engine.end(run, State.CANCELLED)

@@ -77,7 +77,7 @@ def change(request: OperatorRequest, run_id: int, verb: Callable[[Run], Run]) ->
     shown = run_for(run_id)
     try:
         verb(shown)
-    except (services.NotPossible, services.ChunkUnderWay) as refused:
+    except (services.InvalidRunState, services.ChunkUnderWay) as refused:
         problem, status = str(refused), 409
     if not problem and not request.htmx:
         return redirect(shown)

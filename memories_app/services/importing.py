@@ -98,7 +98,7 @@ def import_entries(
 def _in_file(file: BufferedReader, of: str) -> Iterator[Entry | Unreadable]:
     for found in json_files.values(file):
         place = f"line {found.line}"
-        if isinstance(found, json_files.Unreadable):
+        if isinstance(found, json_files.UnreadableValue):
             yield Unreadable(place, found.reason)
         else:
             yield from entries_of(found.value, place, of=of)

@@ -41,7 +41,7 @@ def show_memory(memory: Memory, *, purpose: str = "") -> None:
         with transaction.atomic():
             audit.record(audit_events.MEMORY_VIEWED, target=memory, subject=memory.subject_id, reason_code=purpose)
     except Error as problem:
-        raise audit.Unavailable from problem
+        raise audit.AuditUnavailable from problem
 
 
 @transaction.atomic

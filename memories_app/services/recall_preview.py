@@ -36,7 +36,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    choice: recalling.Choice
+    choice: recalling.RecallSelection
     hidden: list[Hidden]
     proposal_count: int
     embedder: str
@@ -58,8 +58,8 @@ def preview_recall(
 class Comparison:
     """What a run would be told with a proposal and without; `this` is how the proposal is called among them."""
 
-    now: recalling.Choice
-    after: recalling.Choice
+    now: recalling.RecallSelection
+    after: recalling.RecallSelection
     this: UUID
     agent: str
     embedder: str

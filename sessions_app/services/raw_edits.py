@@ -63,7 +63,7 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
                 audit_events.ITEM_VIEWED, target=record, subject=record and record.subject_id, reason_code=purpose
             )
     except Error as problem:
-        raise audit.Unavailable from problem
+        raise audit.AuditUnavailable from problem
 
 
 @transaction.atomic

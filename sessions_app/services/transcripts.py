@@ -15,7 +15,7 @@ from django.db import Error, connection
 from sqlalchemy.exc import DBAPIError
 
 from memadmin import audit
-from memadmin.json_files import Unreadable
+from memadmin.json_files import UnreadableValue
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
 from sessions_app.querysets import SessionRecordQuerySet
@@ -90,7 +90,7 @@ def import_transcripts(
         )
         try:
             for conversation in parse_conversations(file):
-                if isinstance(conversation, Unreadable):
+                if isinstance(conversation, UnreadableValue):
                     report.skipped.append(Skipped(conversation.line, conversation.reason))
                 else:
                     is_there = _import(conversation, store, tables, runner, report)

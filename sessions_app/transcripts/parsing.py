@@ -10,7 +10,7 @@ from io import BufferedReader
 from itertools import chain
 from typing import Any
 
-from memadmin.json_files import Array, Unreadable, Value, documents
+from memadmin.json_files import Array, JsonValue, UnreadableValue, documents
 
 SESSION_KEYS = ("session_id", "session", "conversation_id", "id")
 """Where a conversation may name its session; the first that is there counts."""
@@ -26,7 +26,7 @@ class Conversation:
     """What stands beside the messages, for example the customer's id."""
 
 
-def parse_conversations(file: BufferedReader) -> Iterator[Conversation | Unreadable]:
+def parse_conversations(file: BufferedReader) -> Iterator[Conversation | UnreadableValue]:
     """Every conversation of a file, in its order; what cannot be read is named and passed over.
 
     A file is JSON Lines (one conversation a line) or one JSON document (a conversation, or an array of them), by
@@ -34,7 +34,7 @@ def parse_conversations(file: BufferedReader) -> Iterator[Conversation | Unreada
     that names no session gets an id made from its content, the same every time.
     """
     for document in documents(file):
-        if isinstance(document, Unreadable):
+        if isinstance(document, UnreadableValue):
             yield document
         elif isinstance(document, Array):
             yield from _conversations_of(document)
@@ -42,26 +42,26 @@ def parse_conversations(file: BufferedReader) -> Iterator[Conversation | Unreada
             yield from _conversations_in(document)
 
 
-def _conversations_of(array: Array) -> Iterator[Conversation | Unreadable]:
+def _conversations_of(array: Array) -> Iterator[Conversation | UnreadableValue]:
     first = next(array.elements, None)
     if first is None:
         return
     parts = chain([first], array.elements)
-    if isinstance(first, Value) and _is_message(first.value):
+    if isinstance(first, JsonValue) and _is_message(first.value):
         # The whole document is one conversation: without its last messages it would be another one.
         read = list(parts)
-        problems = [part for part in read if isinstance(part, Unreadable)]
-        messages = [part.value for part in read if isinstance(part, Value)]
-        yield from problems or _conversations_in(Value(array.line, messages))
+        problems = [part for part in read if isinstance(part, UnreadableValue)]
+        messages = [part.value for part in read if isinstance(part, JsonValue)]
+        yield from problems or _conversations_in(JsonValue(array.line, messages))
         return
     for part in parts:
-        if isinstance(part, Unreadable):
+        if isinstance(part, UnreadableValue):
             yield part
         else:
             yield from _conversations_in(part)
 
 
-def _conversations_in(found: Value) -> Iterator[Conversation | Unreadable]:
+def _conversations_in(found: JsonValue) -> Iterator[Conversation | UnreadableValue]:
     value = found.value
     if isinstance(value, list) and not (value and _is_message(value[0])):
         for element in value:
@@ -70,21 +70,21 @@ def _conversations_in(found: Value) -> Iterator[Conversation | Unreadable]:
         yield _conversation(value, found.line)
 
 
-def _conversation(value: object, line: int) -> Conversation | Unreadable:
+def _conversation(value: object, line: int) -> Conversation | UnreadableValue:
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {}
     messages = value if isinstance(value, list) else fields.get("messages")
     if not isinstance(messages, list):
-        return Unreadable(line, "neither a conversation with messages nor an array of messages")
+        return UnreadableValue(line, "neither a conversation with messages nor an array of messages")
     if not messages:
-        return Unreadable(line, "the conversation has no messages")
+        return UnreadableValue(line, "the conversation has no messages")
     named = next((fields[key] for key in SESSION_KEYS if fields.get(key) not in (None, "")), None)
     if named is None:
         # Of the whole record, so that the same words from two customers stay two sessions.
         session_id = f"import:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]}"
     elif (session_id := identifier(named)) == "":
-        return Unreadable(line, "its session id is neither text nor a number")
+        return UnreadableValue(line, "its session id is neither text nor a number")
     if "\0" in session_id or not _is_encodable(session_id):
-        return Unreadable(line, "its session id has a character that no database can store")
+        return UnreadableValue(line, "its session id has a character that no database can store")
     return Conversation(line, session_id, messages, fields)
 
 

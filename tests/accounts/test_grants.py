@@ -131,7 +131,7 @@ def test_a_request_lapses_after_a_day(support: User, compliance: User) -> None:
     grant = asked(support)
     let_pass(grant, hours=24)
     assert state_of(grant) == State.LAPSED
-    with pytest.raises(verbs.AlreadyDecided):
+    with pytest.raises(verbs.GrantAlreadyDecided):
         verbs.approve_grant(grant, by=compliance)
 
 

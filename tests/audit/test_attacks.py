@@ -525,7 +525,7 @@ class TestALogThatWasWrittenAnew:
         assert kinds(verify_export(log)) == {"rewrite"}
 
     def test_signed_by_another_key_is_seen_by_whoever_pinned_the_old_one(self, log: Path, settings: Settings) -> None:
-        old = verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
+        old = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
         settings.SIGNING_KEY = bytes(32)
         write_anew("DELETE FROM audit_detail")
         lines = list(log_export.as_json_lines())
@@ -533,7 +533,7 @@ class TestALogThatWasWrittenAnew:
 
 
 def audit_origin() -> str:
-    return verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).origin
+    return verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).origin
 
 
 def test_a_restored_backup_is_named(log: Path) -> None:
@@ -593,13 +593,13 @@ def test_a_stored_inner_hash_that_is_wrong_is_named(log: Path) -> None:
 
 
 def test_a_key_that_was_signed_in_is_known(log: Path, settings: Settings) -> None:
-    old = verifier.Checkpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
+    old = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
     settings.SIGNING_KEY, settings.SIGNING_KEY_BEFORE = bytes(32), settings.SIGNING_KEY
     record_events(1)
     Sequencer().finish()
     assert verify().verdict == "ok"
     lines = list(log_export.as_json_lines())
-    new = verifier.Checkpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
+    new = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
     for pinned in (old, new):
         assert verifier.verify_export(lines, pinned=[pinned]).findings == []
 
@@ -609,6 +609,6 @@ def test_a_key_that_was_lost_can_be_vouched_for(settings: Settings) -> None:
     record_events(1)
     Sequencer().finish()
     assert kinds(verify()) == {"unknown_key"}
-    new = verifier.Checkpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
+    new = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
     settings.TRUSTED_KEYS = [str(new)]
     assert verify().verdict == "ok"

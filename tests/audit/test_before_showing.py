@@ -45,7 +45,7 @@ def test_it_is_committed_when_the_function_returns() -> None:
 
 
 def test_it_is_unavailable_when_the_log_refuses_it() -> None:
-    with log_that_refuses(), pytest.raises(audit.Unavailable):
+    with log_that_refuses(), pytest.raises(audit.AuditUnavailable):
         show()
     assert not AuditEvent.objects.filter(type="session.listed").exists()
     show()
@@ -59,7 +59,7 @@ def test_it_is_unavailable_when_the_log_is_locked_for_too_long() -> None:
         with connection.copy().cursor() as elsewhere:
             elsewhere.execute("BEGIN")
             elsewhere.execute("LOCK TABLE audit_event IN EXCLUSIVE MODE")
-            with pytest.raises(audit.Unavailable):
+            with pytest.raises(audit.AuditUnavailable):
                 show()
             elsewhere.execute("ROLLBACK")
             elsewhere.connection.close()
@@ -71,7 +71,7 @@ def test_it_is_unavailable_when_the_log_is_locked_for_too_long() -> None:
 def test_it_is_unavailable_without_a_connection() -> None:
     connection.ensure_connection()
     connection.connection.close()
-    with pytest.raises(audit.Unavailable):
+    with pytest.raises(audit.AuditUnavailable):
         show()
     connection.close()
 
@@ -83,7 +83,7 @@ def test_a_page_that_is_shown_without_its_event_is_noticed(
     record = audit.before_showing
 
     def show_all_the_same(*event: Any, **columns: Any) -> None:
-        with suppress(audit.Unavailable):
+        with suppress(audit.AuditUnavailable):
             record(*event, **columns)
 
     monkeypatch.setattr(audit, "before_showing", show_all_the_same)

@@ -71,7 +71,7 @@ class TestTheFile:
         assert not verifier.consistency_holds(old, bytes(32), size, root, path)
 
     def test_reads_notes(self) -> None:
-        found = verifier.Checkpoint.parse(NOTE)
+        found = verifier.SignedCheckpoint.parse(NOTE)
         assert (found.origin, found.size, found.root) == (CHECKPOINT.origin, CHECKPOINT.size, CHECKPOINT.root)
         assert str(found.key) == str(KEY.public)
 
@@ -79,8 +79,8 @@ class TestTheFile:
     def test_refuses_a_note_with_any_character_changed(self, place: int, character: str) -> None:
         changed = NOTE[:place] + character + NOTE[place + 1 :]
         if changed != NOTE:
-            with pytest.raises(verifier.BadNote):
-                verifier.Checkpoint.parse(changed)
+            with pytest.raises(verifier.InvalidCheckpointNote):
+                verifier.SignedCheckpoint.parse(changed)
 
 
 def run(*arguments: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -254,7 +254,7 @@ class TestTheProofOfAnEvent:
         assert kind in {finding.kind for finding in verifier.verify_event(proof).findings}
 
     def test_is_signed_by_the_key_that_the_reader_has(self, proof: dict[str, Any]) -> None:
-        ours = verifier.Checkpoint.parse(proof["checkpoint"]).key
+        ours = verifier.SignedCheckpoint.parse(proof["checkpoint"]).key
         assert verifier.verify_event(proof, pinned=[ours]).findings == []
         stranger = verifier.Key(ours.name, NEXT_KEY.public.key)
         assert [each.kind for each in verifier.verify_event(proof, pinned=[stranger]).findings] == ["unknown_key"]

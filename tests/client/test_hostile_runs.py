@@ -20,7 +20,7 @@ from memadmin.client.connection import Console
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import Evidence, MemoryClient
 from memadmin.client.prompt_context import memory_filter
-from memadmin.client.proposal_results import Reason, refused_with
+from memadmin.client.proposal_results import RefusalReason, refused_with
 from memadmin.client.subjects import NOBODY, Subject
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
@@ -134,7 +134,7 @@ def test_a_session_under_another_id_is_registered_too(client: MemoryClient) -> N
 def test_nobody_is_not_everybody(client: MemoryClient) -> None:
     """A host whose customer has no id yet proposes nothing that all agents would read."""
     for nobody in ("", NOBODY):
-        assert reason_of(client, "Is the owner.", subject=nobody) is Reason.NO_SUBJECT
+        assert reason_of(client, "Is the owner.", subject=nobody) is RefusalReason.NO_SUBJECT
     finder = MemoryClient(client.console, subject_in=lambda context: Subject(""))
     assert not finder.subject_in_run({})
 
@@ -352,7 +352,7 @@ def test_what_gives_way_to_another_transaction_is_tried_again_and_no_outage(
         with pytest.raises(connecting.RefusedByDatabase) as refused:
             await client.console.ask(partial(give_way, times=9))
         assert tries == 2
-        assert refused_with(refused.value.sqlstate).reason is Reason.IN_THE_WAY
+        assert refused_with(refused.value.sqlstate).reason is RefusalReason.IN_THE_WAY
         assert TEA in (await client.recall("tea", "ada")).text
 
     in_agent(run)
@@ -498,7 +498,7 @@ def test_what_no_value_is_refuses_one_proposal_and_nothing_else(client: MemoryCl
         return refused
 
     refused = in_agent(run)
-    assert [answer.reason for answer in refused] == [Reason.UNREADABLE] * 3 + [Reason.TOO_MANY] * 2
+    assert [answer.reason for answer in refused] == [RefusalReason.UNREADABLE] * 3 + [RefusalReason.TOO_MANY] * 2
     assert not StoredEvidence.objects.exists()
 
 

@@ -17,7 +17,7 @@ from memadmin.client import recalling
 from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import MOST_BUDGET, Evidence, MemoryClient, Recalled
 from memadmin.client.prompt_context import RecallCache, instructions, memory_filter
-from memadmin.client.proposal_results import Answer, Kept, Reason
+from memadmin.client.proposal_results import Answer, Kept, RefusalReason
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
 from memories_app.models import LearningStop, Memory, Recall, Signal
@@ -350,35 +350,35 @@ def test_a_change_names_what_it_changes(client: MemoryClient, ada: Subject) -> N
 
 
 def test_nothing_is_shared_by_mistake(client: MemoryClient) -> None:
-    assert reason_of(client, "x") is Reason.NO_SUBJECT
+    assert reason_of(client, "x") is RefusalReason.NO_SUBJECT
     assert in_agent(lambda: client.propose("The shop closes at six.", is_shared=True))
     assert Memory.objects.get().subject is None
 
 
-BAD: dict[str, tuple[dict[str, Any], Reason]] = {
-    "empty": ({"statement": " \n"}, Reason.EMPTY),
-    "2,001 characters": ({"statement": "é" * 2001}, Reason.TOO_LONG),
-    "1 MB": ({"statement": "x" * 2**20}, Reason.TOO_LONG),
-    "zero character": ({"statement": "tea\0"}, Reason.UNREADABLE),
-    "lone surrogate": ({"statement": "tea\ud83c"}, Reason.UNREADABLE),
-    "quote too long": ({"evidence": [Evidence("x" * 4001)]}, Reason.TOO_LONG),
-    "zero in a quote": ({"evidence": [Evidence("\0")]}, Reason.UNREADABLE),
-    "zero in data": ({"data": {"a": "\0"}}, Reason.UNREADABLE),
-    "zero in a key": ({"key": "\0"}, Reason.UNREADABLE),
-    "surrogate in a key": ({"key": "\udc00"}, Reason.UNREADABLE),
-    "data that is no JSON": ({"data": {"a": object()}}, Reason.UNREADABLE),
-    "1 MB of data": ({"data": {"a": "x" * 2**20}}, Reason.TOO_LONG),
-    "key too long": ({"key": "x" * 81}, Reason.TOO_LONG),
-    "subject too long": ({"subject": "x" * 513}, Reason.BAD_SUBJECT),
-    "subject with a zero": ({"subject": "a\0"}, Reason.UNREADABLE),
-    "more than certain": ({"confidence": 1.5}, Reason.INVALID),
-    "not a number": ({"confidence": float("nan")}, Reason.INVALID),
-    "an operator's word": ({"source": "operator"}, Reason.NOT_ALLOWED),
-    "a change of nothing": ({"replaces": (uuid.UUID(int=7), 1)}, Reason.INVALID),
+BAD: dict[str, tuple[dict[str, Any], RefusalReason]] = {
+    "empty": ({"statement": " \n"}, RefusalReason.EMPTY),
+    "2,001 characters": ({"statement": "é" * 2001}, RefusalReason.TOO_LONG),
+    "1 MB": ({"statement": "x" * 2**20}, RefusalReason.TOO_LONG),
+    "zero character": ({"statement": "tea\0"}, RefusalReason.UNREADABLE),
+    "lone surrogate": ({"statement": "tea\ud83c"}, RefusalReason.UNREADABLE),
+    "quote too long": ({"evidence": [Evidence("x" * 4001)]}, RefusalReason.TOO_LONG),
+    "zero in a quote": ({"evidence": [Evidence("\0")]}, RefusalReason.UNREADABLE),
+    "zero in data": ({"data": {"a": "\0"}}, RefusalReason.UNREADABLE),
+    "zero in a key": ({"key": "\0"}, RefusalReason.UNREADABLE),
+    "surrogate in a key": ({"key": "\udc00"}, RefusalReason.UNREADABLE),
+    "data that is no JSON": ({"data": {"a": object()}}, RefusalReason.UNREADABLE),
+    "1 MB of data": ({"data": {"a": "x" * 2**20}}, RefusalReason.TOO_LONG),
+    "key too long": ({"key": "x" * 81}, RefusalReason.TOO_LONG),
+    "subject too long": ({"subject": "x" * 513}, RefusalReason.BAD_SUBJECT),
+    "subject with a zero": ({"subject": "a\0"}, RefusalReason.UNREADABLE),
+    "more than certain": ({"confidence": 1.5}, RefusalReason.INVALID),
+    "not a number": ({"confidence": float("nan")}, RefusalReason.INVALID),
+    "an operator's word": ({"source": "operator"}, RefusalReason.NOT_ALLOWED),
+    "a change of nothing": ({"replaces": (uuid.UUID(int=7), 1)}, RefusalReason.INVALID),
 }
 
 
-def reason_of(client: MemoryClient, statement: str = TEA, **values: Any) -> Reason | None:
+def reason_of(client: MemoryClient, statement: str = TEA, **values: Any) -> RefusalReason | None:
     answer = in_agent(lambda: client.propose(statement, **values))
     assert bool(answer) == isinstance(answer, Kept)
     return None if isinstance(answer, Kept) else answer.reason
@@ -394,13 +394,13 @@ def test_what_cannot_be_kept_is_refused_with_a_reason(what: str, client: MemoryC
     assert reason_of(client, subject="ada") is None
 
 
-WORDS_OF: dict[str, tuple[str, Reason | None]] = {
+WORDS_OF: dict[str, tuple[str, RefusalReason | None]] = {
     "her own session": ("adas", None),
     "one of another id of hers": ("ada's other", None),
     "one of nobody who is known": ("anybody's", None),
     "one that the console does not know": ("unheard of", None),
-    "another's session": ("bobs", Reason.NOT_THEIR_WORDS),
-    "her own, erased meanwhile": ("erased", Reason.NOT_THEIR_WORDS),
+    "another's session": ("bobs", RefusalReason.NOT_THEIR_WORDS),
+    "her own, erased meanwhile": ("erased", RefusalReason.NOT_THEIR_WORDS),
 }
 
 
@@ -431,7 +431,7 @@ def test_a_record_is_of_the_session_that_is_named(
     record = SessionRecord.objects.create(store=main_store, session_id="adas", subject=ada)
     invented = uuid.uuid4() if named.startswith("no") else record.pk
     quote = Evidence("Tea, please.", session_id="elsewhere", record=invented)
-    assert reason_of(client, subject="ada", evidence=[quote]) is Reason.NOT_THEIR_WORDS
+    assert reason_of(client, subject="ada", evidence=[quote]) is RefusalReason.NOT_THEIR_WORDS
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_any_question_is_answered(query: str, client: MemoryClient, ada: Subject
 def test_nothing_is_learned_from_who_said_no(client: MemoryClient, ada: Subject) -> None:
     approved(TEA, subject=ada, is_embedded=True)
     LearningStop.objects.create(subject=ada)
-    assert reason_of(client, subject="ada") is Reason.STOPPED
+    assert reason_of(client, subject="ada") is RefusalReason.STOPPED
 
     async def run() -> Any:
         answer = await client.signal("correction", "x", subject="ada")
@@ -463,7 +463,7 @@ def test_nothing_is_learned_from_who_said_no(client: MemoryClient, ada: Subject)
         return answer, await session.get_items()
 
     answer, items = in_agent(run)
-    assert answer.reason is Reason.STOPPED
+    assert answer.reason is RefusalReason.STOPPED
     assert "Nothing is to be learned from this subject." in str(items)
     assert not Signal.objects.exists()
     assert Memory.objects.count() == 1
@@ -567,7 +567,7 @@ def test_a_run_goes_on_when_the_database_goes_away_in_the_middle(
         "function_call_output",
         "assistant",
     ]
-    assert Reason.AWAY.value in items[2]["output"]
+    assert RefusalReason.AWAY.value in items[2]["output"]
     assert instructed(model) == "You help."
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
         "memadmin's database is away (no answer in time); agents go on without it."

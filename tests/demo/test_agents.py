@@ -21,7 +21,7 @@ from django.utils.timezone import now
 from openai import OpenAIError
 
 from memadmin.demo import agents, preparing, sealing
-from memadmin.demo.script import Ending, Story
+from memadmin.demo.script import ExchangeEnding, Story
 from memadmin.demo.stories import STORIES, assistant, support, tutor
 from sessions_app.masked_reader import reader_for
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord, SessionStore
@@ -93,7 +93,7 @@ def test_the_scripts_fit_the_bots(models: list[ScriptedModel]) -> None:
     exchanges = [exchange for story in SHORT_STORIES for exchange in story.exchanges]
     assert len(models) == len(exchanges)
     for exchange, model in zip(exchanges, models, strict=True):
-        if exchange.ending is not Ending.CANCELLED and "4111" not in str(exchange.said):
+        if exchange.ending is not ExchangeEnding.CANCELLED and "4111" not in str(exchange.said):
             assert model.remaining_steps == 0, exchange.said
 
 

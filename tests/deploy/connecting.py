@@ -40,7 +40,7 @@ def database() -> str:
     return connection.ops.quote_name(connection.settings_dict["NAME"])
 
 
-def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.Step]:
+def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.SqlStep]:
     keep_to_ourselves()
     planned = plan.plan(names, **options)
     steps.run(planned)

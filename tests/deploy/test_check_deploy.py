@@ -19,7 +19,7 @@ from memadmin.audit.transparency import anchors
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.deploy import checks
 from memadmin.deploy.checks import operation, rights, standing
-from memadmin.deploy.checks.finding import Finding
+from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.deploy.roles import INSERT_ONLY, Roles
 from tests.agents import attach_main_store, run_sql, second_connection, value_of
 from tests.audit.events import record_events
@@ -28,7 +28,7 @@ from tests.deploy.connecting import bring_into_force, connected_as, database, lo
 
 pytestmark = pytest.mark.django_db
 
-Check = Callable[[], Iterator[Finding]]
+Check = Callable[[], Iterator[CheckFinding]]
 
 
 def hints(check: Check, level: str = "error") -> list[str]:
@@ -350,8 +350,8 @@ def test_it_ends_with_1_and_its_json_has_the_keys_that_scripts_rely_on() -> None
 
 
 def test_it_ends_with_0_when_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def harmless() -> Iterator[Finding]:
-        yield Finding("warning", "tea", "It is getting cold.")
+    def harmless() -> Iterator[CheckFinding]:
+        yield CheckFinding("warning", "tea", "It is getting cold.")
 
     monkeypatch.setattr(checks, "OF_DATABASE", (harmless,))
     monkeypatch.setattr(checks, "OF_SETTINGS", ())
@@ -385,7 +385,7 @@ def test_without_its_tables_the_rest_is_not_asked(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.django_db(transaction=True)
 def test_what_cannot_be_looked_at_is_a_finding() -> None:
-    def broken_check() -> Iterator[Finding]:
+    def broken_check() -> Iterator[CheckFinding]:
         run_sql("SELECT nonsense")
         yield from ()
 

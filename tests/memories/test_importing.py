@@ -405,7 +405,7 @@ def test_an_export_is_read_piece_by_piece(some: None, monkeypatch: pytest.Monkey
 
 def test_no_memory_is_written_without_its_event(some: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def unavailable(*_: Any, **__: Any) -> None:
-        raise audit.Unavailable
+        raise audit.AuditUnavailable
 
     monkeypatch.setattr(audit, "before_showing", unavailable)
     told = StringIO()

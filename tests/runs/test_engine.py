@@ -110,7 +110,7 @@ def test_pausing_says_who_and_why(run: Run) -> None:
     compliance = person("compliance")
     paused = services.pause_run(run, by=compliance, note="after office hours")
     assert (paused.state, paused.reason, paused.reason_by) == (State.PAUSED, "after office hours", compliance)
-    with pytest.raises(services.NotPossible, match="is paused and cannot be paused"):
+    with pytest.raises(services.InvalidRunState, match="is paused and cannot be paused"):
         services.pause_run(run, by=compliance)
     assert AuditEvent.objects.filter(type="run.paused").count() == 1
 
@@ -123,7 +123,7 @@ def test_cancelled_it_ends_and_what_is_done_stays_done(run: Run) -> None:
     carry_on(run)
     assert count_done() == (10, 10)
     for verb in (services.cancel_run, services.resume_run, services.pause_run):
-        with pytest.raises(services.NotPossible):
+        with pytest.raises(services.InvalidRunState):
             verb(run, by=compliance)
 
 

@@ -174,7 +174,7 @@ def test_a_reveal_that_shows_first_and_records_later_is_noticed(
     def shows_first(record: SessionRecord, item_id: str, **columns: Any) -> Any:
         try:
             return revealing.reveal_item(record, item_id, **columns)
-        except audit.Unavailable:
+        except audit.AuditUnavailable:
             return backend_for(record.store).item(record.session_id, item_id)
 
     monkeypatch.setattr(reveal_views, "reveal_item", shows_first)
@@ -285,7 +285,7 @@ def test_a_session_that_is_shown_first_and_recorded_later_is_noticed(
     def shows_first(record: SessionRecord, page: Any, **columns: Any) -> Any:
         try:
             return revealing.reveal_page(record, page, **columns)
-        except audit.Unavailable:
+        except audit.AuditUnavailable:
             return backend_for(record.store).first_page(record.session_id, PAGE_ITEMS)
 
     monkeypatch.setattr(reveal_views, "reveal_page", shows_first)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from memadmin import json_files
-from memadmin.json_files import Unreadable
+from memadmin.json_files import UnreadableValue
 from sessions_app.transcripts.parsing import Conversation, parse_conversations
 
 SAID = [{"role": "user", "content": "Où est ma commande?"}]
 
 
-def read(content: bytes) -> list[Conversation | Unreadable]:
+def read(content: bytes) -> list[Conversation | UnreadableValue]:
     return list(parse_conversations(io.BufferedReader(io.BytesIO(content))))
 
 
@@ -109,7 +109,7 @@ def test_bad_lines_are_named_and_the_others_read() -> None:
         )
     )
     assert [entry.line for entry in found] == list(range(1, 14))
-    assert {entry.line: entry.reason for entry in found if isinstance(entry, Unreadable)} == {
+    assert {entry.line: entry.reason for entry in found if isinstance(entry, UnreadableValue)} == {
         1: "not JSON: Unterminated string starting at (column 13)",
         3: "not UTF-8",
         4: "neither a conversation with messages nor an array of messages",
@@ -127,30 +127,32 @@ def test_bad_lines_are_named_and_the_others_read() -> None:
 def test_an_array_that_is_cut_off_gives_what_stands_before_the_cut() -> None:
     first, second = read(b"[\n" + line("a") + b",\n" + line("b")[:-9])
     assert isinstance(first, Conversation)
-    assert second == Unreadable(3, "not JSON: Unterminated string starting at; the rest of the array cannot be read")
+    assert second == UnreadableValue(
+        3, "not JSON: Unterminated string starting at; the rest of the array cannot be read"
+    )
 
 
 def test_an_array_without_its_end_is_named() -> None:
     *_, last = read(b"[\n" + line("a") + b"\n" + line("b") + b"\n]")
-    assert last == Unreadable(3, "not JSON: the array does not go on or end here")
+    assert last == UnreadableValue(3, "not JSON: the array does not go on or end here")
 
 
 def test_one_element_with_bad_bytes_does_not_end_the_array() -> None:
     found = read(b'[\n{"session": "\xff", "messages": [{}]},\n' + line("b") + b"\n]")
-    assert found[0] == Unreadable(2, "not UTF-8")
+    assert found[0] == UnreadableValue(2, "not UTF-8")
     assert [entry.session_id for entry in found[1:] if isinstance(entry, Conversation)] == ["b"]
 
 
 def test_a_list_of_messages_that_is_cut_off_is_not_imported_by_halves() -> None:
     [entry] = read(json.dumps(SAID * 3, indent=1).encode()[:-20])
-    assert isinstance(entry, Unreadable)
+    assert isinstance(entry, UnreadableValue)
 
 
 def test_a_damaged_gzip_file_gives_what_can_be_unpacked() -> None:
     lines = b"".join(line(f"s{number}", noise="x" * number) + b"\n" for number in range(5_000))
     found = read(gzip.compress(lines)[:-40])
     assert isinstance(found[0], Conversation)
-    assert found[-1] == Unreadable(len(found), "the compressed file is damaged or cut off from here on")
+    assert found[-1] == UnreadableValue(len(found), "the compressed file is damaged or cut off from here on")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -160,7 +162,7 @@ def test_an_endless_line_is_named_and_not_held(monkeypatch: pytest.MonkeyPatch, 
     lines = [line("a"), line("b")]
     lines.insert(place, line("x" * 2 * 1024**2))
     found = read(pack(b"\n".join(lines)))
-    assert found[place] == Unreadable(place + 1, "longer than 1 MB")
+    assert found[place] == UnreadableValue(place + 1, "longer than 1 MB")
     assert [entry.session_id for entry in found if isinstance(entry, Conversation)] == ["a", "b"]
 
 

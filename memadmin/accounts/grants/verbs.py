@@ -25,7 +25,7 @@ SESSIONS_A_GRANT = 50
 """A grant is about sessions that somebody can name; more would be a way round asking."""
 
 
-class Ending(models.TextChoices):
+class GrantEnding(models.TextChoices):
     """How a grant ends before its time; the label is what the button says."""
 
     GIVEN_BACK = "given_back", "End access now"
@@ -39,7 +39,7 @@ class Steps:
 
     decide: bool
     review: bool
-    ending: Ending | None
+    ending: GrantEnding | None
 
 
 class GrantError(Exception):
@@ -50,7 +50,7 @@ class NotAllowed(GrantError):
     """The rules keep this person from the step: their own grant, or no right to decide."""
 
 
-class AlreadyDecided(GrantError):
+class GrantAlreadyDecided(GrantError):
     """Somebody was faster, or the grant is over; nothing was changed."""
 
     def __init__(self, grant: ContentGrant) -> None:
@@ -135,7 +135,7 @@ def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
     grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
     require_other_person(grant, by)
     if not awaits_review(grant):
-        raise AlreadyDecided(grant)
+        raise GrantAlreadyDecided(grant)
     audit.record(audit_events.GRANT_REVIEWED, by=by, target=grant, details={"note": note})
     grant.reviewed_by, grant.reviewed_at, grant.review_note = by, now(), note
     grant.save(update_fields=["reviewed_by", "reviewed_at", "review_note"])
@@ -146,7 +146,7 @@ def locked_for_decision(grant: ContentGrant, by: User) -> ContentGrant:
     grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
     require_other_person(grant, by)
     if not awaits_decision(grant):
-        raise AlreadyDecided(grant)
+        raise GrantAlreadyDecided(grant)
     return grant
 
 
@@ -159,7 +159,7 @@ def steps_for(grant: ContentGrant, by: User) -> Steps:
     else:
         decides = True
     ending = ending_by(grant, by)
-    if ending == Ending.TAKEN_BACK and awaits_decision(grant):
+    if ending == GrantEnding.TAKEN_BACK and awaits_decision(grant):
         ending = None  # It is refused, which says more.
     return Steps(decide=decides and awaits_decision(grant), review=decides and awaits_review(grant), ending=ending)
 
@@ -172,14 +172,14 @@ def awaits_review(grant: ContentGrant) -> bool:
     return grant.state_at(now()) == ContentGrant.State.OVER and grant.opened_at is not None
 
 
-def ending_by(grant: ContentGrant, by: User) -> Ending | None:
+def ending_by(grant: ContentGrant, by: User) -> GrantEnding | None:
     """How somebody would end a grant; None where there is nothing left to end, or it is not theirs to end."""
     state = grant.state_at(now())
     if state not in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
         return None
     if by.pk == grant.requested_by_id:
-        return Ending.GIVEN_BACK if state == ContentGrant.State.OPEN else Ending.WITHDRAWN
-    return Ending.TAKEN_BACK if by.has_perm(DECIDE) else None
+        return GrantEnding.GIVEN_BACK if state == ContentGrant.State.OPEN else GrantEnding.WITHDRAWN
+    return GrantEnding.TAKEN_BACK if by.has_perm(DECIDE) else None
 
 
 def require_other_person(grant: ContentGrant, by: User) -> None:

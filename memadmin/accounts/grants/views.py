@@ -100,7 +100,7 @@ def step(request: OperatorRequest, grant_id: UUID, take: Callable[..., ContentGr
     shown = access.grant_for(request.user, grant_id)
     try:
         shown = take(shown, by=request.user)
-    except grants.AlreadyDecided as conflict:
+    except grants.GrantAlreadyDecided as conflict:
         return grant_page(request, conflict.grant, problem=str(conflict), status=409)
     except grants.NotAllowed as refused:
         return grant_page(request, shown, problem=str(refused), status=403)

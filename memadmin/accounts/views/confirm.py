@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from memadmin.accounts.middleware import open_without_second_factor
 from memadmin.accounts.reauth import has_second_factor
-from memadmin.accounts.reauth_views import Question
+from memadmin.accounts.reauth_views import ReauthQuestion
 from memadmin.web.requests import OperatorRequest
 
 
@@ -21,7 +21,7 @@ from memadmin.web.requests import OperatorRequest
 @require_http_methods(["GET", "POST"])
 @never_cache
 def confirm(request: OperatorRequest) -> HttpResponse:
-    question = Question(request)
+    question = ReauthQuestion(request)
     target = request.POST.get("next") or request.GET.get("next") or "/"
     if not get_adapter().is_safe_url(target):
         target = "/"

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from memadmin.accounts import access, user_actions
 from memadmin.accounts.middleware import open_without_second_factor
 from memadmin.accounts.reauth import has_second_factor
-from memadmin.accounts.reauth_views import Question
+from memadmin.accounts.reauth_views import ReauthQuestion
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 
@@ -54,7 +54,7 @@ def second_factor(request: OperatorRequest) -> HttpResponse:
     """Where somebody is led who signed in with less than two factors: to use the one they have, or to set one up."""
     if may_go_on(request):
         return redirect("accounts:account")
-    question = Question(request, ways=("code", "credential"))
+    question = ReauthQuestion(request, ways=("code", "credential"))
     if not question.forms:
         return render(request, "accounts/second_factor_missing.html")
     if question.is_answered():

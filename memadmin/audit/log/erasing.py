@@ -51,7 +51,9 @@ class Erasure:
 
     @property
     def reason(self) -> str:
-        return str(Reason(self.event.reason_code).label) if self.event.reason_code in Reason.values else ""
+        return (
+            str(ErasureReason(self.event.reason_code).label) if self.event.reason_code in ErasureReason.values else ""
+        )
 
 
 @transaction.atomic

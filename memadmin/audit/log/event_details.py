@@ -23,7 +23,7 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ColumnChange:
     """One column of one row; None where the row was not there, or holds nothing."""
 
     key: str
@@ -43,7 +43,7 @@ class Details:
     is_as_recorded: bool = False
     """Whether they still are what the event commits to."""
     facts: tuple[tuple[str, str], ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
     """Of the first rows, where the viewer may see what they hold."""
     has_more: bool = False
     hides_values: bool = False
@@ -76,13 +76,15 @@ def kind_of(event: AuditEvent) -> str | None:
     return event.object_kind or (event_type.object if event_type else None)
 
 
-def changes_of(row: Any) -> Iterator[Change]:
+def changes_of(row: Any) -> Iterator[ColumnChange]:
     if not isinstance(row, dict):
-        yield Change("", "", None, as_text(row))
+        yield ColumnChange("", "", None, as_text(row))
         return
     before, after = (row[side] if isinstance(row.get(side), dict) else {} for side in ("before", "after"))
     for column in dict.fromkeys([*before, *after]):
-        yield Change(as_text(row.get("key")) or "", column, as_text(before.get(column)), as_text(after.get(column)))
+        yield ColumnChange(
+            as_text(row.get("key")) or "", column, as_text(before.get(column)), as_text(after.get(column))
+        )
 
 
 def parsed(details: str) -> dict[str, Any]:

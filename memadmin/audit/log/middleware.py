@@ -13,7 +13,7 @@ from django.shortcuts import render
 from memadmin.audit.audit_events import ACCESS_DENIED
 from memadmin.audit.log import actors
 from memadmin.audit.log.actors import Actor
-from memadmin.audit.log.recording import Unavailable, record_alone
+from memadmin.audit.log.recording import AuditUnavailable, record_alone
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class AuditMiddleware:
             return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, Unavailable):
+        if not isinstance(exception, AuditUnavailable):
             return None
         logger.error(
             "Nothing is shown, because the audit log cannot be written: %s", type(exception.__cause__).__name__

@@ -48,7 +48,7 @@ class NotInTransaction(Exception):
     """An event must stand or fall with the change that it tells of: a fault of the program."""
 
 
-class Unavailable(Exception):
+class AuditUnavailable(Exception):
     """The log cannot be written, so nothing may be shown."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Co
     try:
         return record_alone(event_type, by=by, **columns)
     except Error as problem:
-        raise Unavailable from problem
+        raise AuditUnavailable from problem
 
 
 def commitment_to(salt: bytes, details: str) -> bytes:

@@ -121,13 +121,13 @@ def proved(events: Sequence[AuditEvent], read: KeepingReader) -> Iterator[dict[s
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class SealedCheckpoint:
     row: AuditCheckpoint
     checkpoint: Checkpoint
     anchors: Sequence[AuditAnchor] = ()
 
 
-def newest_seals() -> list[Seal]:
+def newest_seals() -> list[SealedCheckpoint]:
     """The newest checkpoint that is anchored, then the newest of all; those that there are. Three queries."""
     seals = []
     known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
@@ -138,7 +138,7 @@ def newest_seals() -> list[Seal]:
     ):
         if row:
             beside = list(known.filter(checkpoint_size=row.size).order_by("pk"))
-            seals.append(Seal(row, Checkpoint.parse(Note.parse(row.note).text), beside))
+            seals.append(SealedCheckpoint(row, Checkpoint.parse(Note.parse(row.note).text), beside))
     return seals
 
 

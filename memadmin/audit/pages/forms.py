@@ -264,7 +264,7 @@ def uuid_or_none(text: str) -> uuid.UUID | None:
         return None
 
 
-class AboutForm(forms.Form):
+class AuditLookupForm(forms.Form):
     """A person or a record, as people call it; sent by POST, so that it stands in no address."""
 
     q = forms.CharField(

@@ -14,7 +14,7 @@ SHOWN_FINDINGS = 5
 
 
 @dataclass(frozen=True)
-class Health:
+class AuditHealth:
     status: LogStatus
     verdict: AuditVerdict | None
 
@@ -69,6 +69,6 @@ def sentence(finding: object) -> str:
     return str(finding)
 
 
-def health() -> Health:
+def health() -> AuditHealth:
     """A dozen queries of a row each, however long the log is."""
-    return Health(status.log_status(), status.latest_verdict())
+    return AuditHealth(status.log_status(), status.latest_verdict())

@@ -19,7 +19,7 @@ MOST_COUNTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AuditProblem:
     code: str
     sentence: str
 
@@ -47,7 +47,7 @@ class LogStatus:
     checkpoint: Checkpoint | None
     """The newest."""
     places: Sequence[PlaceStatus]
-    problems: Sequence[Problem] = ()
+    problems: Sequence[AuditProblem] = ()
 
     @property
     def unsigned(self) -> int:
@@ -84,31 +84,33 @@ def latest_verdict() -> AuditVerdict | None:
     return AuditVerdict.objects.order_by("-at", "-pk").first()
 
 
-def _problems(status: LogStatus) -> list[Problem]:
+def _problems(status: LogStatus) -> list[AuditProblem]:
     problems = []
     if any(place.is_refused for place in status.places):
-        problems += [Problem("refused", place.failure) for place in status.places if place.is_refused]
+        problems += [AuditProblem("refused", place.failure) for place in status.places if place.is_refused]
     if status.oldest_unsequenced and status.oldest_unsequenced > LONGEST_UNSEQUENCED:
         seconds = int(status.oldest_unsequenced.total_seconds())
         problems.append(
-            Problem("unsequenced", f"Events have waited {seconds:,} s for their place in the log: is a worker running?")
+            AuditProblem(
+                "unsequenced", f"Events have waited {seconds:,} s for their place in the log: is a worker running?"
+            )
         )
     unsigned_for = _age_of_leaf(status.checkpoint.size if status.checkpoint else 0)
     if unsigned_for and unsigned_for > LONGEST_UNSIGNED:
         problems.append(
-            Problem(
+            AuditProblem(
                 "unsigned", "Events have no signed checkpoint: the worker needs MEMADMIN_SIGNING_KEY, and must run."
             )
         )
     if not status.places:
-        problems.append(Problem("not_anchored", "Not anchored: the database owner could rewrite this log."))
+        problems.append(AuditProblem("not_anchored", "Not anchored: the database owner could rewrite this log."))
         return problems
     unanchored_for = _age_of_leaf(status.anchored_size)
     if unanchored_for and unanchored_for > LONGEST_UNANCHORED:
         minutes = int(unanchored_for.total_seconds() // 60)
         why = next((f" {place.failure}" for place in status.places if place.failure and not place.is_refused), "")
         problems.append(
-            Problem(
+            AuditProblem(
                 "unanchored", f"Not anchored for {minutes:,} min: what is newer the database owner could rewrite.{why}"
             )
         )

@@ -11,7 +11,7 @@ from django.db import connection
 
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditVerdict
 from memadmin.audit.transparency import anchors, verifier
-from memadmin.audit.transparency.anchors.base import NOWHERE, Anchor, AnchorFailed, Refused
+from memadmin.audit.transparency.anchors.base import NOWHERE, Anchor, AnchorConflict, AnchorFailed
 from memadmin.audit.transparency.notes import Checkpoint, Note
 from memadmin.audit.transparency.verifier import Key, Report
 
@@ -30,7 +30,7 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
     for place in anchors.configured():
         try:
             kept += notes_at(place)
-        except Refused as problem:
+        except AnchorConflict as problem:
             problems.append(str(problem))
         except AnchorFailed as problem:
             notes.append(str(problem))

@@ -82,7 +82,7 @@ class CannotRead(Exception):
 
 
 @dataclass(frozen=True)
-class Finding:
+class LogFinding:
     kind: str
     event: str | None
     """The id of the event, where one can be named."""
@@ -98,7 +98,7 @@ class Report:
 
     size: int = 0
     root: str = ""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LogFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What a reader should know that contradicts nothing."""
     anchored_size: int = 0
@@ -117,7 +117,7 @@ class Report:
         if len(self.findings) >= MOST_FINDINGS:
             self.more += 1
             return
-        self.findings.append(Finding(kind, None if event is None else str(event), detail))
+        self.findings.append(LogFinding(kind, None if event is None else str(event), detail))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -232,7 +232,7 @@ def consistency_holds(old_size: int, old_root: bytes, size: int, root: bytes, pa
 # Signed notes (C2SP signed-note and tlog-checkpoint)
 
 
-class BadNote(Exception):
+class InvalidCheckpointNote(Exception):
     """A text is no signed checkpoint."""
 
 
@@ -241,9 +241,9 @@ def decoded(text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError as problem:
-        raise BadNote("what should be base64 is not") from problem
+        raise InvalidCheckpointNote("what should be base64 is not") from problem
     if base64.b64encode(data).decode() != text:
-        raise BadNote("what should be base64 is not")
+        raise InvalidCheckpointNote("what should be base64 is not")
     return data
 
 
@@ -258,7 +258,7 @@ class Key:
         hint, _, encoded = rest.partition("+")
         data = decoded(encoded)
         if len(data) != 33 or data[0] != 1 or cls(name, data[1:]).hint.hex() != hint:
-            raise BadNote(f"{text[:200]!r} is no public key of the note format")
+            raise InvalidCheckpointNote(f"{text[:200]!r} is no public key of the note format")
         return cls(name, data[1:])
 
     @property
@@ -271,7 +271,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SignedCheckpoint:
     """A note that the key which it names has signed."""
 
     origin: str
@@ -285,18 +285,18 @@ class Checkpoint:
     signatures: tuple[tuple[str, bytes, bytes], ...]
 
     @classmethod
-    def parse(cls, note: str, *, is_checked: bool = True) -> Checkpoint:
+    def parse(cls, note: str, *, is_checked: bool = True) -> SignedCheckpoint:
         """Raises BadNote. Unless `is_checked`, the signature is left to whoever relies on it: it takes the longest."""
         text, gap, tail = note.rpartition("\n\n")
         if not gap or not tail.endswith("\n"):
-            raise BadNote("it has no signatures")
+            raise InvalidCheckpointNote("it has no signatures")
         lines = text.split("\n")
         signatures = []
         for line in tail[:-1].split("\n"):
             dash, name, encoded = ([*line.split(" "), "", ""])[:3]
             data = decoded(encoded)
             if dash != "\N{EM DASH}" or not name or len(data) < 5:
-                raise BadNote("a signature is not in the note format")
+                raise InvalidCheckpointNote("a signature is not in the note format")
             signatures.append((name, data[:4], data[4:]))
         told = dict(line.partition(" ")[::2] for line in lines[3:])
         try:
@@ -313,11 +313,11 @@ class Checkpoint:
                 signatures=tuple(signatures),
             )
         except (IndexError, KeyError, ValueError) as problem:
-            raise BadNote("it lacks a line of a checkpoint") from problem
+            raise InvalidCheckpointNote("it lacks a line of a checkpoint") from problem
         if not 0 <= found.size < 2**63 or len(found.root) != 32:
-            raise BadNote("its size or root is none")
+            raise InvalidCheckpointNote("its size or root is none")
         if is_checked and not found.is_signed_by(found.key):
-            raise BadNote("the key that it names has not signed it")
+            raise InvalidCheckpointNote("the key that it names has not signed it")
         return found
 
     def is_signed_by(self, key: Key) -> bool:
@@ -331,7 +331,7 @@ class Checkpoint:
         return False
 
 
-def vouched_for(checkpoints: Iterable[Checkpoint], pinned: Sequence[Key]) -> set[bytes]:
+def vouched_for(checkpoints: Iterable[SignedCheckpoint], pinned: Sequence[Key]) -> set[bytes]:
     """The keys that are pinned, and those that are tied to them by notes which both have signed."""
     every = list(checkpoints)
     handovers = [found for found in every if len(found.signatures) > 1]
@@ -394,7 +394,7 @@ class Unplaced:
     """Seconds that it was watched without getting a place."""
 
 
-class Reading:
+class LogReader:
     """Takes in the records of a log, one by one, and looks at each by itself."""
 
     def __init__(self, report: Report) -> None:
@@ -498,7 +498,7 @@ class Comparing:
         self.log = log
         self.report = report
         self.pinned = pinned
-        self.checkpoints: list[Checkpoint] = []
+        self.checkpoints: list[SignedCheckpoint] = []
         self.roots: dict[int, bytes] = {}
         self.whole_size = 0
         """Up to here the leaves are what was signed."""
@@ -545,8 +545,8 @@ class Comparing:
     def _read_checkpoints(self) -> None:
         for size, root, note in self.log.notes:
             try:
-                found = Checkpoint.parse(note)
-            except BadNote as problem:
+                found = SignedCheckpoint.parse(note)
+            except InvalidCheckpointNote as problem:
                 self.report.add("forged_checkpoint", f"The checkpoint of size {size} is not to be believed: {problem}.")
                 continue
             if (found.size, found.root.hex()) != (size, root):
@@ -557,7 +557,7 @@ class Comparing:
             self.checkpoints.append(found)
         self.checkpoints.sort(key=lambda found: found.size)
         self._look_at_keys()
-        before: Checkpoint | None = None
+        before: SignedCheckpoint | None = None
         for found in self.checkpoints:
             if before and found.origin != before.origin:
                 self.report.add("forged_checkpoint", f"The checkpoint of size {found.size} is of {found.origin}.")
@@ -587,13 +587,13 @@ class Comparing:
                 known.add(found.key.data)
                 self.report.add("unknown_key", f"From size {found.size} on checkpoints are signed by {found.key}.")
 
-    def _read_anchors(self, notes: Sequence[str]) -> list[Checkpoint]:
+    def _read_anchors(self, notes: Sequence[str]) -> list[SignedCheckpoint]:
         """Checkpoints that were kept elsewhere. Their signatures are looked at where they decide something."""
         found, unreadable = [], 0
         for note in notes:
             try:
-                found.append(Checkpoint.parse(note, is_checked=False))
-            except BadNote:
+                found.append(SignedCheckpoint.parse(note, is_checked=False))
+            except InvalidCheckpointNote:
                 unreadable += 1
         if unreadable:
             self.report.notes.append(f"{unreadable} of the anchors are no signed checkpoints and were left out.")
@@ -654,9 +654,9 @@ class Comparing:
     def _holes(self, start: int, stop: int) -> list[int]:
         return sorted(hole for hole in self.log.holes if start <= hole < stop)
 
-    def _explain(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _explain(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Finds the one thing that was done between two checkpoints, names it, and undoes it in memory."""
-        explanations: Sequence[Callable[[Tree, Checkpoint], bool]]
+        explanations: Sequence[Callable[[Tree, SignedCheckpoint], bool]]
         if self._holes(good.size, checkpoint.size):
             explanations = (self._was_moved_away, self._was_deleted_leaf, self._was_deleted_in_place)
         else:
@@ -677,7 +677,7 @@ class Comparing:
             )
         return False
 
-    def _leads_there(self, good: Tree, leaves: bytes | bytearray, checkpoint: Checkpoint) -> bool:
+    def _leads_there(self, good: Tree, leaves: bytes | bytearray, checkpoint: SignedCheckpoint) -> bool:
         count = checkpoint.size - good.size
         self.trials -= count
         return self.trials > 0 and good.copy().extend(leaves[: 32 * count]).root() == checkpoint.root
@@ -685,7 +685,7 @@ class Comparing:
     def _stretch(self, good: Tree, stop: int) -> bytearray:
         return self.log.leaves[32 * good.size : 32 * stop]
 
-    def _was_edited(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_edited(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Leaves were changed, and their events say what they were."""
         log = self.log
         differing = [index for index in log.differing if good.size <= index < checkpoint.size]
@@ -708,7 +708,7 @@ class Comparing:
                 return True
         return False
 
-    def _was_inserted(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_inserted(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Leaves were put in, and those after them moved up."""
         log = self.log
         for count in (1, 2, 3):
@@ -739,7 +739,7 @@ class Comparing:
             if not first <= index < first + count
         }
 
-    def _was_reordered(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_reordered(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Two leaves changed their places, perhaps with one far behind. The numbers of their events tell which."""
         log, stop = self.log, checkpoint.size
         here, there = self._out_of_order(good.size, stop), self._too_late(good.size, stop)
@@ -772,7 +772,7 @@ class Comparing:
         late = [place for place in range(stop, len(numbers)) if -1 < numbers[place] < usual]
         return late[:-65:-1] + late[:-64][:64]
 
-    def _were_swapped(self, good: Tree, checkpoint: Checkpoint, pairs: Iterable[tuple[int, int]]) -> bool:
+    def _were_swapped(self, good: Tree, checkpoint: SignedCheckpoint, pairs: Iterable[tuple[int, int]]) -> bool:
         log, leaves = self.log, self._stretch(good, checkpoint.size)
         for one, other in pairs:
             self._swap(leaves, good.size, one, other)
@@ -796,7 +796,7 @@ class Comparing:
         if 32 * (other - offset) < len(leaves):
             leaves[32 * (other - offset) : 32 * (other - offset) + 32] = mine
 
-    def _was_deleted_and_closed(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_deleted_and_closed(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """A leaf was taken out and those after it moved down, but its event is still there."""
         leaves = self._stretch(good, checkpoint.size - 1)
         for event in self._candidates():
@@ -811,7 +811,7 @@ class Comparing:
                     return True
         return False
 
-    def _was_deleted_and_is_short(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_deleted_and_is_short(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Nothing is left of it, but the log is shorter than it was. Says so; what follows cannot be compared."""
         largest = self.checkpoints[-1].size
         if self.log.size < largest:
@@ -825,7 +825,7 @@ class Comparing:
     def _candidates(self) -> list[Unplaced]:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
 
-    def _was_moved_away(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_moved_away(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """The leaf of an empty place stands somewhere else."""
         log, holes = self.log, self._holes(good.size, checkpoint.size)
         last = [
@@ -850,7 +850,7 @@ class Comparing:
                 return True
         return False
 
-    def _was_pushed_out(self, hole: int, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_pushed_out(self, hole: int, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """The leaf of an empty place stands on the place of another, which came after it."""
         log = self.log
         for stray in log.strays[:1000]:
@@ -885,7 +885,7 @@ class Comparing:
             log.holes.remove(log.size - 1)
             del log.leaves[-32:], log.numbers[-1:], log.ids[-1:]
 
-    def _was_deleted_leaf(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_deleted_leaf(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Leaves were deleted; their events are still there and fit in."""
         holes, events = self._holes(good.size, checkpoint.size), self._candidates()
         if len(holes) == 1:
@@ -901,7 +901,7 @@ class Comparing:
                 return True
         return False
 
-    def _fits(self, filling: Sequence[tuple[int, bytes]], good: Tree, checkpoint: Checkpoint) -> bool:
+    def _fits(self, filling: Sequence[tuple[int, bytes]], good: Tree, checkpoint: SignedCheckpoint) -> bool:
         leaves = self._stretch(good, checkpoint.size)
         for index, digest in filling:
             leaves[32 * (index - good.size) : 32 * (index - good.size) + 32] = digest
@@ -911,7 +911,7 @@ class Comparing:
         self.log.holes -= {index for index, _ in filling}
         return True
 
-    def _was_deleted_in_place(self, good: Tree, checkpoint: Checkpoint) -> bool:
+    def _was_deleted_in_place(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         self._report_holes(good.size, checkpoint.size)
         return False
 
@@ -966,12 +966,12 @@ class Comparing:
             if not event.is_pending:
                 self.used.add(event.number)
 
-    def _compare_with_anchors(self, known: Sequence[Checkpoint]) -> None:
+    def _compare_with_anchors(self, known: Sequence[SignedCheckpoint]) -> None:
         origin = self.checkpoints[-1].origin if self.checkpoints else self.log.origin
         signed_size = max((found.size for found in self.checkpoints), default=0)
-        confirming: list[Checkpoint] = []
-        contradicting: list[Checkpoint] = []
-        beyond: list[Checkpoint] = []
+        confirming: list[SignedCheckpoint] = []
+        contradicting: list[SignedCheckpoint] = []
+        beyond: list[SignedCheckpoint] = []
         for anchor in known:
             later = next((each for each in self.checkpoints if each.epoch > anchor.epoch and each.replaced), None)
             if later and later.replaced and anchor.size >= later.size:
@@ -1065,7 +1065,7 @@ def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), 
     if head.get("format") != LOG_FORMAT:
         raise CannotRead("The file does not begin like a log of memadmin.")
     report = Report()
-    reading = Reading(report)
+    reading = LogReader(report)
     reading.log.origin = str(head.get("origin", ""))
     ended: dict[str, Any] | None = None
     for number, line in records:
@@ -1163,8 +1163,8 @@ class Proving:
         self.anchors = anchors
         self.pinned = pinned
         self.count = 0
-        self.checkpoints: dict[str, Checkpoint] = {}
-        self._refused: dict[str, BadNote] = {}
+        self.checkpoints: dict[str, SignedCheckpoint] = {}
+        self._refused: dict[str, InvalidCheckpointNote] = {}
 
     def prove(self, proof: dict[str, Any], report: Report) -> None:
         event = proof.get("event")
@@ -1175,7 +1175,7 @@ class Proving:
             path = [hash_of(step) for step in proof["path"]]
             event = event_of(proof) or {}
             root = root_by_inclusion(whole_number(proof["index"]), checkpoint.size, leaf_hash(event), path)
-        except BadNote as problem:
+        except InvalidCheckpointNote as problem:
             report.add("forged_checkpoint", f"The checkpoint of the proof is not to be believed: {problem}.", id_)
             return
         except (KeyError, TypeError, ValueError):
@@ -1186,15 +1186,15 @@ class Proving:
                 "bad_proof", f"The event does not lead to the root that was signed for size {checkpoint.size}.", id_
             )
         if proof.get("details") is not None:
-            Reading(report).details(proof["event"], proof["details"])
+            LogReader(report).details(proof["event"], proof["details"])
 
-    def _checkpoint(self, note: str) -> Checkpoint:
+    def _checkpoint(self, note: str) -> SignedCheckpoint:
         if note in self._refused:
             raise self._refused[note]
         if note not in self.checkpoints:
             try:
-                self.checkpoints[note] = Checkpoint.parse(note)
-            except BadNote as problem:
+                self.checkpoints[note] = SignedCheckpoint.parse(note)
+            except InvalidCheckpointNote as problem:
                 self._refused[note] = problem
                 raise
         return self.checkpoints[note]
@@ -1216,12 +1216,12 @@ class Proving:
             report.notes.append(f"No anchor knows size {found[-1].size}: ask for a proof against one that is anchored.")
 
 
-def compare_checkpoint(ours: Checkpoint, report: Report, anchors: Sequence[str]) -> None:
+def compare_checkpoint(ours: SignedCheckpoint, report: Report, anchors: Sequence[str]) -> None:
     """Whether an anchor knows this checkpoint, or another root for its size."""
     for note in anchors:
         try:
-            known = Checkpoint.parse(note, is_checked=False)
-        except BadNote:
+            known = SignedCheckpoint.parse(note, is_checked=False)
+        except InvalidCheckpointNote:
             continue
         if (known.origin, known.epoch, known.size) != (ours.origin, ours.epoch, ours.size):
             continue
@@ -1236,9 +1236,9 @@ def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> 
     """Two checkpoints: whether the later log begins with the earlier one."""
     report = Report()
     try:
-        old, new = Checkpoint.parse(str(proof["old"])), Checkpoint.parse(str(proof["new"]))
+        old, new = SignedCheckpoint.parse(str(proof["old"])), SignedCheckpoint.parse(str(proof["new"]))
         path = [hash_of(step) for step in proof["path"]]
-    except (BadNote, KeyError, TypeError, ValueError) as problem:
+    except (InvalidCheckpointNote, KeyError, TypeError, ValueError) as problem:
         raise CannotRead(f"The proof cannot be read: {problem}.") from problem
     report.size, report.root = new.size, new.root.hex()
     if not consistency_holds(old.size, old.root, new.size, new.root, path):
@@ -1313,7 +1313,7 @@ def verify_database(
     A read-only role needs SELECT on the audit tables; without it on audit_detail, details are not compared.
     """
     report = Report()
-    reading = Reading(report)
+    reading = LogReader(report)
     with connect() as connection:
         connection.rollback()
         connection.isolation_level = 3  # REPEATABLE READ
@@ -1404,7 +1404,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pinned = [Key.parse(text) for text in given.key]
         anchors = [note for path in given.anchors for note in notes_in(path.read_text(encoding="utf-8"))]
         report = verify_dsn(given.dsn, anchors, pinned) if given.dsn else verify_file(given.file, anchors, pinned)
-    except (CannotRead, BadNote, OSError, UnicodeDecodeError) as problem:
+    except (CannotRead, InvalidCheckpointNote, OSError, UnicodeDecodeError) as problem:
         sys.stderr.write(f"verifier: {problem}\n")
         return 2
     sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else told(report))

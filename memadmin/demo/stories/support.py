@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from memadmin.demo import bots
 from memadmin.demo.script import (
-    Ending,
     Exchange,
+    ExchangeEnding,
     Story,
     calls,
     calls_badly,
@@ -85,7 +85,7 @@ DENTED_POT = ticket(
             ],
         ],
         after=timedelta(minutes=3),
-        ending=Ending.APPROVED,
+        ending=ExchangeEnding.APPROVED,
     ),
 )
 
@@ -164,7 +164,7 @@ GENEROUS_ANSWER = ticket(
         "The second flush sounds good.",
         [[says("Wonderful. I am sending it")]],
         after=timedelta(minutes=2),
-        ending=Ending.CANCELLED,
+        ending=ExchangeEnding.CANCELLED,
     ),
     Exchange(
         "My phone died. Did that work?",
@@ -258,7 +258,7 @@ TOO_LATE = ticket(
                 )
             ],
         ],
-        ending=Ending.REJECTED,
+        ending=ExchangeEnding.REJECTED,
     ),
 )
 
@@ -309,7 +309,7 @@ WAITS_FOR_A_DECISION = ticket(
             [calls("find_orders", words="SO-20602")],
             [calls("refund_order", order_number="SO-20602", amount_eur=79.0, to="card")],
         ],
-        ending=Ending.LEFT_OPEN,
+        ending=ExchangeEnding.LEFT_OPEN,
     ),
 )
 

@@ -12,11 +12,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
 from memadmin.deploy.checks import operation, rights, standing
-from memadmin.deploy.checks.finding import Finding
+from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.web.health import reasons_not_to_serve
 from sessions_app.stores.base import StoreUnavailable
 
-Check = Callable[[], Iterator[Finding]]
+Check = Callable[[], Iterator[CheckFinding]]
 
 OF_SETTINGS: tuple[Check, ...] = (operation.sign_in, operation.transport, operation.django)
 
@@ -34,10 +34,10 @@ OF_DATABASE: tuple[Check, ...] = (
 )
 
 
-def findings() -> list[Finding]:
+def findings() -> list[CheckFinding]:
     """Everything that is wrong, errors first."""
     if reasons := reasons_not_to_serve():
-        found = [Finding("error", "database", reason) for reason in reasons]
+        found = [CheckFinding("error", "database", reason) for reason in reasons]
         checks = OF_SETTINGS
     else:
         found, checks = [], OF_DATABASE + OF_SETTINGS
@@ -46,10 +46,10 @@ def findings() -> list[Finding]:
     return sorted(found, key=lambda finding: finding.level)
 
 
-def answered(check: Check) -> list[Finding]:
+def answered(check: Check) -> list[CheckFinding]:
     """A check that cannot be made is a finding, too."""
     try:
         return list(check())
     except (Error, StoreUnavailable, ImproperlyConfigured) as problem:
         reason = str(problem).splitlines()[0].rstrip(".")
-        return [Finding("error", check.__name__.replace("_", "-"), f"This could not be looked at: {reason}.")]
+        return [CheckFinding("error", check.__name__.replace("_", "-"), f"This could not be looked at: {reason}.")]

@@ -9,7 +9,7 @@ APPLY = "Run `db_roles --apply` as an administrator of the database."
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     level: Level
     """With an error the deployment does not keep what it promises; a warning wants somebody to have thought of it."""
     check: str

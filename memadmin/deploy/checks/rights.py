@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db import connection
 
-from memadmin.deploy.checks.finding import APPLY, Finding, Level
+from memadmin.deploy.checks.finding import APPLY, CheckFinding, Level
 from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, Roles, our_tables
 from memadmin.deploy.steps import fetch
 from sessions_app import registry
@@ -28,7 +28,7 @@ ORDER BY 1
 """
 
 
-def own_roles() -> Iterator[Finding]:
+def own_roles() -> Iterator[CheckFinding]:
     """As whom we connect: neither an administrator nor the owner, and nobody who can become one."""
     web = str(fetch("SELECT session_user")[0][0])
     worker = str(settings.WORKER_DATABASE.get("USER", "")) if settings.WORKER_DATABASE else ""
@@ -39,7 +39,7 @@ def own_roles() -> Iterator[Finding]:
         yield from _of_role(worker, "The worker connects as", advice)
         if not _may_sequence(worker):
             hint = f"The worker connects as {worker}, which may not give events their places in the log. {APPLY}"
-            yield Finding("error", "roles", hint)
+            yield CheckFinding("error", "roles", hint)
     for (role,) in fetch(CONNECTED):
         if role not in seen:
             # A deployment that migrates is one, too.
@@ -47,20 +47,20 @@ def own_roles() -> Iterator[Finding]:
             yield from _of_role(role, is_connected, "let it connect as a role of its own", as_owner="warning")
 
 
-def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "error") -> Iterator[Finding]:
+def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "error") -> Iterator[CheckFinding]:
     found = fetch(ROLE, [name])
     if not found:
-        yield Finding("error", "roles", f"{is_connected} {name}, and this database has no such role. {APPLY}")
+        yield CheckFinding("error", "roles", f"{is_connected} {name}, and this database has no such role. {APPLY}")
         return
     role, is_superuser, may_become_owner, owner, may_make_roles, _ = found[0]
     if is_superuser:
         hint = f"{is_connected} {role}, an administrator of the database, who can rewrite the audit log."
-        yield Finding("error", "roles", f"{hint} {APPLY} Then {advice}.")
+        yield CheckFinding("error", "roles", f"{hint} {APPLY} Then {advice}.")
     elif may_become_owner:
         hint = f"{is_connected} {role}, which is or can become {owner}, the owner of the audit log, and can rewrite it."
-        yield Finding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
+        yield CheckFinding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
     elif may_make_roles:
-        yield Finding("error", "roles", f"{is_connected} {role}, which can make roles. Take CREATEROLE from it.")
+        yield CheckFinding("error", "roles", f"{is_connected} {role}, which can make roles. Take CREATEROLE from it.")
 
 
 def _may_sequence(role: str) -> bool:
@@ -111,17 +111,17 @@ ORDER BY 1
 """
 
 
-def grants() -> Iterator[Finding]:
+def grants() -> Iterator[CheckFinding]:
     """Rights on the log, and on fences, that are wider than they should be, whoever has them."""
     for (role,) in fetch(LIFTS_FENCES, []):
-        yield Finding("error", "grants", f"{role} may make an erased session writable again. {_revoke(role)}")
+        yield CheckFinding("error", "grants", f"{role} may make an erased session writable again. {_revoke(role)}")
     for role, table, rights in fetch(WIDE_RIGHTS, {"tables": list(INSERT_ONLY)}):
-        yield Finding(
+        yield CheckFinding(
             "error", "grants", f"{role} may {rights} on {table}, where nobody may but the owner. {_revoke(role)}"
         )
     for role, columns in fetch(WIDE_COLUMNS, [list(EVENT_COLUMNS)]):
         hint = f"{role} may choose {columns} of an event, which is the database's word. {_revoke(role)}"
-        yield Finding("error", "grants", hint)
+        yield CheckFinding("error", "grants", hint)
 
 
 def _revoke(role: str) -> str:
@@ -151,7 +151,7 @@ ORDER BY 1
 """
 
 
-def ways_round() -> Iterator[Finding]:
+def ways_round() -> Iterator[CheckFinding]:
     """What leads past triggers, or out of sight, without a right on any table of ours."""
     schema, database, role, has_temporary = fetch(
         "SELECT current_schema(), current_database(), session_user,"
@@ -161,14 +161,14 @@ def ways_round() -> Iterator[Finding]:
         " 'MEMBER')"
     )[0]
     for (maker,) in fetch(MAKERS):
-        yield Finding(
+        yield CheckFinding(
             "error",
             "grants",
             f"{maker} may make functions in {schema}, where one of a fitting name would be called instead of ours and"
             f" run with the owner's rights. Run REVOKE CREATE ON SCHEMA {schema} FROM {maker}.",
         )
     if has_temporary:
-        yield Finding(
+        yield CheckFinding(
             "error",
             "grants",
             f"memadmin connects as {role}, which may make temporary tables in {database} and needs none: what an"
@@ -177,9 +177,11 @@ def ways_round() -> Iterator[Finding]:
     if connection.pg_version >= 150_000:  # type: ignore[attr-defined]  # before, it takes a superuser
         for (skipper,) in fetch(SKIPPERS):
             hint = f"{skipper} may SET session_replication_role, and so skip the triggers that record. Revoke that."
-            yield Finding("error", "grants", hint)
+            yield CheckFinding("error", "grants", hint)
     for member, above in fetch(BEYOND, [[role, *_agent_roles()]]):
-        yield Finding("error", "grants", f"{member} is a member of {above}, and so past every rule here. Revoke that.")
+        yield CheckFinding(
+            "error", "grants", f"{member} is a member of {above}, and so past every rule here. Revoke that."
+        )
 
 
 OTHERS_WITH_RIGHTS = """
@@ -196,15 +198,17 @@ WHERE r.rolname = ANY (%s) AND pg_has_role(r.oid, c.relowner, 'MEMBER') ORDER BY
 """
 
 
-def agents() -> Iterator[Finding]:
+def agents() -> Iterator[CheckFinding]:
     """Agents have no business in our tables, and should not own theirs."""
     roles = _agent_roles()
     for (role,) in fetch("SELECT rolname FROM pg_roles WHERE rolsuper AND rolname = ANY (%s) ORDER BY 1", [roles]):
-        yield Finding(
+        yield CheckFinding(
             "error", "agents", f"Agents write as {role}, an administrator of the database, whom no fence stops."
         )
     for role, tables in fetch(OTHERS_WITH_RIGHTS, [our_tables(), roles]):
-        yield Finding("error", "agents", f"Agents write as {role}, which has rights on our tables ({tables}). {APPLY}")
+        yield CheckFinding(
+            "error", "agents", f"Agents write as {role}, which has rights on our tables ({tables}). {APPLY}"
+        )
     for store in registry.known_stores():
         if not (registry.has_fence(store) and store.agent_roles):
             continue
@@ -213,7 +217,7 @@ def agents() -> Iterator[Finding]:
                 hint = (
                     f"Agents write as {role}, which owns {table} and could take the fence off. Give it to another role."
                 )
-                yield Finding("warning", "agents", hint)
+                yield CheckFinding("warning", "agents", hint)
 
 
 def _agent_roles() -> list[str]:

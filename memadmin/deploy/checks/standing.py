@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import connection
 
 from memadmin.audit.log.triggers import Calling
-from memadmin.deploy.checks.finding import APPLY, Finding
+from memadmin.deploy.checks.finding import APPLY, CheckFinding
 from memadmin.deploy.steps import fetch
 
 FUNCTIONS = """
@@ -22,18 +22,18 @@ ORDER BY 1
 """
 
 
-def functions() -> Iterator[Finding]:
+def functions() -> Iterator[CheckFinding]:
     """Functions with the owner's rights: ours, with a fixed path, and not for everybody."""
     for name, is_open, is_loose, is_ours, owner in fetch(FUNCTIONS, []):
         if is_open:
             hint = f"Everybody who can connect may call {name}, which runs with its owner's rights. {APPLY}"
-            yield Finding("error", "functions", hint)
+            yield CheckFinding("error", "functions", hint)
         if is_loose:
             hint = f"{name} runs with its owner's rights and any search_path: it is not as migrate makes it."
-            yield Finding("error", "functions", hint)
+            yield CheckFinding("error", "functions", hint)
         if not is_ours:
             hint = f"{name} has a name of ours and belongs to {owner}. Find out who made it, and drop it."
-            yield Finding("error", "functions", hint)
+            yield CheckFinding("error", "functions", hint)
 
 
 TRIGGER = """
@@ -47,7 +47,7 @@ WITHOUT = {
 }
 
 
-def triggers() -> Iterator[Finding]:
+def triggers() -> Iterator[CheckFinding]:
     """The guards of the log, and what records the changes of governed tables."""
     for model in apps.get_models(include_auto_created=True):
         for trigger in getattr(model._meta, "triggers", ()):
@@ -62,16 +62,16 @@ def triggers() -> Iterator[Finding]:
         hint = (
             "A client may choose the numbers of events. Run ALTER TABLE audit_event ALTER number SET GENERATED ALWAYS."
         )
-        yield Finding("error", "triggers", hint)
+        yield CheckFinding("error", "triggers", hint)
 
 
-def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[Finding]:
+def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:
     standing = fetch(TRIGGER, [connection.ops.quote_name(table), name])
     what = WITHOUT.get(trigger.name or "", "what changes there is not recorded")
     if not standing or standing[0][1] != trigger.call.partition("(")[0]:
         hint = f"The trigger {name} of {table} is missing or calls something else: {what}. Somebody changed it;"
-        yield Finding("error", "triggers", f"{hint} `pgtrigger install` makes it anew.")
+        yield CheckFinding("error", "triggers", f"{hint} `pgtrigger install` makes it anew.")
     elif standing[0][0] != ("A" if trigger.name == "guard" else "O"):
         state = "ENABLE ALWAYS TRIGGER" if trigger.name == "guard" else "ENABLE TRIGGER"
         hint = f"The trigger {name} of {table} is disabled: {what}. Run ALTER TABLE {table} {state} {name}."
-        yield Finding("error", "triggers", hint)
+        yield CheckFinding("error", "triggers", hint)

@@ -49,7 +49,7 @@ class Command(BaseCommand):
                     file.write(_as_text(line) + "\n")
         except UnknownKey as unknown:
             raise CommandError(str(unknown)) from unknown
-        except audit.Unavailable as unavailable:
+        except audit.AuditUnavailable as unavailable:
             raise CommandError(str(unavailable)) from unavailable
         except FileExistsError as problem:
             raise CommandError(f"{output} exists already, and is left as it is.") from problem

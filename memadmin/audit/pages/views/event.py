@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from memadmin.audit.audit_events import EVENT_PROOF_EXPORTED, EVENT_VIEWED
-from memadmin.audit.log.erasing import Reason, details_within, name_erasure, why_name_stays
+from memadmin.audit.log.erasing import ErasureReason, details_within, name_erasure, why_name_stays
 from memadmin.audit.log.event_details import details_of
 from memadmin.audit.log.label_registry import Names
 from memadmin.audit.log.recording import before_showing
@@ -79,7 +79,7 @@ def what_may_go(shown: AuditEvent) -> dict[str, object]:
         "erasable_details": details_within(shown).count(),
         "erasable_name": actor,
         "why_name_stays": why_name_stays(actor) if actor else "",
-        "erasure_reasons": Reason.choices,
+        "erasure_reasons": ErasureReason.choices,
     }
 
 
@@ -99,20 +99,20 @@ def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProofStep:
     """One hash on the way from a leaf to the root, and on which side of the other it is put."""
 
     side: str
     hash: str
 
 
-def steps_of(proof: EventProof) -> list[Step]:
+def steps_of(proof: EventProof) -> list[ProofStep]:
     """The way that RFC 9162 (2.1.3.2) takes through the path."""
     steps = []
     position, last = proof.index, proof.checkpoint.size - 1
     for sibling in proof.path:
         is_left = bool(position & 1) or position == last
-        steps.append(Step("left" if is_left else "right", sibling.hex()))
+        steps.append(ProofStep("left" if is_left else "right", sibling.hex()))
         while is_left and not position & 1 and position:
             position, last = position >> 1, last >> 1
         position, last = position >> 1, last >> 1

@@ -19,7 +19,7 @@ from memadmin.audit.log import label_registry
 from memadmin.audit.log.label_registry import SUBJECT
 from memadmin.audit.log.recording import before_showing, record
 from memadmin.audit.models import AuditEvent
-from memadmin.audit.pages.forms import AboutForm, AuditFilter, uuid_or_none
+from memadmin.audit.pages.forms import AuditFilter, AuditLookupForm, uuid_or_none
 from memadmin.audit.pages.health import health
 from memadmin.audit.pages.listing import listed
 from memadmin.audit.transparency import checkpoints
@@ -61,7 +61,7 @@ def newer(request: OperatorRequest) -> HttpResponse:
 @operator_page("audit.view_auditevent", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
     """From what people call a person or a record to the events about it; the address has its id alone."""
-    form = AboutForm(request.POST)
+    form = AuditLookupForm(request.POST)
     filters = AuditFilter(form.other_filters(), request.user)
     if not form.is_valid():
         return render(request, "audit/list.html", base_context(filters) | {"problems": sentences(form)}, status=422)
@@ -80,18 +80,18 @@ def about(request: OperatorRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class LookupMatch:
     ref: UUID
     name: str
     url: str
 
 
-def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
+def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
     """What somebody may mean; an id is always something, since the log outlives what its ids stood for."""
     found = label_registry.find(filters.names.viewer, typed)[:MOST_FOUND]
     if not found and (ref := uuid_or_none(typed)):
         if event := AuditEvent.objects.filter(id=ref).first():
-            return [Match(ref, str(event), event.get_absolute_url())]
+            return [LookupMatch(ref, str(event), event.get_absolute_url())]
         is_subject = AuditEvent.objects.filter(subject_ref=ref).exists()
         found = [(SUBJECT if is_subject else "", ref)]
     for kind, ref in found:
@@ -100,7 +100,7 @@ def matches_of(filters: AuditFilter, typed: str) -> list[Match]:
     for kind, ref in found:
         query = filters.query_string_with("subject" if kind == SUBJECT else "object", ref)
         name = filters.names.of(kind, ref).text if kind else label_registry.short(ref)
-        matches.append(Match(ref, name, f"{reverse('audit:list')}?{query}"))
+        matches.append(LookupMatch(ref, name, f"{reverse('audit:list')}?{query}"))
     return matches
 
 

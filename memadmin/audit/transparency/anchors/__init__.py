@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint
-from memadmin.audit.transparency.anchors.base import Ahead, Anchor, AnchorFailed, Position, Refused, position_of
+from memadmin.audit.transparency.anchors.base import Ahead, Anchor, AnchorConflict, AnchorFailed, Position, position_of
 from memadmin.audit.transparency.anchors.bucket import BucketAnchor
 from memadmin.audit.transparency.anchors.file import FileAnchor
 from memadmin.audit.transparency.anchors.webhook import WebhookAnchor
@@ -97,7 +97,7 @@ def newest_beyond(
 def _put(place: Anchor, row: AuditCheckpoint) -> tuple[str, str]:
     try:
         return ANCHORED, place.put(Checkpoint.parse(Note.parse(row.note).text), row.note)
-    except Refused as problem:
+    except AnchorConflict as problem:
         logger.error("The audit log's checkpoint of size %s was refused: %s", row.size, problem)
         return problem.outcome, str(problem)
     except AnchorFailed as problem:

@@ -19,13 +19,13 @@ class AnchorFailed(Exception):
     """A place could not be reached, or would not take the checkpoint; later it may. The message is a sentence."""
 
 
-class Refused(Exception):
+class AnchorConflict(Exception):
     """What is there already contradicts the checkpoint. Trying again changes nothing: somebody has to look."""
 
     outcome = "refused"
 
 
-class SecondRoot(Refused):
+class SecondRoot(AnchorConflict):
     """Another root is known for this size: the log was rewritten."""
 
     def __init__(self, place: str, ours: Checkpoint) -> None:
@@ -35,14 +35,14 @@ class SecondRoot(Refused):
         )
 
 
-class OtherLog(Refused):
+class OtherLog(AnchorConflict):
     def __init__(self, place: str, known: Checkpoint) -> None:
         super().__init__(
             f"{place} holds checkpoints of another log, {known.origin}. Each log needs a place of its own."
         )
 
 
-class Ahead(Refused):
+class Ahead(AnchorConflict):
     """The place knows more of this log than we have: the database was restored from an older state."""
 
     outcome = "ahead"

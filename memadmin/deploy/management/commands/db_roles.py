@@ -13,7 +13,7 @@ from django.db import Error, transaction
 from memadmin import audit
 from memadmin.deploy import audit_events, plan
 from memadmin.deploy.roles import Roles
-from memadmin.deploy.steps import Step, run
+from memadmin.deploy.steps import SqlStep, run
 from sessions_app.stores.base import StoreUnavailable
 
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             statements = "\n".join(f"{statement};" for step in left for statement in step.as_text)
             raise CommandError(f"The rest only the owner of the agents' tables can grant, with\n{statements}")
 
-    def apply(self, steps: Sequence[Step]) -> None:
+    def apply(self, steps: Sequence[SqlStep]) -> None:
         count = sum(len(step.statements) for step in steps)
         try:
             with transaction.atomic(durable=True):
