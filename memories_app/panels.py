@@ -34,7 +34,7 @@ from sessions_app.extensions import (
 from sessions_app.items import ItemPage
 from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.timeline.events import Run, Timeline
+from sessions_app.timeline.events import Timeline, TimelineRun
 
 READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
 
@@ -126,7 +126,7 @@ def first_of(marks: Sequence[Mark]) -> Sequence[Mark]:
     return [*shown, Mark("brain", f"{len(others)} more", others[0].url)] if len(others) > 1 else marks
 
 
-def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> Run | None:
+def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> TimelineRun | None:
     """The run that was going on at an instant: the last that had begun. None where that is not on this page.
 
     The SDK stores what was said to a run before it asks the model, which is when memories are looked up.

@@ -18,7 +18,7 @@ MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BranchChoice:
     """A branch as it stands in the menu; its name masked, as anything that an agent wrote."""
 
     name: str
@@ -42,7 +42,7 @@ class Branches:
 
     shown: Branch | None = None
     """None: all items."""
-    choices: Sequence[Choice] = ()
+    choices: Sequence[BranchChoice] = ()
     """Empty where there is nothing to choose."""
     shared_count: int = 0
     """How many items of the shown one are in others as well."""
@@ -82,7 +82,7 @@ def branches_for(record: SessionRecord, *, asked: str = "", item_id: str = "") -
     return Branches(
         shown,
         [
-            Choice(masker.text(each.name), each.number, each.item_count, each.turn_count, each == shown)
+            BranchChoice(masker.text(each.name), each.number, each.item_count, each.turn_count, each == shown)
             for each in found
         ],
         backend.shared_count(record.session_id, shown) if shown else 0,

@@ -45,7 +45,7 @@ class AttachForm(SelectionForm, KeyForm):
     create = forms.BooleanField(required=False)
 
 
-class AboutForm(forms.Form):
+class SubjectSearchForm(forms.Form):
     """A part of an id of a subject, and the filters of the list that it was typed at."""
 
     about = forms.CharField(max_length=512, error_messages={"required": "Enter a subject ID."})

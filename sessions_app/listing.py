@@ -17,7 +17,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.search.sessions import MatchingSession
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import PREVIEW_CHARACTERS, Preview, StoreUnavailable
+from sessions_app.stores.base import PREVIEW_CHARACTERS, SessionPreview, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
 from sessions_app.stores.kinds import kind_of, limits_of
 
@@ -27,7 +27,7 @@ class ListedSession:
     """One row. What is text of others has to be escaped, and is otherwise ready to be looked at."""
 
     record: SessionRecord
-    preview: Preview | None
+    preview: SessionPreview | None
     """None when the store did not answer: then nothing is known, and a count is not zero."""
     address: str
     names: str
@@ -170,7 +170,7 @@ def about_store(store: SessionStore) -> str:
 
 def previews_of(
     stores: Iterable[SessionStore], records: Iterable[SessionRecord], masker: Masker
-) -> dict[int, dict[str, Preview]]:
+) -> dict[int, dict[str, SessionPreview]]:
     """By store and session id; empty for a store that does not answer."""
     wanted: dict[int, list[str]] = {}
     for record in records:
@@ -183,11 +183,11 @@ def previews_of(
     }
 
 
-def read_previews(store: SessionStore, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+def read_previews(store: SessionStore, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
     return backend_for(store).previews(session_ids)
 
 
-def masked(preview: Preview, masker: Masker) -> Preview:
+def masked(preview: SessionPreview, masker: Masker) -> SessionPreview:
     """A preview with its words masked, and only then cut to what a list shows."""
     words = masker.text(preview.first_user_text)
     if len(words) > PREVIEW_CHARACTERS:

@@ -18,7 +18,7 @@ class PatternError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PatternMatch:
     """What a session id says. A field that the pattern does not have is empty."""
 
     subject: str = ""
@@ -68,7 +68,7 @@ class Pattern:
             raise PatternError("A pattern needs {subject} or {ticket}.")
         return cls(tuple(fields), tuple(literals))
 
-    def match(self, session_id: str) -> Match | None:
+    def match(self, session_id: str) -> PatternMatch | None:
         """What this session id says, or None when it looks different. Linear in its length, whatever the pattern.
 
         A value longer than its column does not count as one, nor does one of nothing but spaces: nobody could click it.
@@ -91,4 +91,4 @@ class Pattern:
         found = {field: value for field, value in zip(self.fields, values, strict=True) if field != ANYTHING}
         if any(len(value) > FIELD_LENGTHS[field] or value.isspace() for field, value in found.items()):
             return None
-        return Match(**found)
+        return PatternMatch(**found)

@@ -15,7 +15,7 @@ from memadmin.client.secret_text import MASKED, mask_text
 from memories_app.tool_provenance import ToolsBehind
 from sessions_app.items import StoredItem
 from sessions_app.timeline import build_timeline
-from sessions_app.timeline.blocks import Text
+from sessions_app.timeline.blocks import TextBlock
 from sessions_app.timeline.events import Message
 
 LONGEST_SAID = 20_000
@@ -160,7 +160,7 @@ def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Ite
         for event in build_timeline(batch, starts_session=False, ends_session=False).events:
             tools = tuple(behind.of(event))
             if isinstance(event, Message) and event.role in SPEAKERS:
-                text = "\n".join(block.full for block in event.body if isinstance(block, Text))
+                text = "\n".join(block.full for block in event.body if isinstance(block, TextBlock))
                 if text.strip():
                     masked = mask_text(text[:LONGEST_SAID])[0]
                     item = event.item

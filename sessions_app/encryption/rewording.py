@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from sessions_app.encryption.rotation import with_token
 from sessions_app.encryption.sealing import SessionSeals
 from sessions_app.items import StoredItem
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER
 from sessions_app.timeline.values import text_in
 
@@ -20,7 +20,7 @@ class Opened:
 
     item: StoredItem
     text: str = field(repr=False)
-    _envelope: Entry | None = field(default=None, repr=False)
+    _envelope: DecodedItem | None = field(default=None, repr=False)
     _cipher: Fernet | None = field(default=None, repr=False)
 
     def stored_with(self, text: str) -> str:

@@ -10,12 +10,12 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from sessions_app.encryption.keys import SessionKey
 from sessions_app.items import StoredItem
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER
 from sessions_app.timeline.values import text_in
 
 
-class Standing(StrEnum):
+class ItemKeyState(StrEnum):
     """Where an item stands on the way from one key to another."""
 
     PLAIN = "plain"
@@ -37,18 +37,18 @@ class Rotation:
     def of(cls, old: SessionKey, new: SessionKey, wrapper_id: str) -> Rotation:
         return cls(old.cipher(wrapper_id), new.cipher(wrapper_id))
 
-    def standing(self, item: StoredItem) -> Standing:
+    def standing(self, item: StoredItem) -> ItemKeyState:
         entry = _envelope(item)
         if entry is None:
-            return Standing.PLAIN
+            return ItemKeyState.PLAIN
         token = _token(entry)
-        for standing, cipher in ((Standing.NEW, self.new), (Standing.OLD, self.old)):
+        for standing, cipher in ((ItemKeyState.NEW, self.new), (ItemKeyState.OLD, self.old)):
             try:
                 cipher.extract_timestamp(token)
             except InvalidToken:
                 continue
             return standing
-        return Standing.UNREADABLE
+        return ItemKeyState.UNREADABLE
 
     def resealed(self, item: StoredItem) -> str:
         """The stored text of an item of the old key under the new one: nothing in it changes but the token.
@@ -64,7 +64,7 @@ class Rotation:
         return with_token(item, entry, fresh)
 
 
-def with_token(item: StoredItem, envelope: Entry, fresh: bytes) -> str:
+def with_token(item: StoredItem, envelope: DecodedItem, fresh: bytes) -> str:
     """The stored text of an envelope with another token in it, and nothing else changed."""
     before, after = text_in(envelope.fields, "payload"), fresh.decode()
     if item.raw.count(before) == 1:
@@ -73,7 +73,7 @@ def with_token(item: StoredItem, envelope: Entry, fresh: bytes) -> str:
     return json.dumps({**envelope.fields, "payload": after}, separators=(",", ":"))
 
 
-def _envelope(item: StoredItem) -> Entry | None:
+def _envelope(item: StoredItem) -> DecodedItem | None:
     assert item.is_whole
     if ENVELOPE_MEMBER not in item.raw:
         return None
@@ -81,5 +81,5 @@ def _envelope(item: StoredItem) -> Entry | None:
     return entry if entry.is_envelope else None
 
 
-def _token(entry: Entry) -> bytes:
+def _token(entry: DecodedItem) -> bytes:
     return text_in(entry.fields, "payload").encode()

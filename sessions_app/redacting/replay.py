@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from sessions_app.items import Position, StoredItem
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
 
@@ -88,5 +88,5 @@ class Replay:
         return not self.unfit and not self.uncalled
 
 
-def _entry(raw: str) -> Entry:
+def _entry(raw: str) -> DecodedItem:
     return decode(StoredItem("", Position((0,)), raw, len(raw), None))

@@ -6,7 +6,7 @@ which stores there are, `health` and `check` what is wrong with one; the `plan_.
 
 from sessions_app.registry.attach_plan import (
     AttachRefused,
-    Step,
+    AttachStep,
     plan_attachment,
     plan_declaration,
     plan_removal,
@@ -33,9 +33,9 @@ __all__ = [
     "MAIN_STORE",
     "WRITE_DROPPED",
     "AttachRefused",
+    "AttachStep",
     "FoundTables",
     "Places",
-    "Step",
     "UnknownStore",
     "can",
     "check",

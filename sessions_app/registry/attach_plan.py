@@ -31,7 +31,7 @@ from sessions_app.registry.preflight import leaks, missing_index, missing_rights
 from sessions_app.registry.stores import has_fence
 from sessions_app.registry.tables import StoreTables, Table, find_tables, look_at
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Problem
+from sessions_app.stores.base import StoreProblem
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 
 LOCK_TIMEOUT = "500ms"
@@ -46,7 +46,7 @@ class AttachRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AttachStep:
     """Statements with one purpose: one transaction, or (what PostgreSQL only does outside of one) each by itself."""
 
     purpose: str
@@ -61,7 +61,7 @@ class Step:
         return "\n".join([f"-- {self.purpose}", *lines])
 
 
-def plan_attachment(store: SessionStore) -> list[Step]:
+def plan_attachment(store: SessionStore) -> list[AttachStep]:
     """What is missing, in order; nothing when all stands. Raises AttachRefused."""
     if not has_fence(store):
         _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
@@ -90,7 +90,7 @@ def refuse_place_of_another(store: SessionStore) -> None:
         _refuse(obstacles_in_place(store))
 
 
-def plan_declaration(store: SessionStore) -> Step:
+def plan_declaration(store: SessionStore) -> AttachStep:
     """The row of a store as a statement, for a script that somebody else runs; we save it."""
     fields = [field for field in SessionStore._meta.concrete_fields if field.name not in ("attached_at", "created_at")]
     declared = ("kind", "options", "sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
@@ -100,7 +100,7 @@ def plan_declaration(store: SessionStore) -> Step:
         sql.SQL(", ").join(sql.Literal(_value(store, field.attname)) for field in fields),
         sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in declared),
     )
-    return Step("Names the tables of the store", (insert,))
+    return AttachStep("Names the tables of the store", (insert,))
 
 
 def _value(store: SessionStore, name: str) -> Any:
@@ -108,7 +108,7 @@ def _value(store: SessionStore, name: str) -> Any:
     return Jsonb(value) if isinstance(value, dict) else value
 
 
-def plan_removal(store: SessionStore) -> list[Step]:
+def plan_removal(store: SessionStore) -> list[AttachStep]:
     """What is there of ours, in the order in which it goes. The agents' tables may be gone already."""
     with in_plain_words(store):
         steps = [_drop_function(standing) for standing in standing_triggers(store).values()]
@@ -120,13 +120,13 @@ def plan_removal(store: SessionStore) -> list[Step]:
     return steps
 
 
-def _refuse(obstacles: Iterable[Problem]) -> None:
+def _refuse(obstacles: Iterable[StoreProblem]) -> None:
     sentences = [problem.sentence for problem in obstacles]
     if sentences:
         raise AttachRefused(" ".join(sentences))
 
 
-def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
+def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachStep]:
     standing = standing_triggers(store)
     fence, notes = triggers_for(store, tables), list(notes_for(store, tables))
     for trigger in fence:
@@ -142,7 +142,7 @@ def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
 
 def _put_there(
     purpose: str, table: Table, triggers: Iterable[Trigger], standing: Mapping[str, StandingTrigger]
-) -> Iterator[Step]:
+) -> Iterator[AttachStep]:
     """A step with what is missing of a table's triggers, unless all is there. The table is locked last, and once."""
     functions: list[sql.Composable] = []
     places: list[sql.Composable] = []
@@ -155,24 +155,24 @@ def _put_there(
     if places:
         places = [*_limits(table.identifier), *places]
     if functions or places:
-        yield Step(purpose, (*functions, *places))
+        yield AttachStep(purpose, (*functions, *places))
 
 
-def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[Step]:
+def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachStep]:
     """The SDK makes this index itself; tables made by hand may lack it."""
     if any(index.is_valid for index in tables.time_indexes):
         return
     if has_own_index(store, tables.messages):
         yield _drop_index(store, tables.messages)
     create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} (session_id, created_at)")
-    yield Step(
+    yield AttachStep(
         "Indexes the items by session and time",
         (create.format(sql.Identifier(own_index_name(store)), tables.messages.identifier),),
         in_transaction=False,
     )
 
 
-def _backfill(store: SessionStore, tables: StoreTables) -> Step:
+def _backfill(store: SessionStore, tables: StoreTables) -> AttachStep:
     """One statement that commits after each batch, and begins anew when it is run again.
 
     Sessions that are on record but were written to while nothing followed them (after a removal) are brought up to
@@ -210,7 +210,7 @@ END
         rows=sql.Literal(BACKFILL_ROWS),
     )
     statement = sql.SQL("DO {}").format(dollar_quoted(body.as_string(None)))
-    return Step("Registers the sessions that are there", (statement,), in_transaction=False)
+    return AttachStep("Registers the sessions that are there", (statement,), in_transaction=False)
 
 
 def _limits(table: sql.Composable | None) -> list[sql.Composable]:
@@ -227,21 +227,21 @@ def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
     ]
 
 
-def _drop_function(standing: StandingTrigger) -> Step:
+def _drop_function(standing: StandingTrigger) -> AttachStep:
     """The trigger goes with its function: dropping a trigger by itself takes the owner of the table."""
     name = standing.function.as_string(None)
     limits = _limits(sql.Identifier(*standing.lockable) if standing.lockable else None)
     drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(standing.function)
-    return Step(f"Takes {name} away, and the trigger that calls it", (*limits, drop))
+    return AttachStep(f"Takes {name} away, and the trigger that calls it", (*limits, drop))
 
 
-def _drop_index(store: SessionStore, messages: Table) -> Step:
+def _drop_index(store: SessionStore, messages: Table) -> AttachStep:
     drop = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}")
     index = sql.Identifier(messages.schema, own_index_name(store))
-    return Step("Takes our index of the items away", (drop.format(index),), in_transaction=False)
+    return AttachStep("Takes our index of the items away", (drop.format(index),), in_transaction=False)
 
 
-def _note(store: SessionStore, attached_at: sql.SQL, purpose: str) -> Step:
+def _note(store: SessionStore, attached_at: sql.SQL, purpose: str) -> AttachStep:
     update = sql.SQL("UPDATE {} SET attached_at = {} WHERE id = {}")
     table = sql.Identifier(SessionStore._meta.db_table)
-    return Step(purpose, (update.format(table, attached_at, sql.Literal(store.pk)),))
+    return AttachStep(purpose, (update.format(table, attached_at, sql.Literal(store.pk)),))

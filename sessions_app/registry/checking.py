@@ -24,7 +24,7 @@ from sessions_app.registry.preflight import leaks, missing_rights, unusable
 from sessions_app.registry.stores import MAIN_STORE, has_fence
 from sessions_app.registry.tables import StoreTables, Table, look_at
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import COUNTED_EXACTLY, Capability, Health, Problem, StoreUnavailable
+from sessions_app.stores.base import COUNTED_EXACTLY, Capability, StoreHealth, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all, asking
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words
 
@@ -82,7 +82,7 @@ SELECT {number} AS number, (SELECT count(*) FROM (SELECT FROM {table} LIMIT {cap
 """)
 
 
-def health(store: SessionStore, *, anyway: bool = True) -> Health:
+def health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
     """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises.
 
     Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.circuit_breaker`).
@@ -90,7 +90,7 @@ def health(store: SessionStore, *, anyway: bool = True) -> Health:
     return next(health_of_all([store], anyway=anyway))
 
 
-def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[Health]:
+def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[StoreHealth]:
     """The same of several, in their order: first all are asked side by side whether they answer."""
     stores, places = list(stores), Places()
     answers: Mapping[SessionStore, StoreUnavailable | None] = {}
@@ -109,13 +109,13 @@ def _raise_if_away(store: SessionStore) -> None:
     backend_for(store).search.raise_if_away()
 
 
-def _with_place(found: Health, store: SessionStore, places: Places | None) -> Health:
+def _with_place(found: StoreHealth, store: SessionStore, places: Places | None) -> StoreHealth:
     if found.state == "down" or store.pk is None:
         return found
     return replace(found, problems=(*found.problems, *problems_of_place(store, places or Places())))
 
 
-def _health_of_fenced(store: SessionStore) -> Health:
+def _health_of_fenced(store: SessionStore) -> StoreHealth:
     began = time.perf_counter()
     try:
         tables = look_at(store)
@@ -123,10 +123,10 @@ def _health_of_fenced(store: SessionStore) -> Health:
         with in_plain_words(store):
             problems = list(unusable(tables))
             if problems:
-                return Health(problems=tuple(problems), fence="off", answered_in_ms=answered_in_ms)
+                return StoreHealth(problems=tuple(problems), fence="off", answered_in_ms=answered_in_ms)
             sessions, items = _about(tables.sessions, tables.messages)
             faults = [*leaks(tables), *_faults_of_fence(store, tables)]
-            return Health(
+            return StoreHealth(
                 problems=(*faults, *missing_rights(tables), *_slow_or_wrong(store, tables), *key_problems(store)),
                 sessions=sessions,
                 items=items,
@@ -135,10 +135,10 @@ def _health_of_fenced(store: SessionStore) -> Health:
                 hints=(*_unsaid(store), *key_hints(store)),
             )
     except StoreUnavailable as away:
-        return Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
+        return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
 
 
-def check(store: SessionStore, *, places: Places | None = None) -> Health:
+def check(store: SessionStore, *, places: Places | None = None) -> StoreHealth:
     """Like `health`, and compares the registry with all sessions of the store. Never raises."""
     if not has_fence(store):
         return _with_place(_health_of_discovered(store, thorough=True), store, places)
@@ -149,19 +149,19 @@ def check(store: SessionStore, *, places: Places | None = None) -> Health:
         with in_plain_words(store):
             missing = unregistered_sessions(store, look_at(store), cap=COUNTED_EXACTLY)
     except StoreUnavailable as away:
-        return replace(found, problems=(*found.problems, Problem("unavailable", str(away), is_fatal=True)))
+        return replace(found, problems=(*found.problems, StoreProblem("unavailable", str(away), is_fatal=True)))
     if not missing:
         return found
     count = f"More than {COUNTED_EXACTLY:,}" if missing > COUNTED_EXACTLY else f"{missing:,}"
     sentence = f"{count} of its sessions are not in the registry, and so in no list. {_attach(store)}"
-    return replace(found, problems=(*found.problems, Problem("unregistered", sentence)))
+    return replace(found, problems=(*found.problems, StoreProblem("unregistered", sentence)))
 
 
 def _health_of_discovered(
     store: SessionStore, *, thorough: bool = False, anyway: bool = True, away: StoreUnavailable | None = None
-) -> Health:
+) -> StoreHealth:
     """What the store says of itself, and what discovery came upon; `away` is what it said when it was asked before."""
-    found = Health()
+    found = StoreHealth()
     try:
         if away:
             raise away
@@ -174,12 +174,14 @@ def _health_of_discovered(
     except StoreUnavailable as silent:
         problems = list(found.problems)
         if found.state != "down":
-            problems.append(Problem("unavailable", str(silent), is_fatal=True))
+            problems.append(StoreProblem("unavailable", str(silent), is_fatal=True))
     if store.attached_at is None:
-        problems.append(Problem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}"))
+        problems.append(
+            StoreProblem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}")
+        )
     hints = [*found.hints, *key_hints(store)]
     if returned := store.discovery.get("returned", 0):
-        problems.append(Problem("returned", _sentence_on_returned(store, returned)))
+        problems.append(StoreProblem("returned", _sentence_on_returned(store, returned)))
     if swept := store.discovery.get("swept", 0):
         hints.append(
             f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. Such an"
@@ -195,14 +197,14 @@ def _sentence_on_returned(store: SessionStore, returned: int) -> str:
     return f"{what} wrote to it again, and nothing can be erased in this store. End the agent, and erase it there."
 
 
-def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
     standing = standing_triggers(store)
     if not standing:
         sentence = "It is not attached: its sessions are in no list, and an erased one can come back."
-        yield Problem("not-attached", f"{sentence} {_attach(store)}")
+        yield StoreProblem("not-attached", f"{sentence} {_attach(store)}")
         return
     if store.attached_at is None:
-        yield Problem("unfinished", f"Attaching it was begun and not finished. {_attach(store)}")
+        yield StoreProblem("unfinished", f"Attaching it was begun and not finished. {_attach(store)}")
     faults = [faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables)]
     other_mode = next(mode for mode in SessionStore.FenceMode if mode != store.fence_mode)
     in_other_mode = [
@@ -210,17 +212,17 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Probl
     ]
     if any(fault.function for fault in faults) and not any(fault.function for fault in in_other_mode):
         sentence = f"Its fence is in {other_mode.value} mode, and should be in {store.fence_mode} mode."
-        yield Problem("mode-differs", f"{sentence} {_attach(store)}")
+        yield StoreProblem("mode-differs", f"{sentence} {_attach(store)}")
         faults = in_other_mode
     for problem in (problem for fault in faults for problem in (fault.function, fault.trigger) if problem):
-        yield Problem(problem.code, f"{problem.sentence} {_attach(store)}")
+        yield StoreProblem(problem.code, f"{problem.sentence} {_attach(store)}")
     notes = [(trigger, faults_of(trigger, standing.get(trigger.name))) for trigger in notes_for(store, tables)]
     if unsound := [trigger for trigger, fault in notes if fault.function or fault.trigger]:
         tables_of = " and ".join(sorted({str(trigger.table) for trigger in unsound}))
         sentence = f"What others than agents write to {tables_of} is not all recorded: triggers are missing or changed."
-        yield Problem("unrecorded", f"{sentence} {_attach(store)}")
+        yield StoreProblem("unrecorded", f"{sentence} {_attach(store)}")
     if not registry_key_stands():
-        yield Problem(
+        yield StoreProblem(
             "registry-key-missing",
             "The registry has lost its unique key session_record_fence: a write under way can slip past an erasure."
             " Its migration, sessions_app 0002, has the definition.",
@@ -235,36 +237,36 @@ def _unsaid(store: SessionStore) -> Iterator[str]:
         )
 
 
-def _slow_or_wrong(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+def _slow_or_wrong(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
     if not any(index.is_valid for index in tables.time_indexes):
         if tables.time_indexes:
             sentence = (
                 f"The index {tables.time_indexes[0].name} of {tables.messages} is invalid: its building broke off."
             )
-            yield Problem("index-invalid", f"{sentence} {_attach(store)}")
+            yield StoreProblem("index-invalid", f"{sentence} {_attach(store)}")
         else:
             sentence = f"{tables.messages} has no index on (session_id, created_at): long sessions open slowly."
-            yield Problem("index-missing", f"{sentence} {_attach(store)}")
+            yield StoreProblem("index-missing", f"{sentence} {_attach(store)}")
     if tables.messages.columns["created_at"].may_be_empty:
         sentence = f"created_at of {tables.messages} may be empty; an item without a time is not shown."
-        yield Problem("times-may-be-empty", sentence)
+        yield StoreProblem("times-may-be-empty", sentence)
     yield from _ids_running_out(tables)
     if not tables.sessions.columns["updated_at"].has_zone:
         yield from _wrong_zone(store, tables)
 
 
-def _ids_running_out(tables: StoreTables) -> Iterator[Problem]:
+def _ids_running_out(tables: StoreTables) -> Iterator[StoreProblem]:
     for last, sequence_limit in fetch(LAST_ID, [tables.messages.identifier.as_string(None)]):
         limit = min(sequence_limit, LARGEST[tables.messages.columns["id"].type])
         if last is not None and last > IDS_USED_UP_AT * limit:
-            yield Problem(
+            yield StoreProblem(
                 "ids-running-out",
                 f"{tables.messages} has given out {last:,} of {limit:,} ids; after the last one no agent can write."
                 " Make the column id, and its sequence, a bigint.",
             )
 
 
-def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
+def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
     """Times in another zone than the store's: as seen in what was written or, before that, in what is configured."""
     remedy = (
         f"Set AGENT_TIMEZONE to the agents' zone and run attach_store {store}."
@@ -280,7 +282,7 @@ def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
     )
     ((compared, differing, off),) = fetch(query)
     if differing:
-        yield Problem(
+        yield StoreProblem(
             "wrong-zone",
             f"{differing} of the {compared} sessions written last have times that are not in {store.writer_timezone}:"
             f" they are off by {off.total_seconds() / 3600:+.4g} hours. {remedy}",
@@ -288,7 +290,7 @@ def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[Problem]:
     if compared:
         return
     for place, zone in fetch(CONFIGURED_ZONES, {"messages": tables.messages.oid, "zone": store.writer_timezone}):
-        yield Problem(
+        yield StoreProblem(
             "zone-differs",
             f"Agents write in the zone {zone} (setting of the {place}) unless they choose their own, and the store is"
             f" read as {store.writer_timezone}. {remedy}",

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Place, Problem, StoreUnavailable
+from sessions_app.stores.base import Place, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
 
 ATTACHED_WITHIN = timedelta(minutes=1)
@@ -81,10 +81,10 @@ def are_one(some: AbstractSet[Place], others: AbstractSet[Place]) -> bool:
     return any(mine[: len(other)] == other[: len(mine)] for mine in some for other in others)
 
 
-def obstacles_in_place(store: SessionStore) -> list[Problem]:
+def obstacles_in_place(store: SessionStore) -> list[StoreProblem]:
     """Of a store that is not attached yet."""
     return [
-        Problem(
+        StoreProblem(
             "same-place",
             f"The store {other} is in this place already, whatever the settings of the two call it: each session would"
             f" be listed twice. To have it under this name, run attach_store {other} --remove first.",
@@ -93,10 +93,10 @@ def obstacles_in_place(store: SessionStore) -> list[Problem]:
     ]
 
 
-def problems_of_place(store: SessionStore, places: Places) -> list[Problem]:
+def problems_of_place(store: SessionStore, places: Places) -> list[StoreProblem]:
     """Of a store whose place became that of another after it was attached, or could not be told before."""
     return [
-        Problem(
+        StoreProblem(
             "same-place",
             f"The store {other} is in this place, too: each session is listed twice, and erased in the registry of one"
             " of them only. Keep one of the two, and run attach_store --remove with the name of the other.",

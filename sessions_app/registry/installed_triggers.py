@@ -10,7 +10,7 @@ from psycopg import sql
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry.fence import Trigger, all_names
 from sessions_app.registry.tables import StoreTables, Table
-from sessions_app.stores.base import Problem
+from sessions_app.stores.base import StoreProblem
 from sessions_app.stores.sqlalchemy.postgres import fetch
 
 
@@ -35,8 +35,8 @@ class StandingTrigger:
 class Faults:
     """What is wrong with one trigger: with its function, and with its place on the table."""
 
-    function: Problem | None
-    trigger: Problem | None
+    function: StoreProblem | None
+    trigger: StoreProblem | None
 
 
 TRIGGERS = """
@@ -81,21 +81,21 @@ def faults_of(trigger: Trigger, standing: StandingTrigger | None) -> Faults:
     """What is wrong with a trigger: its function is compared letter by letter with this version's."""
     if standing is None:
         return Faults(
-            Problem("function-missing", f"The function {trigger.name} is missing."),
-            Problem("trigger-missing", f"The trigger {trigger.name} on {trigger.table} is missing."),
+            StoreProblem("function-missing", f"The function {trigger.name} is missing."),
+            StoreProblem("trigger-missing", f"The trigger {trigger.name} on {trigger.table} is missing."),
         )
     function_fault = trigger_fault = None
     if standing.body != trigger.body or not standing.is_safe:
         sentence = f"The function {trigger.name} is not the one of this version: it was changed, or is older."
-        function_fault = Problem("function-changed", sentence)
+        function_fault = StoreProblem("function-changed", sentence)
     if standing.table != trigger.table.oid or standing.definition is None:
         sentence = f"The trigger {trigger.name} on {trigger.table} is missing."
-        trigger_fault = Problem("trigger-missing", sentence)
+        trigger_fault = StoreProblem("trigger-missing", sentence)
     elif standing.enabled in ("D", "R"):
-        trigger_fault = Problem("trigger-disabled", f"The trigger {trigger.name} on {trigger.table} is disabled.")
+        trigger_fault = StoreProblem("trigger-disabled", f"The trigger {trigger.name} on {trigger.table} is disabled.")
     elif standing.calls != standing.oid or not trigger.is_placed_as(standing.definition):
         sentence = f"The trigger {trigger.name} on {trigger.table} is not the one of this version."
-        trigger_fault = Problem("trigger-changed", sentence)
+        trigger_fault = StoreProblem("trigger-changed", sentence)
     return Faults(function_fault, trigger_fault)
 
 

@@ -8,23 +8,23 @@ from sessions_app.encryption import sealing_of
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Problem
+from sessions_app.stores.base import StoreProblem
 
 SESSIONS_TRIED = 3
 ITEMS_TRIED = 10
 
 
-def key_problems(store: SessionStore) -> Iterator[Problem]:
+def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
     """Tries the key on the last items of the newest sealed sessions: four queries. Raises StoreUnavailable."""
     if not store.encryption_key:
         return
     sealing = sealing_of(store)
     if sealing.keys.get(store.encryption_key) is None:
         sentence = f"{sealing.keys.why_not(store.encryption_key)} What its agents sealed stays closed."
-        yield Problem("session-key-missing", sentence)
+        yield StoreProblem("session-key-missing", sentence)
         return
     if doubt := sealing.keys.doubts.get(store.encryption_key):
-        yield Problem("session-key-doubtful", doubt)
+        yield StoreProblem("session-key-doubtful", doubt)
     tried = opened = 0
     sealed = SessionRecord.objects.on_record().filter(store=store, is_encrypted=True).newest_first()
     for session_id in sealed.values_list("session_id", flat=True)[:SESSIONS_TRIED]:
@@ -33,7 +33,7 @@ def key_problems(store: SessionStore) -> Iterator[Problem]:
         tried += len(states)
         opened += states.count(SealState.SOUND)
     if tried and not opened:
-        yield Problem(
+        yield StoreProblem(
             "session-key-wrong",
             f"The key {store.encryption_key} opens none of the {tried} sealed items that were written last: agents use"
             " another key, or another session id than the stored one.",

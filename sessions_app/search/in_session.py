@@ -11,7 +11,7 @@ from sessions_app.search.slices import SliceReader
 from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.search_protocol import Hit, Order
+from sessions_app.stores.search_protocol import Hit, SearchOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def find_in_session(
     Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
     """
     assert not (after and before), "a step goes in one direction"
-    order = Order.NEWEST_FIRST if before else Order.OLDEST_FIRST
+    order = SearchOrder.NEWEST_FIRST if before else SearchOrder.OLDEST_FIRST
     place = before or after
     reader = SliceReader(wording, order, is_masked, opened=[(store.pk, session_id)] if opens else ())
     index = None if opens else backend_for(store).word_index

@@ -37,7 +37,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
-from sessions_app.stores.search_protocol import Look, Order
+from sessions_app.stores.search_protocol import SearchOrder, SliceResult
 
 RARE = 10
 """A word is rare up to this many times the square root of all items: an index names n items in time to n, and reading
@@ -96,7 +96,7 @@ class Resume:
 
 
 @dataclass
-class Reading:
+class SearchProgress:
     """The state of a search that reads sessions from the newest on."""
 
     wanted: int
@@ -137,7 +137,7 @@ def matching_sessions(
     has_sealed = SessionRecord.objects.any_encrypted()
     sealed = sessions.filter(is_encrypted=True)
     to_open = list(sealed.filter(pk__in=opened).values_list("store_id", "session_id")) if opened and has_sealed else []
-    slices = SliceReader(wording, Order.NEWEST_FIRST, is_masked, opened=to_open)
+    slices = SliceReader(wording, SearchOrder.NEWEST_FIRST, is_masked, opened=to_open)
     are_rare, notes = _asked_first(stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_open)
     if notes:
         sessions, sealed = (each.filter(store__in=are_rare) for each in (sessions, sealed))
@@ -148,7 +148,7 @@ def matching_sessions(
     sessions = (
         sessions.filter(Q(is_encrypted=False) | Q(pk__in=opened)) if to_open else sessions.filter(is_encrypted=False)
     )
-    reading = Reading(size, slices, {store.pk: store for store in are_rare})
+    reading = SearchProgress(size, slices, {store.pk: store for store in are_rare})
     known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
     if known is None:
         # Of these alone: another may have been connected meanwhile.
@@ -200,7 +200,7 @@ def is_rare(store: SessionStore, wording: Wording, *, seconds: float) -> bool:
 
 
 def _known_to_indexes(
-    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
+    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
 ) -> list[tuple[SessionRecord, str]] | None:
     """The newest sessions of all stores with their newest hits, one more than fill the page."""
     slices, known = reading.slices, list[tuple[SessionRecord, str]]()
@@ -219,7 +219,7 @@ def _known_to_indexes(
     return known
 
 
-def _pick_known(reading: Reading, known: Sequence[tuple[SessionRecord, str]]) -> SessionRecord | None:
+def _pick_known(reading: SearchProgress, known: Sequence[tuple[SessionRecord, str]]) -> SessionRecord | None:
     """Fills the page; returns its last session if there are more."""
     reading.hits = list(known[: reading.wanted])
     for record, _ in reading.hits:
@@ -228,7 +228,7 @@ def _pick_known(reading: Reading, known: Sequence[tuple[SessionRecord, str]]) ->
 
 
 def _read_newest_first(
-    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
+    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
 ) -> tuple[SessionRecord | None, Position | None]:
     """Fills the page; returns the last session that was read, and how far if not to its end. None: all were read."""
     last: SessionRecord | None = None
@@ -250,8 +250,8 @@ def _read_newest_first(
 
 
 def _looks(
-    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None
-) -> Iterator[tuple[SessionRecord, Look | None]]:
+    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
+) -> Iterator[tuple[SessionRecord, SliceResult | None]]:
     """Every session with a quick look at its newest items, in batches; the first of a page may begin further back.
 
     The first session that was not looked at, because the time was over, comes with None.
@@ -283,8 +283,8 @@ def _looks(
             size = min(max(needed, BATCH_SESSIONS[0]), 2 * size, BATCH_SESSIONS[-1])
 
 
-def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[object, Look]:
-    looks: dict[object, Look] = {}
+def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[object, SliceResult]:
+    looks: dict[object, SliceResult] = {}
     for store in {record.store for record in batch}:
         starts = {record.session_id: None for record in batch if record.store == store}
         found = slices.look(store, starts, limit=QUICK_LOOK_ITEMS)
@@ -307,7 +307,7 @@ def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]
 
 
 def _records(
-    reading: Reading, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
+    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
 ) -> list[SessionRecord]:
     """The next sessions, each with its store at hand. One query: there may be hundreds, so nothing else is joined."""
     records = list(_beyond(sessions, resume)[:limit])

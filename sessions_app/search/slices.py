@@ -15,7 +15,7 @@ from sessions_app.search.wording import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
-from sessions_app.stores.search_protocol import ItemSearch, Look, Order
+from sessions_app.stores.search_protocol import ItemSearch, SearchOrder, SliceResult
 
 FIRST_SLICE_ITEMS = 50
 
@@ -35,7 +35,7 @@ class SliceReader:
     """Reads for one search until its time is over. It gets on by at least one look, so searching further ends."""
 
     wording: Wording
-    order: Order
+    order: SearchOrder
     is_masked: bool
     """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
     deadline: float = field(default_factory=deadline_from_now)
@@ -87,9 +87,9 @@ class SliceReader:
         """Half of the time that is left: the other half is for a smaller look, should this one be cancelled."""
         return max((self.deadline - time.monotonic()) / 2, LEAST_SECONDS)
 
-    def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, Look]:
+    def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, SliceResult]:
         """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
-        looks: dict[str, Look] = {}
+        looks: dict[str, SliceResult] = {}
         sealed = {session_id for session_id in starts if (store.pk, session_id) in self.opened}
         for some in filter(None, (sealed, starts.keys() - sealed)):
             search, seconds = self.search_of(store, next(iter(some))), self.seconds_for_one()
@@ -101,10 +101,10 @@ class SliceReader:
         texts = self.beginnings(store, list(hits))
         for (session_id, item_id), look in hits.items():
             if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.wording):
-                looks[session_id] = Look(None, look.hit.position, look.item_count)
+                looks[session_id] = SliceResult(None, look.hit.position, look.item_count)
         return looks
 
-    def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> Look | None:
+    def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> SliceResult | None:
         """What a session says beyond a place, or None when the time was over before. Raises StoreUnavailable.
 
         Of a slice that takes too long the first item is read alone, and an item that takes too long alone, though
@@ -121,7 +121,7 @@ class SliceReader:
                 if self.has_got_on:
                     return None
                 passed = self.search_of(store, session_id).next_position(session_id, start, order=self.order)
-                look = Look(None, passed, 0)
+                look = SliceResult(None, passed, 0)
                 self.items_passed_over += 1
             self.has_got_on = True
             self.items_read += look.item_count

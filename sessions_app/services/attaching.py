@@ -10,7 +10,7 @@ from django.db import Error, connection, transaction
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionStore
-from sessions_app.registry import AttachRefused, Step, has_fence, plan_attachment, plan_removal
+from sessions_app.registry import AttachRefused, AttachStep, has_fence, plan_attachment, plan_removal
 from sessions_app.services.discovery import discover
 from sessions_app.stores.sqlalchemy.postgres import BUSY
 
@@ -18,7 +18,7 @@ ATTEMPTS = 60
 PAUSE_SECONDS = 0.5
 
 
-def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[AttachStep]:
     """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
 
     A store without triggers is looked through for its sessions, now and from now on by a job.
@@ -34,7 +34,7 @@ def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     return steps
 
 
-def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[Step]:
+def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[AttachStep]:
     """Takes everything of ours off a store's tables. Registry rows stay, erased ones among them."""
     steps = plan_removal(store)
     if not steps:
@@ -45,7 +45,7 @@ def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     return steps
 
 
-def _run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], None]) -> None:
+def _run(steps: Sequence[AttachStep], store: SessionStore, report: Callable[[str], None]) -> None:
     for step in steps:
         report(step.purpose)
         for attempt in range(1, ATTEMPTS + 1):
@@ -66,7 +66,7 @@ def _run(steps: Sequence[Step], store: SessionStore, report: Callable[[str], Non
                 time.sleep(PAUSE_SECONDS)
 
 
-def _run_once(step: Step) -> None:
+def _run_once(step: AttachStep) -> None:
     if step.in_transaction:
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             for statement in step.statements:

@@ -43,7 +43,7 @@ BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 
 
 @dataclass
-class Look:
+class PathWatchResult:
     """What looking at a watched path came upon, by the paths of files or folders."""
 
     connected: list[SessionStore] = field(default_factory=list)
@@ -143,7 +143,7 @@ def look_for_new_stores() -> None:
             logger.warning("watched path %s is looked at again when the database answers", watched.pk)
 
 
-def look_now(watched: WatchedPath, *, by: User) -> Look:
+def look_now(watched: WatchedPath, *, by: User) -> PathWatchResult:
     """The same for one of them, and what could not be connected before is tried again at once."""
     audit.record_alone(audit_events.WATCHED_PATH_ASKED, by=by, target=watched)
     return look_at(watched, most=CONNECTED_AT_ONCE, tries_again=True)
@@ -155,13 +155,13 @@ def look_at(
     most: int | None = None,
     tries_again: bool = False,
     report: Callable[[SessionStore], None] = lambda store: None,
-) -> Look:
+) -> PathWatchResult:
     """Connects what a watched path names and no store is, `most` new places at most, and notes what cannot be.
 
     What was refused once is tried again when TRIED_AGAIN_AFTER is over: so a job asks a wrong file rarely, and it
     writes nothing about it to the log. What vanished stays a store, which is down.
     """
-    look = Look(refused=watched.refused)
+    look = PathWatchResult(refused=watched.refused)
     is_time = tries_again or watched.tried_at is None or now() - watched.tried_at > TRIED_AGAIN_AFTER
     new = list(_unconnected(watched, look))
     look.refused = {path: look.refused[path] for path in new if path in look.refused}
@@ -183,11 +183,11 @@ def look_at(
 
 def plan_look(watched: WatchedPath) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """What `look_at` would connect: name, path and what `declare_store` is to be told. Nothing is changed."""
-    for path, name in _named(watched, list(_unconnected(watched, Look()))):
+    for path, name in _named(watched, list(_unconnected(watched, PathWatchResult()))):
         yield name, path, {"kind": watched.kind, "options": _options(watched, path), **_tables(watched)}
 
 
-def _unconnected(watched: WatchedPath, look: Look) -> Iterator[str]:
+def _unconnected(watched: WatchedPath, look: PathWatchResult) -> Iterator[str]:
     """What the path names and is no store of this kind with these settings, by name. One query."""
     if watched.kind not in kinds():
         return  # one of somebody's own, which is not there any more
@@ -255,7 +255,7 @@ def _tables_of(row: SessionStore | WatchedPath) -> tuple[str, str]:
     return row.sessions_table, row.messages_table
 
 
-def _note(watched: WatchedPath, look: Look, *, tried_again: bool) -> None:
+def _note(watched: WatchedPath, look: PathWatchResult, *, tried_again: bool) -> None:
     watched.looked_at = now()
     watched.tried_at = watched.looked_at if tried_again else watched.tried_at
     watched.found = {

@@ -13,7 +13,7 @@ from django.db.models import Case, F, Value, When
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
-from sessions_app.patterns import Match, Pattern
+from sessions_app.patterns import Pattern, PatternMatch
 from sessions_app.services.subjects import subject_for_key
 
 SAMPLE_SESSIONS = 20
@@ -39,7 +39,7 @@ class NoSuchPattern(Exception):
 class Trial:
     """What a pattern would read from the newest sessions of a store, newest first; None where it does not match."""
 
-    matches: Sequence[tuple[str, Match | None]]
+    matches: Sequence[tuple[str, PatternMatch | None]]
 
     @property
     def match_count(self) -> int:
@@ -171,37 +171,41 @@ def apply_patterns(store: SessionStore, *, limit: int = 5_000) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PatternRule:
     subject_kind: SubjectKind
     pattern: Pattern
 
 
-def rules_of(store: SessionStore) -> tuple[int, list[Rule]]:
+def rules_of(store: SessionStore) -> tuple[int, list[PatternRule]]:
     """The store's patterns in order, and the version they have at least."""
     version = SessionStore.objects.values_list("patterns_version", flat=True).get(pk=store.pk)
     patterns = SessionIdPattern.objects.of(store)
-    return version, [Rule(SubjectKind(row.subject_kind), Pattern.parse(row.pattern)) for row in patterns]
+    return version, [PatternRule(SubjectKind(row.subject_kind), Pattern.parse(row.pattern)) for row in patterns]
 
 
-def first_match(session_id: str, rules: Sequence[Rule]) -> tuple[Match, SubjectKind] | None:
+def first_match(session_id: str, rules: Sequence[PatternRule]) -> tuple[PatternMatch, SubjectKind] | None:
     for rule in rules:
         if match := rule.pattern.match(session_id):
             return match, rule.subject_kind
     return None
 
 
-def apply_to_batch(store: SessionStore, batch: Sequence[SessionRecord], rules: Sequence[Rule], version: int) -> int:
+def apply_to_batch(
+    store: SessionStore, batch: Sequence[SessionRecord], rules: Sequence[PatternRule], version: int
+) -> int:
     decisions = []
     # Subjects are made before any registry row is locked: their unique ids make others wait.
     for record in sorted(batch, key=lambda record: record.session_id):
-        match, kind = first_match(record.session_id, rules) or (Match(), SubjectKind.USER)
+        match, kind = first_match(record.session_id, rules) or (PatternMatch(), SubjectKind.USER)
         subject = subject_for_key(kind, match.subject, SubjectSource.PATTERN) if match.subject else None
         decisions.append((record, match, subject))
     with transaction.atomic():
         return sum(write_down(store, version, *decision) for decision in decisions)
 
 
-def write_down(store: SessionStore, version: int, record: SessionRecord, match: Match, subject: Subject | None) -> bool:
+def write_down(
+    store: SessionStore, version: int, record: SessionRecord, match: PatternMatch, subject: Subject | None
+) -> bool:
     """Notes that a session was tried and what was read, unless somebody attached it meanwhile.
 
     Returns whether it has a subject by that.

@@ -19,7 +19,7 @@ from sessions_app import audit_events
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord
 from sessions_app.registry import MAIN_STORE
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
 LOCK_TIMEOUT = "5s"
@@ -194,7 +194,7 @@ def others_naming(message: AgentMessage, text: str) -> Iterator[AgentMessage]:
     return others.filter(message_data__contains=escaped).order_by("created_at", "pk").iterator(chunk_size=100)
 
 
-def entry_of(message: AgentMessage, text: Any = None) -> Entry:
+def entry_of(message: AgentMessage, text: Any = None) -> DecodedItem:
     raw = str(message.message_data if text is None else text)
     position = Position(("", message.pk))
     return decode(StoredItem(id=str(message.pk), position=position, raw=raw, byte_count=len(raw), written_at=None))

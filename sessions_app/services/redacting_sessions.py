@@ -140,7 +140,7 @@ class Chunk:
 
 
 @dataclass
-class Look:
+class OccurrenceCount:
     """Occurrences of a text in a session, or in one item of it. Kept in the run's cursor as JSON."""
 
     places: int = 0
@@ -184,12 +184,12 @@ def look_through(
     *,
     item_id: str = "",
     keep: Callable[[], None] = no_lease,
-) -> Look:
+) -> OccurrenceCount:
     """Occurrences of a text in a session, or in one item of it; without a text everything in the item counts.
 
     `keep` is called for each item. Raises StoreUnavailable and UnknownItem.
     """
-    backend, look = backend_for(record.store), Look()
+    backend, look = backend_for(record.store), OccurrenceCount()
     items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
     for item in items:
         keep()
@@ -240,7 +240,7 @@ class _SessionWork:
             if not self.is_resumed:
                 self.leave(Left.GONE)
                 return
-            look = Look()  # a block that was taken out before the interruption
+            look = OccurrenceCount()  # a block that was taken out before the interruption
         if look.sealed:
             self.leave(Left.SEALED, look.sealed)
         self.outcome.kept += look.kept
@@ -268,7 +268,7 @@ class _SessionWork:
         self.note_done(look, after)
         self.tell_again(before)
 
-    def look(self) -> Look:
+    def look(self) -> OccurrenceCount:
         """Occurrences in the session as it is now. Raises StoreUnavailable and UnknownItem."""
         return look_through(self.record, self.wanted, self.seals, item_id=self.redaction.item_id, keep=self.lease.keep)
 
@@ -277,11 +277,11 @@ class _SessionWork:
         """Whether this session was begun before, by this process or another, and not finished."""
         return self.lease.run.cursor.get("session") == str(self.record.pk)
 
-    def first_look(self, look: Look) -> Look:
+    def first_look(self, look: OccurrenceCount) -> OccurrenceCount:
         """The look at the session before anything was changed in it, also where the work was interrupted since."""
         if self.is_resumed:
             self.has_changed = True
-            return Look(**self.lease.run.cursor["look"])
+            return OccurrenceCount(**self.lease.run.cursor["look"])
         with self.lease.chunk() as run:
             run.cursor |= {"session": str(self.record.pk), "look": vars(look)}
         return look
@@ -315,13 +315,13 @@ class _SessionWork:
             if place is None or self.redaction.item_id:
                 return left
 
-    def look_again(self) -> Look:
+    def look_again(self) -> OccurrenceCount:
         try:
             return self.look()
         except UnknownItem:  # a block that was taken out
-            return Look()
+            return OccurrenceCount()
 
-    def note_done(self, before: Look, after: Look) -> None:
+    def note_done(self, before: OccurrenceCount, after: OccurrenceCount) -> None:
         """By what is in the store now, not by what was sent to it."""
         self.outcome.items += max(before.items - after.items, 0)
         self.outcome.places += max(before.places - after.places, 0)

@@ -40,7 +40,7 @@ class LeftIn:
 
 
 @dataclass
-class Preview:
+class RedactionPreview:
     items: int = 0
     places: int = 0
     kept: int = 0
@@ -72,13 +72,13 @@ def preview_redaction(
     item_id: str = "",
     subject: Subject | None = None,
     seconds: float | None = PREVIEW_SECONDS,
-) -> Preview:
+) -> RedactionPreview:
     """Looks through sessions, one by one, and says how often the text is in them.
 
     Without a text everything in the one item counts. `granted` are the sessions of which what is locked or sealed may
     be looked into. Raises UnknownItem where there is one item, and it is gone.
     """
-    preview, began = Preview(), monotonic()
+    preview, began = RedactionPreview(), monotonic()
     away: set[str] = set()
     for record in records:
         if seconds is not None and monotonic() - began > seconds:
@@ -105,7 +105,7 @@ def preview_redaction(
     return preview
 
 
-def look_into(record: SessionRecord, wanted: Wanted | None, preview: Preview, item_id: str) -> None:
+def look_into(record: SessionRecord, wanted: Wanted | None, preview: RedactionPreview, item_id: str) -> None:
     look = look_through(record, wanted, sealing_of(record.store).of_session(record.session_id), item_id=item_id)
     preview.seen += 1
     preview.kept += look.kept

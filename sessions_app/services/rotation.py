@@ -18,7 +18,7 @@ from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app import audit_events
 from sessions_app.encryption import Sealing, SessionKey, sealing_of
-from sessions_app.encryption.rotation import Rotation, Standing
+from sessions_app.encryption.rotation import Rotation, ItemKeyState
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.store_walk import START, each_session
@@ -53,7 +53,7 @@ class RotationReport:
     """Read to the end, at the last check."""
     resealed: int
     """Items that were encrypted with the new key; in a dry run, that would be."""
-    standings: Counter[Standing]
+    standings: Counter[ItemKeyState]
     """Items by the key they have, at the last check."""
     unreadable: dict[str, int]
     """Sessions with items that neither key opens, and how many."""
@@ -76,7 +76,7 @@ class RotationReport:
         return cls(
             sessions=run.counters.get("checked", 0),
             resealed=run.counters.get("resealed", 0),
-            standings=Counter({each: count for each in Standing if (count := run.counters.get(each.value, 0))}),
+            standings=Counter({each: count for each in ItemKeyState if (count := run.counters.get(each.value, 0))}),
             unreadable=places(UNREADABLE),
             left=left,
             busy={place: count for place, count in places(BUSY).items() if place in left},
@@ -103,7 +103,7 @@ def rotate_key(
         cursor = {**START, "phase": CHECK, "round": ROUNDS}
         run = Run(kind=RUN_KIND, parameters=parameters, counters={}, exceptions=[], cursor=cursor)
         rotate(Rehearsal(run), store, rewriter)
-        run.counters["resealed"] = run.counters.get(Standing.OLD.value, 0)
+        run.counters["resealed"] = run.counters.get(ItemKeyState.OLD.value, 0)
         return RotationReport.of(run)
     run = engine.carry_out(request_rotation(store, parameters), watch=watch)
     store.refresh_from_db()
@@ -195,7 +195,7 @@ def rotate_session(
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         nonlocal chunk
-        old = [item for item in items if rotation.standing(item) == Standing.OLD]
+        old = [item for item in items if rotation.standing(item) == ItemKeyState.OLD]
         chunk = len(old)
         return Changes(texts={item.id: rotation.resealed(item) for item in old})
 
@@ -230,16 +230,16 @@ def check_session(
 ) -> None:
     """Reads every item of a session and counts which key it has. Takes no lock of the store."""
     rotation = Rotation.of(*keys, sealing.wrapper_ids.of(session_id))
-    found = Counter[Standing]()
+    found = Counter[ItemKeyState]()
     for item in backend_for(store).every_item(session_id):
         lease.keep()
         found[rotation.standing(item)] += 1
     with lease.chunk() as run:
         run.count(checked=1, **{standing.value: count for standing, count in found.items()})
-        if found[Standing.OLD]:
-            add_named(run, OLD_KEY, store, session_id, found[Standing.OLD])
-        if found[Standing.UNREADABLE]:
-            add_named(run, UNREADABLE, store, session_id, found[Standing.UNREADABLE])
+        if found[ItemKeyState.OLD]:
+            add_named(run, OLD_KEY, store, session_id, found[ItemKeyState.OLD])
+        if found[ItemKeyState.UNREADABLE]:
+            add_named(run, UNREADABLE, store, session_id, found[ItemKeyState.UNREADABLE])
 
 
 def add_named(run: Run, code: str, store: SessionStore, session_id: str, count: int = 1) -> None:

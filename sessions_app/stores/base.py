@@ -70,7 +70,7 @@ class ItemChanged(Exception):
     """The item has changed since it was read; nothing was changed. The caller reads it again."""
 
 
-class NotPossible(Exception):
+class UnsupportedOperation(Exception):
     """The kind of store lacks the capability; the caller should have checked it."""
 
 
@@ -156,7 +156,7 @@ class TurnUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class SessionPreview:
     """Preview of one session in a list. `item_count` is capped at COUNT_CAP + 1; None: there is no such session."""
 
     item_count: int | None
@@ -168,7 +168,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StoreProblem:
     """A problem of a store: a stable code for scripts, a sentence for people."""
 
     code: str
@@ -177,8 +177,8 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    problems: Sequence[Problem] = field(default_factory=tuple)
+class StoreHealth:
+    problems: Sequence[StoreProblem] = field(default_factory=tuple)
     sessions: int | None = None
     """Approximate number, from statistics; None if unknown."""
     items: int | None = None
@@ -199,7 +199,7 @@ class Health:
 class Readable(Protocol):
     """Read access to the sessions of a store, direct or through a wrapper such as decryption."""
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """One entry for each id asked. One query however many ids, and its cost does not grow with long sessions."""
 
     def first_page(self, session_id: str, limit: int) -> ItemPage: ...
@@ -246,7 +246,7 @@ class Backend(Readable, Protocol):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the store, at constant cost; `thorough` may read all of the store. Never raises."""
 
     def system(self) -> str:

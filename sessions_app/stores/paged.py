@@ -23,14 +23,14 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
-    NotPossible,
     Place,
-    Preview,
     SessionBusy,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
     StoreTooSlow,
     UnknownItem,
+    UnsupportedOperation,
 )
 from sessions_app.stores.scan_search import ScanSearch
 from sessions_app.stores.search_protocol import ItemSearch, WordIndex
@@ -80,11 +80,11 @@ class PagedBackend(ABC):
         """Number of items, at most cap + 1."""
 
     @abstractmethod
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """One entry for each id; `previews.preview_from` makes it from the beginnings of the first items."""
 
     @abstractmethod
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         """Never raises."""
 
     def position_from(self, session_id: str, instant: datetime) -> Position | None:
@@ -145,14 +145,14 @@ class PagedBackend(ABC):
         return ""
 
     def enumerate_sessions(self, cursor: str = "", *, limit: int) -> SessionPage:
-        raise NotPossible(Capability.ENUMERATE.lack)
+        raise UnsupportedOperation(Capability.ENUMERATE.lack)
 
     def look_up(self, session_ids: Sequence[str]) -> Mapping[str, FoundSession]:
         previews = self.previews(session_ids)
         return {each: FoundSession(each) for each in session_ids if previews[each].item_count is not None}
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
-        raise NotPossible(Capability.ERASE_SESSIONS.lack)
+        raise UnsupportedOperation(Capability.ERASE_SESSIONS.lack)
 
     def erase_session(self, session_id: str) -> int:
         give_up_at, count, in_vain = monotonic() + self.erase_seconds, 0, 0
@@ -168,10 +168,10 @@ class PagedBackend(ABC):
                 raise StoreTooSlow(f"{count:,} items are gone and not all yet: do the same again to go on.")
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
-        raise NotPossible(Capability.REPLACE_ITEMS.lack)
+        raise UnsupportedOperation(Capability.REPLACE_ITEMS.lack)
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        raise NotPossible(Capability.ERASE_ITEMS.lack)
+        raise UnsupportedOperation(Capability.ERASE_ITEMS.lack)
 
 
 def page_of_list(texts: Sequence[str], pivot: Position | None, *, earlier: int, later: int, first: int = 0) -> ItemPage:

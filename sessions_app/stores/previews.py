@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD, Preview
+from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD, SessionPreview
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, is_envelope
 
@@ -17,11 +17,11 @@ PREVIEW_HEAD_CHARACTERS = 3_300
 USER_TEXT_PARTS = {"input_text", "text"}
 
 
-def preview_from(heads: Sequence[str], item_count: int | None) -> Preview:
+def preview_from(heads: Sequence[str], item_count: int | None) -> SessionPreview:
     """Preview from the beginnings of items. Never raises: unreadable items are skipped; the timeline shows them."""
     # Most are read no further than to the first.
     sealed = [head for head in heads if ENVELOPE_MEMBER in head]
-    return Preview(
+    return SessionPreview(
         item_count=item_count,
         first_user_text=next(filter(None, map(user_text, _objects_in(heads))), ""),
         is_encrypted=any(map(is_envelope, _objects_in(sealed))),

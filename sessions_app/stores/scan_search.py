@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sessions_app.items import Position, StoredItem
 from sessions_app.stores.base import Readable, StoreTooSlow, UnknownItem
-from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, Look, Order
+from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, SearchOrder, SliceResult
 
 if TYPE_CHECKING:
     from sessions_app.search.wording import Wording
@@ -29,17 +29,17 @@ class ScanSearch:
         self.backend.first_page("", 1)
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
-    ) -> dict[str, Look]:
+        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+    ) -> dict[str, SliceResult]:
         deadline = monotonic() + seconds
-        looks: dict[str, Look] = {}
+        looks: dict[str, SliceResult] = {}
         for session_id, start in starts.items():
             looks[session_id] = self._look(wording, session_id, start, limit=limit, order=order, deadline=deadline)
             if monotonic() > deadline and len(looks) < len(starts):
                 raise StoreTooSlow("The store did not answer in time.")
         return looks
 
-    def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
+    def next_position(self, session_id: str, start: Position | None, *, order: SearchOrder) -> Position | None:
         return next((stored.position for stored in self._items(session_id, start, order, 1)), None)
 
     def beginnings(self, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -53,24 +53,31 @@ class ScanSearch:
         return found
 
     def _look(
-        self, wording: Wording, session_id: str, start: Position | None, *, limit: int, order: Order, deadline: float
-    ) -> Look:
+        self,
+        wording: Wording,
+        session_id: str,
+        start: Position | None,
+        *,
+        limit: int,
+        order: SearchOrder,
+        deadline: float,
+    ) -> SliceResult:
         number, last = 0, start
         for number, stored in enumerate(self._items(session_id, start, order, limit), start=1):
             if wording.is_stored_in(self._beginning(session_id, stored)):
-                return Look(Hit(stored.id, stored.position), None, number)
+                return SliceResult(Hit(stored.id, stored.position), None, number)
             last = stored.position
             if number == limit:
-                return Look(None, last, number)
+                return SliceResult(None, last, number)
             if monotonic() > deadline:
                 raise StoreTooSlow("The store did not answer in time.")
-        return Look(None, None, number)
+        return SliceResult(None, None, number)
 
-    def _items(self, session_id: str, start: Position | None, order: Order, limit: int) -> Iterator[StoredItem]:
+    def _items(self, session_id: str, start: Position | None, order: SearchOrder, limit: int) -> Iterator[StoredItem]:
         """Up to `limit` items beyond a place, in the order, a page at a time."""
         while limit > 0:
             size = min(limit, PAGE_ITEMS)
-            if order == Order.NEWEST_FIRST:
+            if order == SearchOrder.NEWEST_FIRST:
                 page = (
                     self.backend.page_before(session_id, start, size)
                     if start

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memadmin.counting import COUNT_CAP
 from sessions_app.encryption import Sealing, SessionSeals, sealing_of
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.stores.base import Branch, Preview, Readable
+from sessions_app.stores.base import Branch, Readable, SessionPreview
 from sessions_app.stores.kinds import on_branch
 from sessions_app.stores.scan_search import ScanSearch
 
@@ -38,7 +38,7 @@ class SealedBackend:
         """Items that could not be decrypted although requested, by session and item."""
         self._seals: dict[str, SessionSeals] = {}
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         return self.backend.previews(session_ids)
 
     def first_page(self, session_id: str, limit: int) -> ItemPage:

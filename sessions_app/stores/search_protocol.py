@@ -18,7 +18,7 @@ READ_CHARACTERS = 131_072
 """Number of searched characters of an item, equal to memadmin_item_words; later text cannot be found."""
 
 
-class Order(StrEnum):
+class SearchOrder(StrEnum):
     NEWEST_FIRST = "newest first"
     OLDEST_FIRST = "oldest first"
 
@@ -32,7 +32,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SliceResult:
     """Result of searching a slice of a session: a hit, or the position to continue from, or neither at the end."""
 
     hit: Hit | None
@@ -50,14 +50,14 @@ class ItemSearch(Protocol):
         """Raises StoreUnavailable if the store is away. Cheap: a search calls it for every store before it begins."""
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
-    ) -> dict[str, Look]:
+        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+    ) -> dict[str, SliceResult]:
         """Reads up to `limit` items of each session, beyond its start position, and stops at the first match.
 
         Raises StoreTooSlow after `seconds`, without a result.
         """
 
-    def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
+    def next_position(self, session_id: str, start: Position | None, *, order: SearchOrder) -> Position | None:
         """Position of the next item in the order, matching or not, for skipping it."""
 
     def beginnings(self, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -122,6 +122,6 @@ class WordIndex(Protocol):
         """
 
     def next_that_says_so(
-        self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float
+        self, wording: Wording, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
     ) -> Hit | None:
         """The next item of one session, beyond a place. For rare words. Raises StoreTooSlow."""

@@ -11,7 +11,7 @@ SHOWN_CHARACTERS = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextBlock:
     """Text of any length; a page shows its beginning and says how much is left out."""
 
     kind: ClassVar = "text"
@@ -65,7 +65,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class NoticeBlock:
     """A sentence of ours, or of the tool's error, that must not be overlooked."""
 
     kind: ClassVar = "notice"
@@ -74,4 +74,4 @@ class Notice:
     explanation: str = ""
 
 
-Block: TypeAlias = Text | Data | Picture | Reference | Notice
+Block: TypeAlias = TextBlock | Data | Picture | Reference | NoticeBlock

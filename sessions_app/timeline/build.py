@@ -9,7 +9,7 @@ from dataclasses import replace
 from sessions_app.items import StoredItem
 from sessions_app.timeline import notes, sayings
 from sessions_app.timeline.calls import Asked, Output
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.events import Badge, Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
 from sessions_app.timeline.findings import Finding, FindingCode, Inspector
 from sessions_app.timeline.function_tools import is_called_by_program
@@ -47,7 +47,7 @@ class _Teller:
     """Makes the events of one window. Entries are known by their index in it."""
 
     def __init__(
-        self, entries: list[Entry], findings: tuple[Finding, ...], *, starts_session: bool, ends_session: bool
+        self, entries: list[DecodedItem], findings: tuple[Finding, ...], *, starts_session: bool, ends_session: bool
     ) -> None:
         self.entries = entries
         self.starts_session = starts_session
@@ -69,7 +69,7 @@ class _Teller:
         told: list[Event] = []
         nested: dict[int, list[Event]] = defaultdict(list)
         places: dict[int, int] = {}
-        envelopes: list[Entry] = []
+        envelopes: list[DecodedItem] = []
         for index, entry in enumerate(self.entries):
             if entry.is_envelope:
                 envelopes.append(entry)
@@ -126,7 +126,7 @@ class _Teller:
         output = OUTPUT[answer.type](answer.fields) if answer else Output(state=self._state_without_output(entry))
         return self._tool(entry, ASKED[entry.type](entry.fields), output, answer)
 
-    def _tool(self, call: Entry, asked: Asked, output: Output, answer: Entry | None) -> ToolCall:
+    def _tool(self, call: DecodedItem, asked: Asked, output: Output, answer: DecodedItem | None) -> ToolCall:
         key = call_key(call)
         is_apart = answer is not None and answer is not call
         return ToolCall(
@@ -148,7 +148,7 @@ class _Teller:
             is_named=asked.is_named,
         )
 
-    def _lone_output(self, entry: Entry) -> ToolCall:
+    def _lone_output(self, entry: DecodedItem) -> ToolCall:
         """An output whose call is not in the window: known to be missing, or perhaps on an earlier page."""
         output = OUTPUT[entry.type](entry.fields)
         codes = self._codes(entry)
@@ -168,7 +168,7 @@ class _Teller:
             is_named=True,
         )
 
-    def _state_without_output(self, entry: Entry) -> ToolState:
+    def _state_without_output(self, entry: DecodedItem) -> ToolState:
         codes = self._codes(entry)
         if FindingCode.APPROVAL_OPEN in codes:
             return ToolState.AWAITING_APPROVAL
@@ -176,7 +176,7 @@ class _Teller:
             return ToolState.UNANSWERED
         return ToolState.OUTPUT_ELSEWHERE
 
-    def _handoff(self, call: Entry, answer: Entry | None) -> Handoff:
+    def _handoff(self, call: DecodedItem, answer: DecodedItem | None) -> Handoff:
         taken_by = agent_handed_to(answer) if answer else ""
         state = ToolState.OK
         if answer is None:
@@ -210,7 +210,7 @@ class _Teller:
         program = self.programs.get(text_in(fields_in(entry.fields, "caller"), "caller_id"))
         return program if program is not None and program < index else None
 
-    def _codes(self, entry: Entry) -> set[FindingCode]:
+    def _codes(self, entry: DecodedItem) -> set[FindingCode]:
         return {one.code for one in self.findings.get(entry.stored.id, ())}
 
     def _finished(self, event: Event) -> Event:
@@ -231,7 +231,7 @@ class _Teller:
         return replace(event, findings=found, icon="alert-triangle" if isinstance(event, ToolCall) else event.icon)
 
 
-def are_alike(envelope: Entry, following: Entry) -> bool:
+def are_alike(envelope: DecodedItem, following: DecodedItem) -> bool:
     """Whether the two are one event: both closed, and of both the same is known."""
     if not following.is_envelope:
         return False
@@ -252,7 +252,7 @@ def _with_badges_of_seals(event: Event) -> Event:
     return replace(event, badges=(*event.badges, *shown)) if shown else event
 
 
-def _pairs(entries: list[Entry]) -> tuple[dict[int, int], dict[int, int]]:
+def _pairs(entries: list[DecodedItem]) -> tuple[dict[int, int], dict[int, int]]:
     """For each answered call its output, and the other way round."""
     calls: OpenCalls[int] = OpenCalls()
     call_of = {}
@@ -263,5 +263,5 @@ def _pairs(entries: list[Entry]) -> tuple[dict[int, int], dict[int, int]]:
     return {call: output for output, call in call_of.items()}, call_of
 
 
-def _program_key(entry: Entry) -> str:
+def _program_key(entry: DecodedItem) -> str:
     return text_in(entry.fields, "call_id") if entry.type == "program" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessions_app.timeline.blocks import Block, Notice
+from sessions_app.timeline.blocks import Block, NoticeBlock
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.parts import PARSED_CHARACTERS, json_inside, payload_blocks
 from sessions_app.timeline.values import Fields, as_fields, one_line, text_in

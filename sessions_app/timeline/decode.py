@@ -1,7 +1,7 @@
 """From the stored text of an item to a value that is safe to show.
 
 The text may be corrupt, endless, nested ten thousand deep, or hold what no page can carry (NULs, lone surrogates).
-Whatever it is, it becomes an `Entry`; what cannot be read says why.
+Whatever it is, it becomes an `DecodedItem`; what cannot be read says why.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NotJson(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class DecodedItem:
     """One stored item and what its text says."""
 
     stored: StoredItem
@@ -67,14 +67,14 @@ class Entry:
         return ""
 
 
-def decode(stored: StoredItem) -> Entry:
+def decode(stored: StoredItem) -> DecodedItem:
     """Never raises."""
     try:
         if stored.is_whole:
-            return Entry(stored, parse_json(stored.raw))
-        return Entry(stored, _parse_ends(stored.raw, stored.raw_tail))
+            return DecodedItem(stored, parse_json(stored.raw))
+        return DecodedItem(stored, _parse_ends(stored.raw, stored.raw_tail))
     except NotJson as problem:
-        return Entry(stored, None, problem=str(problem))
+        return DecodedItem(stored, None, problem=str(problem))
 
 
 def parse_json(text: str, *, is_beginning: bool = False) -> object:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sessions_app.items import Seal, StoredItem
 from sessions_app.timeline.badges import Badge as Badge
-from sessions_app.timeline.blocks import Block, Text
+from sessions_app.timeline.blocks import Block, TextBlock
 from sessions_app.timeline.findings import Finding
 
 Tone: TypeAlias = Literal["", "user", "warn", "bad"]
@@ -208,15 +208,15 @@ class Encrypted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable(Event):
+class UnreadableItem(Event):
     kind: ClassVar = "unreadable"
     icon: str = "file-unknown"
     problem: str
-    raw: Text
+    raw: TextBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note(Event):
+class NoteEvent(Event):
     """Anything else that the SDK stores: set-up, references, and types that this version does not know."""
 
     kind: ClassVar = "note"
@@ -236,7 +236,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimelineRun:
     """One call of the runner, or the part of it that the window shows."""
 
     number: int | None
@@ -283,7 +283,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    runs: tuple[Run, ...]
+    runs: tuple[TimelineRun, ...]
     findings: tuple[Finding, ...]
     """In the order of their items."""
 

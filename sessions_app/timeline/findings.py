@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sessions_app.items import Position, Seal, SealState, StoredItem
-from sessions_app.timeline.decode import Entry, decode
+from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.handoffs import agent_handed_to, is_handoff_call
 from sessions_app.timeline.pairing import OpenCalls, call_family, output_key
 from sessions_app.timeline.values import one_line, text_in
@@ -197,7 +197,7 @@ class Inspector:
         for item in items:
             self.see(decode(item))
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: DecodedItem) -> None:
         """`feed` for an item that was decoded already."""
         self._findings += [
             *self._decoding(entry),
@@ -217,7 +217,7 @@ class Inspector:
         self._findings.sort(key=lambda found: found.item.position)
         return Inspection(tuple(self._findings), self._is_encrypted, tuple(self._agents))
 
-    def _decoding(self, entry: Entry) -> list[Finding]:
+    def _decoding(self, entry: DecodedItem) -> list[Finding]:
         return [finding(FindingCode.UNDECODABLE, entry.stored, problem=entry.problem)] if entry.problem else []
 
     def _order(self, item: StoredItem) -> list[Finding]:
@@ -227,7 +227,7 @@ class Inspector:
             return [finding(FindingCode.OUT_OF_ORDER, item)]
         return []
 
-    def _encryption(self, entry: Entry) -> list[Finding]:
+    def _encryption(self, entry: DecodedItem) -> list[Finding]:
         """One finding for each stretch of plain text, not one for each of its rows."""
         if entry.problem and entry.stored.seal is None:
             return []
@@ -256,7 +256,7 @@ class Inspector:
             found.append(finding(FindingCode.EXPIRED_FOR_AGENTS, item))
         return found
 
-    def _conversation(self, entry: Entry) -> list[Finding]:
+    def _conversation(self, entry: DecodedItem) -> list[Finding]:
         """Follows where runs begin. User texts of one batch are one input, so they do not answer each other."""
         role = text_in(entry.fields, "role") if entry.type == "message" else ""
         if role not in INPUT_ROLES:
@@ -269,7 +269,7 @@ class Inspector:
         self._run += 1
         return [finding(FindingCode.UNANSWERED_TEXT, before)] if before else []
 
-    def _pairing(self, entry: Entry) -> list[Finding]:
+    def _pairing(self, entry: DecodedItem) -> list[Finding]:
         call = OpenCall(
             SeenItem(entry.stored.id, entry.stored.position),
             self._run,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sessions_app.timeline.blocks import Text
+from sessions_app.timeline.blocks import TextBlock
 from sessions_app.timeline.calls import (
     SENTENCE_CHARACTERS,
     Asked,
@@ -81,7 +81,7 @@ def approval_asked(fields: Fields) -> Asked:
 
 def approval_given(fields: Fields) -> Output:
     reason = text_in(fields, "reason")
-    body = (Text(reason, "Reason"),) if reason else ()
+    body = (TextBlock(reason, "Reason"),) if reason else ()
     return Output(body, ToolState.APPROVED if fields.get("approve") is True else ToolState.DENIED)
 
 
@@ -94,7 +94,7 @@ def tool_search(fields: Fields) -> Asked:
 
 def tools_found(fields: Fields) -> Output:
     tools = list_in(fields, "tools")
-    names = Text(tool_lines(tools), "Tools loaded")
+    names = TextBlock(tool_lines(tools), "Tools loaded")
     return Output((names,), notes=(f"{len(tools)} loaded",))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.decode import Entry, NotJson, parse_json
+from sessions_app.timeline.decode import DecodedItem, NotJson, parse_json
 from sessions_app.timeline.values import as_fields, one_line, text_in
 
 HANDOFF_PREFIX = "transfer_to_"
@@ -10,12 +10,12 @@ IGNORED_HANDOFF = "Multiple handoffs detected, ignoring this one."
 OUTPUT_CHARACTERS = 1_000
 
 
-def is_handoff_call(entry: Entry) -> bool:
+def is_handoff_call(entry: DecodedItem) -> bool:
     """Whether it looks like one; an ordinary tool may be named like this too, so only the output settles it."""
     return entry.type == "function_call" and text_in(entry.fields, "name").startswith(HANDOFF_PREFIX)
 
 
-def agent_handed_to(output: Entry) -> str:
+def agent_handed_to(output: DecodedItem) -> str:
     """The agent that takes over according to the output of a handoff; empty for any other output."""
     text = text_in(output.fields, "output")
     if not text.startswith("{") or len(text) > OUTPUT_CHARACTERS:
@@ -27,11 +27,11 @@ def agent_handed_to(output: Entry) -> str:
     return one_line(text_in(answer, "assistant")) if answer.keys() == {"assistant"} else ""
 
 
-def is_ignored_handoff(output: Entry) -> bool:
+def is_ignored_handoff(output: DecodedItem) -> bool:
     """Whether the SDK turned it down, because the model asked for several at once."""
     return text_in(output.fields, "output") == IGNORED_HANDOFF
 
 
-def named_agent(call: Entry) -> str:
+def named_agent(call: DecodedItem) -> str:
     """The agent's name as the tool's name spells it: the SDK has replaced spaces and may have lower-cased it."""
     return one_line(text_in(call.fields, "name").removeprefix(HANDOFF_PREFIX))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.blocks import Block, Text
+from sessions_app.timeline.blocks import Block, TextBlock
 from sessions_app.timeline.calls import Asked, Output, failed, status_state
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.media import link, picture_from_base64
@@ -20,11 +20,11 @@ def file_search_output(fields: Fields) -> Output:
     return Output(tuple(_found_file(as_fields(result)) for result in results), status_state(fields))
 
 
-def _found_file(result: Fields) -> Text:
+def _found_file(result: Fields) -> TextBlock:
     name = one_line(result.get("filename") or result.get("file_id") or "file", 120)
     score = result.get("score")
     label = f"{name}, score {one_line(score, 20)}" if score is not None else name
-    return Text(text_in(result, "text"), label)
+    return TextBlock(text_in(result, "text"), label)
 
 
 def web_search(fields: Fields) -> Asked:
@@ -53,7 +53,7 @@ def web_search_output(fields: Fields) -> Output:
 def image_generation(fields: Fields) -> Asked:
     prompt = text_in(fields, "revised_prompt")
     facts = [one_line(fields[name], 40) for name in ("size", "quality", "output_format") if fields.get(name)]
-    return Asked("Generated image", one_line(prompt), (Text(prompt, "Prompt"),) if prompt else (), tuple(facts))
+    return Asked("Generated image", one_line(prompt), (TextBlock(prompt, "Prompt"),) if prompt else (), tuple(facts))
 
 
 def image_generation_output(fields: Fields) -> Output:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.blocks import Block, Data, Notice, Reference, Text
+from sessions_app.timeline.blocks import Block, Data, NoticeBlock, Reference, TextBlock
 from sessions_app.timeline.calls import Asked, Output, output_of, status_state
 from sessions_app.timeline.events import ToolState
 from sessions_app.timeline.media import picture, picture_part
@@ -20,7 +20,7 @@ def local_shell(fields: Fields) -> Asked:
     if environment := fields_in(action, "env"):
         # Values are often secrets, and never needed to understand what happened.
         notes.append(one_line(f"environment: {', '.join(environment)}, values not shown"))
-    return Asked("Shell", one_line(line), (Text(line, "Command", style="machine"),), tuple(notes))
+    return Asked("Shell", one_line(line), (TextBlock(line, "Command", style="machine"),), tuple(notes))
 
 
 def shell(fields: Fields) -> Asked:
@@ -29,7 +29,7 @@ def shell(fields: Fields) -> Asked:
     notes = []
     if where := text_in(environment, "type"):
         notes.append(one_line(f"{where} {environment.get('container_id') or ''}"))
-    body = Text("\n".join(_command(command) for command in commands), "Commands", style="machine")
+    body = TextBlock("\n".join(_command(command) for command in commands), "Commands", style="machine")
     return Asked("Shell", joined(commands), (body,) if commands else (), tuple(notes))
 
 
@@ -51,7 +51,7 @@ def shell_output(fields: Fields) -> Output:
             state = ToolState.FAILED
         streams = [(name, text_in(as_fields(result), name)) for name in ("stdout", "stderr")]
         written = [(name, text) for name, text in streams if text] or [("no output", "")]
-        body += [Text(text, f"Command {number}, {ending}, {name}", style="machine") for name, text in written]
+        body += [TextBlock(text, f"Command {number}, {ending}, {name}", style="machine") for name, text in written]
     return Output(tuple(body), state)
 
 
@@ -102,9 +102,9 @@ def computer_output(fields: Fields) -> Output:
     return Output((*body, *payload_blocks(screenshot)), status_state(fields))
 
 
-def safety_notices(checks: list[object], explanation: str) -> tuple[Notice, ...]:
+def safety_notices(checks: list[object], explanation: str) -> tuple[NoticeBlock, ...]:
     return tuple(
-        Notice(
+        NoticeBlock(
             "warning", one_line(as_fields(check).get("message") or as_fields(check).get("code") or check), explanation
         )
         for check in checks
@@ -126,7 +126,7 @@ def code_interpreter_output(fields: Fields) -> Output:
 def _interpreter_output(output: Fields) -> Block:
     match output.get("type"):
         case "logs" if isinstance(output.get("logs"), str):
-            return Text(text_in(output, "logs"), "Logs", style="machine")
+            return TextBlock(text_in(output, "logs"), "Logs", style="machine")
         case "image":
             address = text_in(output, "url")
             return picture(address, "Picture") if address else Reference("eye-off", "Picture", "no address")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from sessions_app.timeline.blocks import Block, Data, Notice, Picture, Reference, Text
+from sessions_app.timeline.blocks import Block, Data, NoticeBlock, Picture, Reference, TextBlock
 from sessions_app.timeline.events import (
     Compaction,
     Encrypted,
@@ -15,7 +15,7 @@ from sessions_app.timeline.events import (
     Reasoning,
     Timeline,
     ToolCall,
-    Unreadable,
+    UnreadableItem,
 )
 
 # What could load something, pass for markup or hide text in a viewer of the file. Emphasis and lists do no harm.
@@ -60,7 +60,7 @@ def _event(event: Event, level: int = 3) -> Iterator[str]:
         yield f"*{event.byte_count:,} bytes, {_moment(event.first_at)} to {_moment(event.last_at)}.*"
         for sentence in event.sentences:
             yield f"*{_escaped(sentence)}*"
-    if isinstance(event, Unreadable):
+    if isinstance(event, UnreadableItem):
         yield f"*{_escaped(event.problem)}*"
         yield _fenced(event.raw.full)
 
@@ -81,11 +81,11 @@ def _item_number(item_id: str) -> str:
 
 def _block(block: Block) -> Iterator[str]:
     match block:
-        case Text(style="prose"):
+        case TextBlock(style="prose"):
             if block.label:
                 yield f"{_escaped(block.label)}:"
             yield _quoted(block.full)
-        case Text() | Data():
+        case TextBlock() | Data():
             if block.label:
                 yield f"{_escaped(block.label)}:"
             yield _fenced(block.full, "json" if isinstance(block, Data) else "")
@@ -93,7 +93,7 @@ def _block(block: Block) -> Iterator[str]:
             yield f"*{_escaped(block.label)}: picture of {block.byte_count:,} bytes, not in this file.*"
         case Reference():
             yield "*" + _escaped(": ".join(filter(None, (block.label, block.detail)))) + "*"
-        case Notice():
+        case NoticeBlock():
             yield f"**{_escaped(' '.join(filter(None, (block.sentence, block.explanation))))}**"
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.blocks import Block, Data, Notice, Text
-from sessions_app.timeline.decode import Entry, printable
+from sessions_app.timeline.blocks import Block, Data, NoticeBlock, TextBlock
+from sessions_app.timeline.decode import DecodedItem, printable
 from sessions_app.timeline.encryption import sealed_at
-from sessions_app.timeline.events import Badge, Compaction, Encrypted, Note, ToolState, Unreadable
+from sessions_app.timeline.events import Badge, Compaction, Encrypted, NoteEvent, ToolState, UnreadableItem
 from sessions_app.timeline.function_tools import tool_lines
 from sessions_app.timeline.parts import payload_blocks
 from sessions_app.timeline.seals import badges_of, sentences_of
 from sessions_app.timeline.values import as_fields, fields_in, list_in, one_line, text_in
 
 
-def note(entry: Entry, places: dict[str, str]) -> Note:
+def note(entry: DecodedItem, places: dict[str, str]) -> NoteEvent:
     """Any item without an event of its own. `places` gives the row of an item by the id that the model knows."""
     fields = entry.fields
     match entry.type:
@@ -44,7 +44,7 @@ def note(entry: Entry, places: dict[str, str]) -> Note:
 
 
 def _note(
-    entry: Entry,
+    entry: DecodedItem,
     title: str,
     detail: str = "",
     *,
@@ -52,8 +52,8 @@ def _note(
     body: tuple[Block, ...] = (),
     badges: tuple[Badge, ...] = (),
     is_collapsed: bool = True,
-) -> Note:
-    return Note(
+) -> NoteEvent:
+    return NoteEvent(
         items=(entry.stored,),
         title=title,
         detail=detail,
@@ -64,14 +64,14 @@ def _note(
     )
 
 
-def _tools_note(entry: Entry, title: str) -> Note:
+def _tools_note(entry: DecodedItem, title: str) -> NoteEvent:
     tools, error = list_in(entry.fields, "tools"), entry.fields.get("error")
     names = [one_line(as_fields(tool).get("name") or as_fields(tool).get("type") or tool, 80) for tool in tools[:10]]
     body: list[Block] = []
     if error:
-        body.append(Notice("danger", one_line(as_fields(error).get("message") or error, 1_000)))
+        body.append(NoticeBlock("danger", one_line(as_fields(error).get("message") or error, 1_000)))
     if tools:
-        body.append(Text(tool_lines(tools), style="machine"))
+        body.append(TextBlock(tool_lines(tools), style="machine"))
     return _note(
         entry,
         title,
@@ -83,7 +83,7 @@ def _tools_note(entry: Entry, title: str) -> Note:
     )
 
 
-def compaction(entry: Entry) -> Compaction:
+def compaction(entry: DecodedItem) -> Compaction:
     return Compaction(
         items=(entry.stored,),
         title="History compacted here",
@@ -91,17 +91,17 @@ def compaction(entry: Entry) -> Compaction:
     )
 
 
-def unreadable(entry: Entry) -> Unreadable:
-    return Unreadable(
+def unreadable(entry: DecodedItem) -> UnreadableItem:
+    return UnreadableItem(
         items=(entry.stored,),
         title="Not readable as JSON",
         problem=entry.problem,
-        raw=Text(printable(entry.stored.raw), style="machine"),
+        raw=TextBlock(printable(entry.stored.raw), style="machine"),
         is_collapsed=True,
     )
 
 
-def encrypted(entries: list[Entry]) -> Encrypted:
+def encrypted(entries: list[DecodedItem]) -> Encrypted:
     """Neighbouring envelopes as one event. Their times are the tokens' own; the store's where a token has none."""
     times = [moment for entry in entries if (moment := sealed_at(entry.fields) or entry.stored.written_at)]
     count, seal = len(entries), entries[0].stored.seal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from sessions_app.timeline.decode import Entry
+from sessions_app.timeline.decode import DecodedItem
 from sessions_app.timeline.values import text_in
 
 CALLS = {
@@ -40,20 +40,20 @@ Key = tuple[str, str]
 Call = TypeVar("Call")
 
 
-def call_key(entry: Entry) -> Key | None:
+def call_key(entry: DecodedItem) -> Key | None:
     """What an output must carry to answer this call; None for anything else, and for a call without a usable key."""
     return _key(entry, CALLS)
 
 
-def output_key(entry: Entry) -> Key | None:
+def output_key(entry: DecodedItem) -> Key | None:
     return _key(entry, OUTPUTS)
 
 
-def call_family(entry: Entry) -> str:
+def call_family(entry: DecodedItem) -> str:
     return CALLS.get(entry.type, ("", ""))[0]
 
 
-def _key(entry: Entry, table: dict[str, tuple[str, str]]) -> Key | None:
+def _key(entry: DecodedItem, table: dict[str, tuple[str, str]]) -> Key | None:
     family, member = table.get(entry.type, ("", ""))
     value = text_in(entry.fields, member)
     return (family, value) if value else None
@@ -70,7 +70,7 @@ class OpenCalls(Generic[Call]):
         self._open: dict[Key, list[tuple[datetime | None, Call]]] = {}
         self._keyless_search: Call | None = None
 
-    def see(self, entry: Entry, call: Call) -> Call | None:
+    def see(self, entry: DecodedItem, call: Call) -> Call | None:
         """The call that this entry answers, if it is an output of one; must be told of every entry, in order.
 
         `call` is what the caller wants back when an output answers this entry.

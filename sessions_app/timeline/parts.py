@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.blocks import Block, Data, Reference, Text
+from sessions_app.timeline.blocks import Block, Data, Reference, TextBlock
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.media import audio_part, file_part, link, picture_part, video_part
 from sessions_app.timeline.values import Fields, as_fields, list_in, one_line, text_in
@@ -21,7 +21,7 @@ def content_blocks(content: object) -> tuple[Block, ...]:
     if content is None:
         return ()
     if isinstance(content, str):
-        return (Text(content),)
+        return (TextBlock(content),)
     if isinstance(content, list):
         return tuple(block for part in content for block in _part_blocks(part))
     return (Data(content),)
@@ -33,7 +33,7 @@ def payload_blocks(payload: object, label: str = "") -> tuple[Block, ...]:
         return ()
     if isinstance(payload, str):
         value = json_inside(payload)
-        return (Data(value, label),) if value is not None else (Text(payload, label, style="machine"),)
+        return (Data(value, label),) if value is not None else (TextBlock(payload, label, style="machine"),)
     if isinstance(payload, list) and payload and all(_is_part(element) for element in payload):
         return content_blocks(payload)
     return (Data(payload, label),)
@@ -56,13 +56,13 @@ def _is_part(element: object) -> bool:
 
 def _part_blocks(part: object) -> tuple[Block, ...]:
     if isinstance(part, str):
-        return (Text(part),)
+        return (TextBlock(part),)
     fields = as_fields(part)
     match fields.get("type"):
         case str(part_type) if part_type in TEXT_PARTS and isinstance(fields.get("text"), str):
-            return (Text(text_in(fields, "text")), *annotation_blocks(list_in(fields, "annotations")))
+            return (TextBlock(text_in(fields, "text")), *annotation_blocks(list_in(fields, "annotations")))
         case "refusal" if isinstance(fields.get("refusal"), str):
-            return (Text(text_in(fields, "refusal")),)
+            return (TextBlock(text_in(fields, "refusal")),)
         case str(part_type) if part_type in PICTURE_PARTS:
             return (picture_part(fields, "Screenshot" if part_type == "computer_screenshot" else "Picture"),)
         case "input_file":

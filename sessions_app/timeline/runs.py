@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 
-from sessions_app.timeline.events import Event, Message, Run, Turn
+from sessions_app.timeline.events import Event, Message, TimelineRun, Turn
 from sessions_app.timeline.findings import is_same_batch
 
 
-def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[Run, ...]:
+def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[TimelineRun, ...]:
     """Runs, oldest first. One begins with each stretch of input, written together, that holds a user's text."""
     runs: list[list[Event]] = []
     for stretch in _stretches(events):
@@ -17,7 +17,9 @@ def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[R
         if not runs or (begins and not _is_set_up(runs[-1])):
             runs.append([])
         runs[-1] += stretch
-    return tuple(Run(number if starts_session else None, _turns(run)) for number, run in enumerate(runs, start=1))
+    return tuple(
+        TimelineRun(number if starts_session else None, _turns(run)) for number, run in enumerate(runs, start=1)
+    )
 
 
 def _stretches(events: Sequence[Event]) -> list[list[Event]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sessions_app.timeline.blocks import Block, Text
-from sessions_app.timeline.decode import Entry
+from sessions_app.timeline.blocks import Block, TextBlock
+from sessions_app.timeline.decode import DecodedItem
 from sessions_app.timeline.events import Badge, Message, Reasoning, ToolState
 from sessions_app.timeline.parts import content_blocks, payload_blocks
 from sessions_app.timeline.values import Fields, as_fields, fields_in, list_in, one_line, text_in
@@ -13,7 +13,7 @@ ROLE_ICONS = {"user": "user", "assistant": "robot", "tool": "tool"}
 PHASES = {"commentary": "commentary", "final_answer": "answer"}
 
 
-def message(entry: Entry, agent: str, *, is_latest: bool) -> Message:
+def message(entry: DecodedItem, agent: str, *, is_latest: bool) -> Message:
     """A message; `is_latest` when the session ends with it."""
     fields = entry.fields
     role = one_line(fields.get("role") or "no role", 40)
@@ -43,7 +43,7 @@ def message(entry: Entry, agent: str, *, is_latest: bool) -> Message:
 def _thought(fields: Fields) -> tuple[Block, ...]:
     """What a model thought before it said this, where a chat message holds it."""
     thought = text_in(fields, "reasoning_content")
-    return (Text(thought, "Reasoning"),) if thought else ()
+    return (TextBlock(thought, "Reasoning"),) if thought else ()
 
 
 def _said(fields: Fields) -> tuple[Block, ...]:
@@ -84,7 +84,7 @@ def _message_notes(fields: Fields) -> list[str]:
     return notes
 
 
-def message_between_agents(entry: Entry) -> Message:
+def message_between_agents(entry: DecodedItem) -> Message:
     author, recipient = (one_line(entry.fields.get(name) or "an agent", 80) for name in ("author", "recipient"))
     return Message(
         items=(entry.stored,),
@@ -95,7 +95,7 @@ def message_between_agents(entry: Entry) -> Message:
     )
 
 
-def reasoning(entry: Entry, agent: str, next_item_id: str) -> Reasoning:
+def reasoning(entry: DecodedItem, agent: str, next_item_id: str) -> Reasoning:
     fields = entry.fields
     summaries, thoughts = fields.get("summary"), fields.get("content")
     body = (*content_blocks(summaries), *content_blocks(thoughts))

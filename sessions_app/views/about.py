@@ -10,7 +10,7 @@ from memadmin.web.filters import sentences
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app.filters import SessionFilter
-from sessions_app.forms import AboutForm
+from sessions_app.forms import SubjectSearchForm
 from sessions_app.models import SubjectAlias
 from sessions_app.search.totals import aliases_like
 from sessions_app.services.subjects import standing_subject
@@ -23,7 +23,7 @@ MOST_OFFERED = 10
 @operator_page("sessions_app.read_content", "sessions_app.view_subject", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
     """Adds a subject to the filters of the list. Where several are called so, the closest are offered."""
-    form = AboutForm(request.POST)
+    form = SubjectSearchForm(request.POST)
     if not form.is_valid():
         return refused(request, *sentences(form))
     typed = form.cleaned_data["about"]

@@ -28,7 +28,7 @@ from sessions_app.models import Redaction, SessionRecord, Subject
 from sessions_app.redacting import Wanted
 from sessions_app.services import redaction as verbs
 from sessions_app.services.redacting_sessions import Left, RedactionOutcome
-from sessions_app.services.redaction_previews import Preview, preview_redaction
+from sessions_app.services.redaction_previews import RedactionPreview, preview_redaction
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 
 READ = "sessions_app.read_content"
@@ -107,7 +107,7 @@ def redact(request: OperatorRequest, target: Target) -> HttpResponse:
     return render(request, "sessions/redact.html", context)
 
 
-def preview_of(request: OperatorRequest, target: Target, text: str) -> Preview:
+def preview_of(request: OperatorRequest, target: Target, text: str) -> RedactionPreview:
     return preview_redaction(
         target.records,
         Wanted.parse(text) if text else None,

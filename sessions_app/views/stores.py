@@ -23,7 +23,7 @@ from sessions_app.search.indexes import about_search_index
 from sessions_app.services import discovery, path_watch, patterns
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
-from sessions_app.stores.base import Capability, Health, StoreUnavailable
+from sessions_app.stores.base import Capability, StoreHealth, StoreUnavailable
 from sessions_app.views.answers import refused
 
 LONGEST_NUMBER = 20
@@ -33,7 +33,7 @@ LONGEST_NUMBER = 20
 @dataclass(frozen=True, slots=True)
 class CheckedStore:
     store: SessionStore
-    health: Health
+    health: StoreHealth
 
     @property
     def is_discovered(self) -> bool:

@@ -30,7 +30,7 @@ from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.encryption import sealing_of
-from sessions_app.encryption.rotation import Rotation, Standing
+from sessions_app.encryption.rotation import Rotation, ItemKeyState
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services import rotation
@@ -125,7 +125,7 @@ class TestSealingAnew:
         report = rotate(store)
         assert report.is_complete
         assert report.unreadable == {address_of("a"): 1, address_of("b"): 1}
-        assert report.standings == {Standing.NEW: 1, Standing.UNREADABLE: 2, Standing.PLAIN: 1}
+        assert report.standings == {ItemKeyState.NEW: 1, ItemKeyState.UNREADABLE: 2, ItemKeyState.PLAIN: 1}
         changed = [old[0] for old, new in zip(before, rows(), strict=True) if old != new]
         assert changed == [before[0][0]]
 
@@ -343,7 +343,7 @@ def resealing_with(rewriter: SqlRewriter, meanwhile: Callable[[], None]) -> None
     turning = Rotation.of(old, new, "a")
 
     def decide(items: Sequence[StoredItem]) -> Changes:
-        changes = Changes({item.id: turning.resealed(item) for item in items if turning.standing(item) == Standing.OLD})
+        changes = Changes({item.id: turning.resealed(item) for item in items if turning.standing(item) == ItemKeyState.OLD})
         meanwhile()
         return changes
 
@@ -473,8 +473,8 @@ class TestKilled:
                 program.wait()
                 let_leases_expire()
         left = rotate(store, dry_run=True).standings
-        assert left[Standing.OLD] + left[Standing.NEW] == 24 * 120
-        assert left[Standing.OLD], "it was killed before it was done"
+        assert left[ItemKeyState.OLD] + left[ItemKeyState.NEW] == 24 * 120
+        assert left[ItemKeyState.OLD], "it was killed before it was done"
         program = start_rotation()
         out, _ = program.communicate(timeout=300)
         assert program.returncode == 0, out

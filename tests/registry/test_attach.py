@@ -187,10 +187,10 @@ class TestAttaching:
         self, agent_tables: None, monkeypatch: pytest.MonkeyPatch, steps_before_the_crash: int
     ) -> None:
         add_items("before", "hello")
-        survived: list[attach_plan.Step] = []
+        survived: list[attach_plan.AttachStep] = []
         run_once = attaching._run_once
 
-        def die_later(step: attach_plan.Step) -> None:
+        def die_later(step: attach_plan.AttachStep) -> None:
             if len(survived) == steps_before_the_crash:
                 raise KeyboardInterrupt
             run_once(step)

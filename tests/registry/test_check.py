@@ -17,7 +17,7 @@ from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
-from sessions_app.stores.base import Health
+from sessions_app.stores.base import StoreHealth
 from tests.agents import add_items, attach_main_store, database_role, make_agent_tables, run_sql
 
 
@@ -32,7 +32,7 @@ def check_command(*arguments: str) -> str:
     return out.getvalue()
 
 
-def only_problem(health: Health) -> tuple[str, str]:
+def only_problem(health: StoreHealth) -> tuple[str, str]:
     (problem,) = health.problems
     return problem.code, problem.sentence
 
@@ -354,6 +354,6 @@ def the_only_store() -> dict[str, Any]:
     return dict(found)
 
 
-def assert_says(health: Health, pattern: str) -> None:
+def assert_says(health: StoreHealth, pattern: str) -> None:
     sentences = [problem.sentence for problem in health.problems]
     assert any(re.search(pattern, sentence) for sentence in sentences), sentences

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sessions_app import listing
-from sessions_app.stores.base import Preview
+from sessions_app.stores.base import SessionPreview
 
 
 class Answering:
@@ -19,9 +19,9 @@ class Answering:
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         self.asked.append(session_ids)
-        return {session_id: Preview(3, f"Words of {session_id}") for session_id in session_ids}
+        return {session_id: SessionPreview(3, f"Words of {session_id}") for session_id in session_ids}
 
 
 @pytest.fixture

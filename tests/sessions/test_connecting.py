@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.connecting import kinds_to_connect
 from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.store_config import declare_store
-from sessions_app.stores.base import Health, StoreUnavailable
+from sessions_app.stores.base import StoreHealth, StoreUnavailable
 from sessions_app.stores.json_file.backend import JsonFileBackend
 from tests.builders import make_store
 from tests.meanwhile import somebody_else, wait_until_blocked
@@ -120,7 +120,7 @@ class TestConnecting:
     ) -> None:
         healthy, asked = JsonFileBackend.health, []
 
-        def away_the_second_time(backend: Any, *, thorough: bool = False) -> Health:
+        def away_the_second_time(backend: Any, *, thorough: bool = False) -> StoreHealth:
             asked.append(backend)
             if len(asked) > 1:
                 raise StoreUnavailable("It is away.")

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
-from sessions_app.patterns import Match, PatternError
+from sessions_app.patterns import PatternError, PatternMatch
 from sessions_app.services import patterns, sessions, subjects
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
@@ -152,7 +152,7 @@ def test_a_pattern_is_tried_on_the_newest_sessions_without_saving(store: Session
     assert len(trial.matches) == 20
     assert trial.match_count == 19
     assert trial.matches[0] == ("something else", None)
-    assert trial.matches[1] == ("customer_24:ticket_1", Match("24", "1"))
+    assert trial.matches[1] == ("customer_24:ticket_1", PatternMatch("24", "1"))
     assert not SessionIdPattern.objects.exists()
     assert not SessionRecord.objects.filter(subject__isnull=False).exists()
 

@@ -9,39 +9,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.models import SessionRecord, SubjectAlias
-from sessions_app.patterns import FIELD_LENGTHS, Match, Pattern, PatternError
+from sessions_app.patterns import FIELD_LENGTHS, Pattern, PatternError, PatternMatch
 
 
 @pytest.mark.parametrize(
     ("pattern", "session_id", "match"),
     [
-        ("customer_{subject}:ticket_{ticket}", "customer_48213:ticket_T-9", Match("48213", "T-9")),
-        ("customer_{subject}:ticket_{ticket}", "customer_a:ticket_b:ticket_c", Match("a", "b:ticket_c")),
+        ("customer_{subject}:ticket_{ticket}", "customer_48213:ticket_T-9", PatternMatch("48213", "T-9")),
+        ("customer_{subject}:ticket_{ticket}", "customer_a:ticket_b:ticket_c", PatternMatch("a", "b:ticket_c")),
         ("customer_{subject}:ticket_{ticket}", "x-customer_1:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "Customer_1:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_:ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_1:ticket_", None),
-        ("customer_{subject}", "customer_1:ticket_2", Match("1:ticket_2")),
-        ("{agent}/{*}/{subject}/{*}", "tutor/2026/maja/7", Match("maja", agent="tutor")),
-        ("{subject}@x", "me@x@x", Match("me@x")),
-        ("{subject}-{ticket}-end", "a-b-end", Match("a", "b")),
+        ("customer_{subject}", "customer_1:ticket_2", PatternMatch("1:ticket_2")),
+        ("{agent}/{*}/{subject}/{*}", "tutor/2026/maja/7", PatternMatch("maja", agent="tutor")),
+        ("{subject}@x", "me@x@x", PatternMatch("me@x")),
+        ("{subject}-{ticket}-end", "a-b-end", PatternMatch("a", "b")),
         ("{subject}-{ticket}-end", "a-end", None),
-        ("{subject}aa{ticket}", "xaaay", Match("x", "ay")),
+        ("{subject}aa{ticket}", "xaaay", PatternMatch("x", "ay")),
         ("a{subject}a", "aa", None),
         ("a{subject}a", "a", None),
-        ("ticket.{ticket}", "ticket.5", Match(ticket="5")),
+        ("ticket.{ticket}", "ticket.5", PatternMatch(ticket="5")),
         ("ticket.{ticket}", "ticketX5", None),
-        ("{{{subject}}}", "{me}", Match("me")),
-        ("élan_{subject}", "élan_zoë\n2", Match("zoë\n2")),
-        ("{subject}", "s" * FIELD_LENGTHS["subject"], Match("s" * FIELD_LENGTHS["subject"])),
+        ("{{{subject}}}", "{me}", PatternMatch("me")),
+        ("élan_{subject}", "élan_zoë\n2", PatternMatch("zoë\n2")),
+        ("{subject}", "s" * FIELD_LENGTHS["subject"], PatternMatch("s" * FIELD_LENGTHS["subject"])),
         ("{subject}", "s" * (FIELD_LENGTHS["subject"] + 1), None),
         ("{subject}#{ticket}", "me#" + "t" * (FIELD_LENGTHS["ticket"] + 1), None),
-        ("{*}:{subject}", "x" * 10_000 + ":me", Match("me")),
+        ("{*}:{subject}", "x" * 10_000 + ":me", PatternMatch("me")),
         ("customer_{subject}:ticket_{ticket}", "customer_ :ticket_2", None),
         ("customer_{subject}:ticket_{ticket}", "customer_1:ticket_\n", None),
     ],
 )
-def test_a_session_id_is_read(pattern: str, session_id: str, match: Match | None) -> None:
+def test_a_session_id_is_read(pattern: str, session_id: str, match: PatternMatch | None) -> None:
     assert Pattern.parse(pattern).match(session_id) == match
 
 

@@ -18,7 +18,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord
 from sessions_app.services import revealing
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Preview
+from sessions_app.stores.base import SessionPreview
 from sessions_app.views import revealing as reveal_views
 from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, attach_main_store, user
@@ -184,7 +184,7 @@ def test_a_reveal_that_shows_first_and_records_later_is_noticed(
 
 def test_words_of_a_list_are_cut_only_after_they_are_masked() -> None:
     words = f"{'x' * 140} {CARD} and more words than are shown"
-    preview = listing.masked(Preview(1, words), Masker())
+    preview = listing.masked(SessionPreview(1, words), Masker())
     assert "4242 4242" not in preview.first_user_text
     assert len(preview.first_user_text) <= 160
 

@@ -21,7 +21,7 @@ from django.utils.timezone import now
 from sessions_app.filters import SessionFilter
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.services.subjects import known_subject, merge_subjects
-from sessions_app.stores.base import Preview, StoreUnavailable
+from sessions_app.stores.base import SessionPreview, StoreUnavailable
 from tests.agents import add_items, assistant, attach_main_store
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
@@ -77,7 +77,7 @@ class TestRows:
 
     def test_a_long_session_is_not_counted_to_the_end(self, stores: dict[str, Any], operator: Client) -> None:
         make_session("long")
-        stores["main"] = type("Long", (), {"previews": lambda self, ids: {"long": Preview(1001, "Hello")}})()
+        stores["main"] = type("Long", (), {"previews": lambda self, ids: {"long": SessionPreview(1001, "Hello")}})()
         assert "1,000+" in operator.get(address()).text
 
     def test_a_session_that_the_store_does_not_have_is_listed_all_the_same(
@@ -89,7 +89,9 @@ class TestRows:
 
     def test_hostile_text_is_only_text(self, stores: dict[str, Any], operator: Client) -> None:
         make_session("x", ticket="<b>", agent="a\u202eb", labels=["<i>"], subject=make_subject("<script>"))
-        stores["main"] = type("Hostile", (), {"previews": lambda self, ids: {"x": Preview(1, "<script>alert(1)")}})()
+        stores["main"] = type(
+            "Hostile", (), {"previews": lambda self, ids: {"x": SessionPreview(1, "<script>alert(1)")}}
+        )()
         text = operator.get(address()).text
         assert "&lt;script&gt;alert(1)" in text
         for markup in ("<script>alert", "<script></", "<b>", "<i>"):
@@ -456,7 +458,7 @@ class TestAccess:
 
 
 def test_a_store_that_raises_is_away_and_the_others_are_not(stores: dict[str, Any], operator: Client) -> None:
-    def away(self: Any, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def away(self: Any, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         raise StoreUnavailable("It does not answer.")
 
     stores["kiosk"] = type("Away", (), {"previews": away})()
@@ -465,5 +467,5 @@ def test_a_store_that_raises_is_away_and_the_others_are_not(stores: dict[str, An
     sessions = operator.get(address()).context["sessions"]
     assert {session.record.session_id: session.preview for session in sessions} == {
         "a": None,
-        "b": Preview(3, "Words of b"),
+        "b": SessionPreview(3, "Words of b"),
     }

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.services import subjects
-from sessions_app.stores.base import Preview, StoreUnavailable
+from sessions_app.stores.base import SessionPreview, StoreUnavailable
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 19, 12, tzinfo=UTC)
 pytestmark = pytest.mark.usefixtures("stores")
 
 
-def away(store: object, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+def away(store: object, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
     raise StoreUnavailable("It does not answer.")
 
 
@@ -118,7 +118,9 @@ class TestPage:
         assert items() == "75"
         SessionRecord.objects.filter(session_id="s24").update(is_sensitive=True)
         assert items() == "72+"  # what is locked is not asked for
-        stores["main"] = type("Long", (), {"previews": lambda self, ids: {each: Preview(1001) for each in ids}})()
+        stores["main"] = type(
+            "Long", (), {"previews": lambda self, ids: {each: SessionPreview(1001) for each in ids}}
+        )()
         SessionRecord.objects.exclude(session_id="s00").delete()
         assert items() == "1,000+"
         stores["main"] = type("Away", (), {"previews": away})()

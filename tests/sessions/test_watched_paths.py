@@ -167,7 +167,7 @@ class TestLooking:
     ) -> None:
         make_file(tmp_path / "support.db")
 
-        def removed_meanwhile(watched: WatchedPath, look: path_watch.Look) -> list[str]:
+        def removed_meanwhile(watched: WatchedPath, look: path_watch.PathWatchResult) -> list[str]:
             path_watch.stop_watching(WatchedPath.objects.get())
             return []
 

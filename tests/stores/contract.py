@@ -44,13 +44,13 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     ItemChanged,
-    NotPossible,
     SessionBusy,
     StoreUnavailable,
     UnknownItem,
+    UnsupportedOperation,
 )
 from sessions_app.stores.kinds import kind_of, limits_of
-from sessions_app.stores.search_protocol import Order
+from sessions_app.stores.search_protocol import SearchOrder
 from tests.agents import assistant, user
 from tests.runs.working import report_of, work_off
 
@@ -446,7 +446,7 @@ class StoreContract:
         agent.add("other", said(1))
         backend.search.raise_if_away()
         looks = backend.search.look(
-            Wording.parse(SECRET), {"long": None, "other": None}, limit=500, order=Order.NEWEST_FIRST, seconds=30
+            Wording.parse(SECRET), {"long": None, "other": None}, limit=500, order=SearchOrder.NEWEST_FIRST, seconds=30
         )
         assert looks["other"].hit is None
         hit = looks["long"].hit
@@ -454,7 +454,7 @@ class StoreContract:
         assert SECRET in backend.item("long", hit.item_id).raw
         assert SECRET in backend.search.beginnings([("long", hit.item_id)])["long", hit.item_id]
         oldest_first = backend.search.look(
-            Wording.parse(SECRET), {"long": None}, limit=500, order=Order.OLDEST_FIRST, seconds=30
+            Wording.parse(SECRET), {"long": None}, limit=500, order=SearchOrder.OLDEST_FIRST, seconds=30
         )
         assert oldest_first["long"].hit == hit
 
@@ -465,7 +465,7 @@ class StoreContract:
         for name in names:
             agent.add(name, said(0))
         if not self.needs(backend, Capability.ENUMERATE):
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 backend.enumerate_sessions(limit=4)
             return
         for limit in (1, 4, 11, 100):
@@ -530,7 +530,7 @@ class StoreContract:
             with pytest.raises(CannotRegister, match="lists its own sessions"):
                 register_sessions(agent.store, ["a"])
             return
-        with pytest.raises(NotPossible):
+        with pytest.raises(UnsupportedOperation):
             backend.enumerate_sessions(limit=5)
         agent.add("a", said(0))
         agent.add("b", said(0))
@@ -580,7 +580,7 @@ class StoreContract:
         before = backend.first_page("leak", 10).items
         text = json.dumps(user("My key is [redacted]"))
         if not self.needs(backend, Capability.REPLACE_ITEMS):
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 backend.replace_item("leak", before[1].id, text, expected=before[1].raw)
             return
         backend.replace_item("leak", before[1].id, text, expected=before[1].raw)
@@ -632,7 +632,9 @@ class StoreContract:
         assert [item.id for item in backend.first_page("leak", 10).items if item.id in ids] == ids
         assert agent.read("other") == [user(SECRET)], "somebody else's session was changed"
         words = Wording.parse(SECRET)
-        (look,) = backend.search.look(words, {"leak": None}, limit=9, order=Order.NEWEST_FIRST, seconds=30).values()
+        (look,) = backend.search.look(
+            words, {"leak": None}, limit=9, order=SearchOrder.NEWEST_FIRST, seconds=30
+        ).values()
         assert look.hit is None
         agent.add("leak", said(9))
         assert agent.read("leak")[-1] == said(9)
@@ -644,7 +646,7 @@ class StoreContract:
         agent.add("talk", said(0), user(SECRET), CALL, OUTPUT, said(4))
         items = list(backend.every_item("talk"))
         if not self.needs(backend, Capability.ERASE_ITEMS):
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 backend.delete_items("talk", items[1:4])
             return
         changed = StoredItem(items[4].id, items[4].position, "{}", 2, None)
@@ -663,7 +665,7 @@ class StoreContract:
             agent.add("gone", user(f"{SECRET} {number} " + "long " * 500), assistant(f"About {SECRET}"))
         agent.add("kept", said(2))
         if not self.needs(backend, Capability.ERASE_SESSIONS):
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 backend.erase_session("gone")
             return
         assert agent.leftovers(SECRET), "the search for leftovers does not even find what is there"
@@ -689,7 +691,7 @@ class StoreContract:
         agent.add("gone", said(5), said(6))
         agent.add("kept", said(9))
         if not self.needs(backend, Capability.ERASE_SESSIONS):
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 backend.delete_some("gone", at_most=3)
             return
         if self.needs(backend, Capability.ERASE_IN_STEPS):

@@ -28,7 +28,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, ItemChanged
 from sessions_app.stores.rewriting import CannotRewrite
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
-from sessions_app.stores.search_protocol import Order
+from sessions_app.stores.search_protocol import SearchOrder
 from tests.agents import assistant, user
 from tests.runs.working import report_of, work_off
 from tests.sealed import NEW_KEY, OLD_KEY, STRANGE_KEY, secrets, written_ago
@@ -103,7 +103,7 @@ class SealedContract:
         assert {item.seal.state for item in kept if item.seal} == {SealState.SOUND}
         for view, is_found in ((reader, True), (closed, False)):
             looks = view.search.look(
-                Wording.parse(SECRET), {"talk": None}, limit=9, order=Order.NEWEST_FIRST, seconds=30
+                Wording.parse(SECRET), {"talk": None}, limit=9, order=SearchOrder.NEWEST_FIRST, seconds=30
             )
             assert bool(looks["talk"].hit) == is_found
         preview = backend_for(sealer.store).previews(["talk"])["talk"]

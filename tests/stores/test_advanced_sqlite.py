@@ -13,7 +13,7 @@ from agents.extensions.memory import AdvancedSQLiteSession
 from sessions_app import registry
 from sessions_app.models import SessionStore
 from sessions_app.stores import backend_for
-from sessions_app.stores.base import Branch, NotPossible, StoreUnavailable, TurnUsage
+from sessions_app.stores.base import Branch, StoreUnavailable, TurnUsage, UnsupportedOperation
 from sessions_app.stores.kinds import branching
 from sessions_app.stores.sqlite import advanced as advanced_sqlite
 from tests.agents import assistant, user
@@ -113,7 +113,7 @@ class TestBranches:
             lambda: other.delete_items("talk", [item]),
         ]
         for change in changes:
-            with pytest.raises(NotPossible):
+            with pytest.raises(UnsupportedOperation):
                 change()
 
     def test_usage_is_told_by_turn(self, agent: AdvancedAgent) -> None:

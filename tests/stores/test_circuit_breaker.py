@@ -18,7 +18,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.registry import checking
 from sessions_app.services.discovery import discover_sessions
 from sessions_app.stores import backend_for, circuit_breaker
-from sessions_app.stores.base import Preview, StoreUnavailable
+from sessions_app.stores.base import SessionPreview, StoreUnavailable
 from sessions_app.stores.redis import server as asking
 from sessions_app.stores.redis.backend import RedisBackend
 from tests.agents import attached_store, user
@@ -240,7 +240,7 @@ class TestSeveral:
         let_go = threading.Event()
         previews = RedisBackend.previews
 
-        def slow(backend: RedisBackend, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+        def slow(backend: RedisBackend, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
             assert let_go.wait(60)
             return previews(backend, session_ids)
 

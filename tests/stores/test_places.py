@@ -354,7 +354,7 @@ class TestPeople:
         options, plan = reach(ONE, f"sqlite:///{file}"), registry.plan_attachment
         both_planned = threading.Barrier(2, timeout=30)
 
-        def together(store: SessionStore) -> Sequence[registry.Step]:
+        def together(store: SessionStore) -> Sequence[registry.AttachStep]:
             steps = plan(store)
             both_planned.wait()
             return steps

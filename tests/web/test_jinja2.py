@@ -26,7 +26,7 @@ from sessions_app.listing import ListedSession
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search.sessions import MatchingSession, MatchingSessions
 from sessions_app.search.snippets import Snippet
-from sessions_app.stores.base import Preview
+from sessions_app.stores.base import SessionPreview
 from sessions_app.timeline import build_timeline
 from tests.hostile import MARKUP, items_of
 from tests.sessions.timeline.items import session
@@ -37,7 +37,7 @@ def jinja2_contexts(text: str) -> dict[str, dict[str, Any]]:
     record = record_of(text)
     row = ListedSession(
         record,
-        Preview(1, text),
+        SessionPreview(1, text),
         "/sessions/7/",
         names=text,
         match=match_in(record, text),

@@ -132,7 +132,7 @@ class Command(BaseCommand):
         self.report(f"-- {about}" if dry_run else about)
         self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})
 
-    def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.Step], SessionStore]:
+    def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.AttachStep], SessionStore]:
         """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
         before = SessionStore.objects.filter(name=name).values().first()
         with transaction.atomic():
@@ -144,7 +144,7 @@ class Command(BaseCommand):
 
     def remove(self, store: SessionStore, dry_run: bool) -> None:
         if dry_run:
-            steps: Sequence[registry.Step] = registry.plan_removal(store)
+            steps: Sequence[registry.AttachStep] = registry.plan_removal(store)
             script = self.script(steps, f"{store} is not attached; nothing is there to remove.")
             self.tell(store, steps, script, is_dry_run=True)
             return
@@ -156,7 +156,7 @@ class Command(BaseCommand):
         )
         self.tell(store, steps, done if steps else f"{store} was not attached; nothing was there to remove.")
 
-    def script(self, steps: Sequence[registry.Step], nothing: str) -> str:
+    def script(self, steps: Sequence[registry.AttachStep], nothing: str) -> str:
         return "\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}"
 
     def report(self, purpose: str) -> None:
@@ -165,7 +165,7 @@ class Command(BaseCommand):
             self.stdout.write(purpose)
 
     def tell(
-        self, store: SessionStore, steps: Sequence[registry.Step], sentence: str, *, is_dry_run: bool = False
+        self, store: SessionStore, steps: Sequence[registry.AttachStep], sentence: str, *, is_dry_run: bool = False
     ) -> None:
         if self.as_json:
             self.told.append(summary(store, steps, is_dry_run=is_dry_run))
@@ -192,7 +192,7 @@ def sessions_of(store: SessionStore) -> int:
     return SessionRecord.objects.filter(store=store).count() if store.pk else 0
 
 
-def summary(store: SessionStore, steps: Sequence[registry.Step], *, is_dry_run: bool) -> dict[str, object]:
+def summary(store: SessionStore, steps: Sequence[registry.AttachStep], *, is_dry_run: bool) -> dict[str, object]:
     """In the shape that scripts rely on: keys are added, never renamed."""
     return {
         "store": store.name,

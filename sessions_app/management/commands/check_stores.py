@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 
 from sessions_app import registry
 from sessions_app.services import path_watch
-from sessions_app.stores.base import Health, Problem, StoreUnavailable
+from sessions_app.stores.base import StoreHealth, StoreProblem, StoreUnavailable
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             found = [(each.name, each.kind, registry.check(each, places=places)) for each in registry.known_stores()]
         except StoreUnavailable as away:
             # The main store is in the same database, so this much is known of it.
-            health = Health(problems=(Problem("unavailable", str(away), is_fatal=True),), fence="off")
+            health = StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
             found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
         looked_for = registry.unconnected_tables()
         if as_json:
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{found_tables} Run {tables.command}.")
 
 
-def summary(name: str, kind: str, health: Health) -> dict[str, object]:
+def summary(name: str, kind: str, health: StoreHealth) -> dict[str, object]:
     """One store in the shape that scripts rely on: keys are added, never renamed."""
     return {
         "name": name,

@@ -18,7 +18,7 @@ from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redacting import Unwanted, Wanted
 from sessions_app.services import redaction
 from sessions_app.services.redacting_sessions import Left, RedactionOutcome
-from sessions_app.services.redaction_previews import Preview, preview_redaction
+from sessions_app.services.redaction_previews import RedactionPreview, preview_redaction
 from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
 
 
@@ -84,11 +84,11 @@ class Command(BaseCommand):
         except UnknownKey as problem:
             raise CommandError(str(problem)) from problem
 
-    def preview(self, record: SessionRecord | None, about: Subject | None, wanted: Wanted) -> Preview:
+    def preview(self, record: SessionRecord | None, about: Subject | None, wanted: Wanted) -> RedactionPreview:
         records = [record] if record else SessionRecord.objects.on_record().about(about).with_names()  # type: ignore[arg-type]
         return preview_redaction(records, wanted, by=None, granted=(), subject=about, seconds=None)
 
-    def tell_preview(self, preview: Preview, *, as_json: bool) -> None:
+    def tell_preview(self, preview: RedactionPreview, *, as_json: bool) -> None:
         counts = {
             "sessions": preview.found_sessions,
             "items": preview.items,

@@ -11,7 +11,7 @@ from django.template.defaultfilters import pluralize
 
 from memadmin.runs.progress_bar import progress_bar
 from sessions_app import registry
-from sessions_app.encryption.rotation import Standing
+from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import SessionStore
 from sessions_app.services.rotation import RotationRefused, RotationReport, rotate_key
 from sessions_app.stores.base import StoreUnavailable
@@ -56,8 +56,8 @@ class Command(BaseCommand):
         done = "would be sealed" if is_dry_run else "were sealed"
         items = f"{report.resealed:,} item{pluralize(report.resealed)}"
         self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done} anew.")
-        self.stdout.write(f"{report.standings[Standing.NEW]:,} are sealed with {new}.")
-        if plain := report.standings[Standing.PLAIN]:
+        self.stdout.write(f"{report.standings[ItemKeyState.NEW]:,} are sealed with {new}.")
+        if plain := report.standings[ItemKeyState.PLAIN]:
             self.stdout.write(f"{plain:,} are in plain text, and stay so.")
         if report.unreadable:
             count = sum(report.unreadable.values())
@@ -95,9 +95,9 @@ def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) ->
         "is_complete": report.is_complete,
         "sessions": report.sessions,
         "resealed": report.resealed,
-        "with_new_key": report.standings[Standing.NEW],
-        "with_old_key": report.standings[Standing.OLD],
-        "in_plain_text": report.standings[Standing.PLAIN],
-        "unreadable": report.standings[Standing.UNREADABLE],
+        "with_new_key": report.standings[ItemKeyState.NEW],
+        "with_old_key": report.standings[ItemKeyState.OLD],
+        "in_plain_text": report.standings[ItemKeyState.PLAIN],
+        "unreadable": report.standings[ItemKeyState.UNREADABLE],
         "busy": sum(report.busy.values()),
     }

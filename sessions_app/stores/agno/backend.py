@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
 from sessions_app.stores.documents.json_text import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -35,7 +35,7 @@ WITHOUT_USER = "default"
 """User id of memories that agno creates without a user."""
 
 
-class Neighbour(NamedTuple):
+class RelatedTable(NamedTuple):
     """Another table with content of a session."""
 
     has: tuple[str, ...]
@@ -45,16 +45,16 @@ class Neighbour(NamedTuple):
 
 NEIGHBOURS = (
     # Before traces, which its condition needs.
-    Neighbour(("span_id", "trace_id", "attributes"), "trace_id IN (SELECT trace_id FROM {traces} WHERE {session})"),
-    Neighbour(("trace_id", "session_id", "duration_ms"), "{session}"),
-    Neighbour(("compaction_id", "session_id", "archived_messages"), "{session}"),
-    Neighbour(("framework", "entry", "agno_session_id"), "agno_session_id = :session_id"),
-    Neighbour(("result_id", "session_id", "args_hash", "preview"), "{session}"),
-    Neighbour(("learning_id", "session_id", "content"), "{session}"),
-    Neighbour(("approval_type", "pause_type", "session_id"), "{session}"),
-    Neighbour(("job_type", "session_id", "payload"), "{session}"),
-    Neighbour(("schedule_id", "session_id", "input", "output"), "{session}"),
-    Neighbour(("namespace", "session_id", "epoch", "record"), "{session}"),
+    RelatedTable(("span_id", "trace_id", "attributes"), "trace_id IN (SELECT trace_id FROM {traces} WHERE {session})"),
+    RelatedTable(("trace_id", "session_id", "duration_ms"), "{session}"),
+    RelatedTable(("compaction_id", "session_id", "archived_messages"), "{session}"),
+    RelatedTable(("framework", "entry", "agno_session_id"), "agno_session_id = :session_id"),
+    RelatedTable(("result_id", "session_id", "args_hash", "preview"), "{session}"),
+    RelatedTable(("learning_id", "session_id", "content"), "{session}"),
+    RelatedTable(("approval_type", "pause_type", "session_id"), "{session}"),
+    RelatedTable(("job_type", "session_id", "payload"), "{session}"),
+    RelatedTable(("schedule_id", "session_id", "input", "output"), "{session}"),
+    RelatedTable(("namespace", "session_id", "epoch", "record"), "{session}"),
 )
 OF_SESSION = "session_id = :session_id"
 
@@ -210,9 +210,9 @@ class AgnoSessions(TableAdapter):
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
-    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[DocumentRow, Sequence[Document]]]:
         """Locks the session first: agno's writers of runs check their foreign key against it."""
-        found: list[tuple[Row, Sequence[Document]]] = [
+        found: list[tuple[DocumentRow, Sequence[Document]]] = [
             (row, self._of_row(db))
             for row in db.locked_rows(db.table, db.text_columns(db.table), OF_SESSION, session_id=session_id)
         ]
@@ -222,7 +222,7 @@ class AgnoSessions(TableAdapter):
             found += [(row, [self._of_run(runs, row.name, None, None)]) for row in rows]
         return found
 
-    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[DocumentRow]:
         return [
             row
             for table, condition in [*self._neighbours(db), *self._memories(db)]

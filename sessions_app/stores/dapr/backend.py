@@ -25,16 +25,16 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionBusy,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
-from sessions_app.stores.dapr.sidecar import Conflict, Sidecar, StateStore, Value
+from sessions_app.stores.dapr.sidecar import Conflict, Sidecar, StateStore, StateValue
 from sessions_app.stores.kinds import EnvironmentField, StoreKind, secret_named
 from sessions_app.stores.paged import PagedBackend, erasing, page_of_list, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
@@ -84,17 +84,17 @@ class DaprBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
         newest = registered.newest_first().values_list("session_id", flat=True).first() or ""
         began = perf_counter()
         try:
             self.state.get(about_key(newest))
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
         counted = registered.count_up_to(COUNTED_EXACTLY)
         sessions = counted if counted <= COUNTED_EXACTLY else None
-        return Health((), sessions, answered_in_ms=(perf_counter() - began) * 1000)
+        return StoreHealth((), sessions, answered_in_ms=(perf_counter() - began) * 1000)
 
     def system(self) -> str:
         return "dapr"
@@ -119,7 +119,7 @@ class DaprBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """Reads whole sessions, twenty in one request."""
         ids = list(dict.fromkeys(session_ids))
         lists = self.state.get_all([items_key(session_id) for session_id in ids])
@@ -240,12 +240,12 @@ class DaprBackend(PagedBackend):
 class Items:
     """Items in a value; a value that is not a list is one unreadable item."""
 
-    value: Value | None
+    value: StateValue | None
     entries: Sequence[Any]
     is_list: bool = True
 
     @classmethod
-    def in_value(cls, value: Value | None) -> Items:
+    def in_value(cls, value: StateValue | None) -> Items:
         if value is None:
             return cls(None, ())
         text = value.data.decode(errors="surrogateescape")
@@ -269,20 +269,20 @@ def about_key(session_id: str) -> str:
     return f"{session_id}:metadata"
 
 
-def is_empty(value: Value | None) -> bool:
+def is_empty(value: StateValue | None) -> bool:
     return value is not None and value.data == EMPTY
 
 
-def preview_of(value: Value | None) -> Preview:
+def preview_of(value: StateValue | None) -> SessionPreview:
     if value is None:
         return preview_from([], None)
     texts = Items.in_value(value).texts
     heads = [text[:PREVIEW_HEAD_CHARACTERS] for text in texts[:PREVIEW_ITEMS]]
     preview = preview_from(heads, min(len(texts), COUNT_CAP + 1))
-    return Preview(preview.item_count, preview.first_user_text, preview.is_encrypted, value.expires_at)
+    return SessionPreview(preview.item_count, preview.first_user_text, preview.is_encrypted, value.expires_at)
 
 
-def found_session(session_id: str, value: Value, *, has_note: bool) -> FoundSession:
+def found_session(session_id: str, value: StateValue, *, has_note: bool) -> FoundSession:
     """Session from the SDK's metadata, or from its items."""
     try:
         note = json.loads(value.data) if has_note else {}

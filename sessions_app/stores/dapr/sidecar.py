@@ -34,7 +34,7 @@ class Conflict(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class StateValue:
     """Value of a key in a state store."""
 
     data: bytes
@@ -69,15 +69,15 @@ class StateStore:
         found = address_of(self.place)
         return endpoint(found.hostname, int(found.port) if found.port else None)
 
-    def get(self, key: str) -> Value | None:
+    def get(self, key: str) -> StateValue | None:
         api_v1, _ = messages()
         answer = self._ask("GetState", api_v1.GetStateRequest(store_name=self.place.state_store, key=key))
         return value_of(answer)
 
-    def get_all(self, keys: Sequence[str]) -> dict[str, Value]:
+    def get_all(self, keys: Sequence[str]) -> dict[str, StateValue]:
         """Values of the existing keys."""
         api_v1, _ = messages()
-        found: dict[str, Value] = {}
+        found: dict[str, StateValue] = {}
         for start in range(0, len(keys), KEYS_AT_ONCE):
             asked = list(keys[start : start + KEYS_AT_ONCE])
             answer = self._ask(
@@ -91,7 +91,7 @@ class StateStore:
                     found[item.key] = value
         return found
 
-    def put(self, key: str, data: bytes, *, instead_of: Value) -> None:
+    def put(self, key: str, data: bytes, *, instead_of: StateValue) -> None:
         """Replaces the value that was read, and keeps its expiry. Raises Conflict."""
         api_v1, common_v1 = messages()
         metadata = {}
@@ -105,7 +105,7 @@ class StateStore:
             "SaveState", api_v1.SaveStateRequest(store_name=self.place.state_store, states=[state]), is_write=True
         )
 
-    def delete(self, key: str, value: Value | None = None) -> None:
+    def delete(self, key: str, value: StateValue | None = None) -> None:
         """Deletes a value; only the one that was read, if given. Raises Conflict."""
         api_v1, _ = messages()
         request = api_v1.DeleteStateRequest(store_name=self.place.state_store, key=key)
@@ -115,7 +115,7 @@ class StateStore:
             )
         self._ask("DeleteState", request, is_write=True)
 
-    def _etag(self, value: Value) -> Any:
+    def _etag(self, value: StateValue) -> Any:
         _, common_v1 = messages()
         if not value.etag:
             raise StoreUnavailable(
@@ -135,9 +135,9 @@ class StateStore:
             return getattr(stub, name)(request, timeout=ANSWER_SECONDS, metadata=token)
 
 
-def value_of(answer: Any) -> Value | None:
+def value_of(answer: Any) -> StateValue | None:
     """Value in an answer; None for a missing key, which the sidecar answers with nothing."""
-    return Value(bytes(answer.data), answer.etag, expiry_in(answer.metadata)) if answer.data else None
+    return StateValue(bytes(answer.data), answer.etag, expiry_in(answer.metadata)) if answer.data else None
 
 
 def expiry_in(metadata: Mapping[str, str]) -> datetime | None:

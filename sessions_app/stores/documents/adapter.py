@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
-from sessions_app.stores.documents.database import DatabaseSession, Row
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow
 
 Order = tuple[int | str, ...]
 
@@ -113,11 +113,11 @@ class TableAdapter(ABC):
     # --- changed ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[DocumentRow, Sequence[Document]]]:
         """All rows with documents of the session, each with its documents, locked in the library's order."""
 
     @abstractmethod
-    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[DocumentRow]:
         """Rows of other tables that may repeat text of the session, locked."""
 
     @abstractmethod

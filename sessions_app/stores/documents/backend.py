@@ -22,17 +22,17 @@ from sessions_app.items import ItemPage, Position, StoredItem
 from sessions_app.stores.base import (
     Capability,
     Deleted,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, TableAdapter
-from sessions_app.stores.documents.database import DatabaseSession, DocumentDatabase, Row
+from sessions_app.stores.documents.database import DatabaseSession, DocumentDatabase, DocumentRow
 from sessions_app.stores.documents.json_text import Swaps
 from sessions_app.stores.kinds import EnvironmentField, PathField
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
@@ -112,7 +112,7 @@ class DocumentBackend(PagedBackend, ABC):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             with self.database.session(is_fresh=True) as db:
@@ -125,22 +125,22 @@ class DocumentBackend(PagedBackend, ABC):
                 with sqlite_file.reading(path, seconds=60) as connection:
                     ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
                 if verdict != "ok":
-                    problems.append(Problem("damaged", f"The file {path} is damaged: {verdict}.", is_fatal=True))
+                    problems.append(StoreProblem("damaged", f"The file {path} is damaged: {verdict}.", is_fatal=True))
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
-    def _problems(self) -> Iterator[Problem]:
+    def _problems(self) -> Iterator[StoreProblem]:
         if path := self._file:
             if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path), os.W_OK):
                 sentence = f"This console may read {path} and not write to it: nothing can be erased in it."
-                yield Problem("read-only", sentence)
+                yield StoreProblem("read-only", sentence)
         else:
             try:
                 self.database.change(self._try_rights)
             except StoreUnavailable as refusal:
                 sentence = f"Nothing can be erased or changed in it from here. {refusal}"
-                yield Problem("read-only", sentence)
+                yield StoreProblem("read-only", sentence)
 
     def _try_rights(self, connection: Connection) -> None:
         """Checks the rights without a change: the database checks them first."""
@@ -182,7 +182,7 @@ class DocumentBackend(PagedBackend, ABC):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """Counts messages only; other content of a session is on its timeline only."""
         ids = list(dict.fromkeys(session_ids))
         previews = {session_id: preview_from([], None) for session_id in ids}
@@ -298,7 +298,7 @@ class DocumentBackend(PagedBackend, ABC):
 
         def replace(connection: Connection) -> None:
             db = self._session_for_change(connection)
-            change = Change(db, self.adapter(db), session_id)
+            change = DocumentChange(db, self.adapter(db), session_id)
             document, fragment = change.expected(item_id, expected)
             if is_readable(expected) and not is_readable(text):
                 raise StoreUnavailable(f"The store {self.store} takes only JSON; nothing was changed.")
@@ -313,7 +313,7 @@ class DocumentBackend(PagedBackend, ABC):
 
         def delete(connection: Connection) -> int:
             db = self._session_for_change(connection)
-            change = Change(db, self.adapter(db), session_id)
+            change = DocumentChange(db, self.adapter(db), session_id)
             gone: dict[Document, list[Fragment]] = {}
             for item in items:
                 with suppress(UnknownItem):
@@ -332,7 +332,7 @@ Own = Callable[[str, list[Fragment]], str | None]
 """Computes the new text of a document from the text and its affected fragments; None deletes the row."""
 
 
-class Change:
+class DocumentChange:
     """Change of a session: all its documents and all rows with copies, locked, changed in memory, and then written."""
 
     def __init__(self, db: DatabaseSession, adapter: TableAdapter, session_id: str) -> None:
@@ -410,7 +410,7 @@ def with_own_members(old: str, new: str) -> str:
     return f"{new.rstrip()[:-1]}{', ' if after else ''}{members}}}"
 
 
-def write_changes(db: DatabaseSession, row: Row, texts: Mapping[str, str | None]) -> None:
+def write_changes(db: DatabaseSession, row: DocumentRow, texts: Mapping[str, str | None]) -> None:
     db.write(row, {column: text for column, text in texts.items() if text != row.texts[column]})
 
 

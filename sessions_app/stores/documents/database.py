@@ -130,7 +130,7 @@ def own_address() -> URL:
     )
 
 
-class Row(NamedTuple):
+class DocumentRow(NamedTuple):
     """One row of any table, with the texts in it."""
 
     table: str
@@ -196,14 +196,14 @@ class DatabaseSession:
 
     def locked_rows(
         self, table: str, columns: Sequence[str], condition: str, also: str = "''", **wanted: Any
-    ) -> list[Row]:
+    ) -> list[DocumentRow]:
         """Rows with their texts, locked until the end of the transaction. `also`: the column with their identifiers."""
         place = "rowid" if self.is_sqlite else "CAST(ctid AS text)"
         shown = ", ".join([place, also, *map(self.text_of, columns)])
         lock = "" if self.is_sqlite else "FOR UPDATE"
         query = f"SELECT {shown} FROM {self.name(table)} WHERE {condition} {lock}"
         return [
-            Row(
+            DocumentRow(
                 table,
                 str(row[0]),
                 as_text(row[1]),
@@ -216,7 +216,7 @@ class DatabaseSession:
             for row in self.rows(query, **wanted)
         ]
 
-    def write(self, row: Row, texts: Mapping[str, str | None]) -> None:
+    def write(self, row: DocumentRow, texts: Mapping[str, str | None]) -> None:
         """Writes texts to columns of a locked row; once for each row of `locked_rows`."""
         if not texts:
             return
@@ -224,7 +224,7 @@ class DatabaseSession:
         values = {f"text_{n}": value for n, value in enumerate(texts.values())}
         self.run(f"UPDATE {self.name(row.table)} SET {', '.join(changes)} WHERE {self._at}", place=row.place, **values)
 
-    def delete(self, row: Row) -> int:
+    def delete(self, row: DocumentRow) -> int:
         return self.run(f"DELETE FROM {self.name(row.table)} WHERE {self._at}", place=row.place)
 
     @property

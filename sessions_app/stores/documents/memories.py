@@ -9,7 +9,7 @@ from typing import ClassVar
 from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
-from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
 
 
 class MemoriesAdapter(TableAdapter):
@@ -75,13 +75,13 @@ class MemoriesAdapter(TableAdapter):
     def fragments(self, document: Document, text: DocumentText) -> Iterator[Fragment]:
         yield Fragment(0, Part(0, len(text.text)), text.written_at, is_message=True)
 
-    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[DocumentRow, Sequence[Document]]]:
         name = f'"{self.id_column}"'
         columns = db.text_columns(db.table)
         rows = db.locked_rows(db.table, columns, "user_id = :user", also=name, user=session_id)
         return [(row, [self._document(db, row.name)]) for row in rows]
 
-    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[DocumentRow]:
         return []
 
     def shortened(self, document: Document, text: str, gone: Sequence[Fragment]) -> str | None:

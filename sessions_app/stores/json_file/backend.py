@@ -21,12 +21,12 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -74,7 +74,7 @@ class JsonFileBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             names = self.folder.names(self.ending)
@@ -82,29 +82,29 @@ class JsonFileBackend(PagedBackend):
             problems = list(self._problems(names))
             items = sum(self._entries(name).count(2**31) for name in names) if thorough else None
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health(tuple(problems), len(names), items, answered_in_ms=answered_in_ms)
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth(tuple(problems), len(names), items, answered_in_ms=answered_in_ms)
 
-    def _problems(self, names: Sequence[str]) -> Iterator[Problem]:
+    def _problems(self, names: Sequence[str]) -> Iterator[StoreProblem]:
         if not os.access(self.folder.path, os.W_OK):
-            yield Problem(
+            yield StoreProblem(
                 "read-only",
                 f"This console may read {self.folder.path} and not write to it: nothing can be erased in it.",
             )
         if odd := sum(self._session_id(name) is None for name in names):
-            yield Problem(
+            yield StoreProblem(
                 "odd-names",
                 f"{odd:,} of its files have names that are no session ids: no text, too long, or not percent-encoded."
                 " They are in no list.",
             )
         if copies := sum(name.endswith(COPIES) and self.ending in name for name in self.folder.names("")):
-            yield Problem(
+            yield StoreProblem(
                 "copies",
                 f"{copies:,} of its files look like copies that an editor or a backup left. They are in no list, and"
                 " what is erased in a session stays in them: remove them.",
             )
         if links := self.folder.links(self.ending):
-            yield Problem(
+            yield StoreProblem(
                 "links", f"{links:,} of the names in it are links, which are not followed: no session is read."
             )
 
@@ -129,10 +129,10 @@ class JsonFileBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         return {session_id: self._preview(session_id) for session_id in session_ids}
 
-    def _preview(self, session_id: str) -> Preview:
+    def _preview(self, session_id: str) -> SessionPreview:
         try:
             content = self.folder.read(self._name(session_id))
         except FileUnusable:

@@ -22,12 +22,12 @@ from sessions_app.stores.base import (
     IN_DOUBT,
     Capability,
     Deleted,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -114,7 +114,7 @@ class MongoBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             with plain_words(self.variable):
@@ -127,8 +127,8 @@ class MongoBackend(PagedBackend):
                     items, unseen = self._count_all()
                     problems += problem_of_unseen(unseen)
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def system(self) -> str:
         return "mongodb"
@@ -141,10 +141,12 @@ class MongoBackend(PagedBackend):
         names = (str(self.store.options.get(each, "")) for each in ("sessions_collection", "messages_collection"))
         return frozenset(("mongodb", server, str(self.store.options.get("database", "")), name) for name in names)
 
-    def _problem_of_index(self, batches: int) -> Iterator[Problem]:
+    def _problem_of_index(self, batches: int) -> Iterator[StoreProblem]:
         """Problem of a missing index. The SDK creates it, unless its user lacks the right."""
         if batches and not any(list(index["key"])[:1] == ["session_id"] for index in self._messages.list_indexes()):
-            yield Problem("no-index", "The messages have no index on session_id, seq: every page reads all of them.")
+            yield StoreProblem(
+                "no-index", "The messages have no index on session_id, seq: every page reads all of them."
+            )
 
     def _count_all(self) -> tuple[int, int]:
         """Number of items that agents read, and that they do not. Reads the keys of all batches."""
@@ -199,14 +201,14 @@ class MongoBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """One query for all sessions, and two for each."""
         ids = list(dict.fromkeys(session_ids))
         with plain_words(self.variable):
             rows = {row["session_id"]: row for row in self._sessions.find({"session_id": {"$in": ids}})}
             return {session_id: self._preview(session_id, rows.get(session_id)) for session_id in ids}
 
-    def _preview(self, session_id: str, row: Document | None) -> Preview:
+    def _preview(self, session_id: str, row: Document | None) -> SessionPreview:
         seen = self._seen(session_id, row)
         heads: list[str] = []
         for batch in self._messages.find(seen).sort(OLDEST_FIRST).limit(PREVIEW_ITEMS):
@@ -412,18 +414,20 @@ class MongoBackend(PagedBackend):
         return self._database[str(self.store.options.get("messages_collection", ""))]
 
 
-def problems_of(about: Document) -> Iterator[Problem]:
+def problems_of(about: Document) -> Iterator[StoreProblem]:
     """Problems found in the server's answer to hello."""
     if not about.get("isWritablePrimary", True):
-        yield Problem("read-only", "The server is not a primary: sessions are read, and nothing can be erased in it.")
+        yield StoreProblem(
+            "read-only", "The server is not a primary: sessions are read, and nothing can be erased in it."
+        )
 
 
-def problem_of_unseen(count: int) -> list[Problem]:
+def problem_of_unseen(count: int) -> list[StoreProblem]:
     sentence = (
         f"{count:,} items of histories that agents cleared are still stored. No agent and no page shows them; erasing"
         " their sessions takes them, too."
     )
-    return [Problem("left-behind", sentence)] if count else []
+    return [StoreProblem("left-behind", sentence)] if count else []
 
 
 KIND = StoreKind(

@@ -25,11 +25,11 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreTooSlow,
     StoreUnavailable,
     UnknownItem,
@@ -89,7 +89,7 @@ class ConversationsBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         registered = SessionRecord.objects.filter(store=self.store).on_record().filter(missing_since=None)
         sample = list(registered.order_by("-last_activity_at").values_list("session_id", flat=True)[:SAMPLED])
         began = perf_counter()
@@ -98,15 +98,15 @@ class ConversationsBackend(PagedBackend):
             answered_in_ms = (perf_counter() - began) * 1000
             is_foreign = bool(sample) and not any(map(self._is_there, sample))
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        foreign = Problem(
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        foreign = StoreProblem(
             "none-there",
             "None of the conversations that were asked for is there. If they were not deleted, the key is one of"
             " another project: nothing that is erased with it is gone.",
         )
         counted = registered.count_up_to(COUNTED_EXACTLY)
         sessions = counted if counted <= COUNTED_EXACTLY else None
-        return Health((foreign,) if is_foreign else (), sessions, answered_in_ms=answered_in_ms)
+        return StoreHealth((foreign,) if is_foreign else (), sessions, answered_in_ms=answered_in_ms)
 
     def system(self) -> str:
         return "openai"
@@ -135,12 +135,12 @@ class ConversationsBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         """One request for each hundred items of a session, at most eleven, which is enough for the capped count."""
         until = monotonic() + WALK_SECONDS
         return self._for_each(session_ids, lambda session_id: self._preview(session_id, until))
 
-    def _preview(self, session_id: str, until: float) -> Preview:
+    def _preview(self, session_id: str, until: float) -> SessionPreview:
         heads, count = [], 0
         try:
             for text in islice(self._texts(session_id, until), COUNT_CAP + 1):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, Row, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
 from sessions_app.stores.documents.json_text import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -112,11 +112,11 @@ class PhidataSessions(TableAdapter):
 
     # --- changed ------------------------------------------------------------------------------------------------------
 
-    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[Row, Sequence[Document]]]:
+    def lock(self, db: DatabaseSession, session_id: str) -> Sequence[tuple[DocumentRow, Sequence[Document]]]:
         rows = db.locked_rows(db.table, db.text_columns(db.table), OF_SESSION, session_id=session_id)
         return [(row, self._documents(db)) for row in rows]
 
-    def beside(self, db: DatabaseSession, session_id: str) -> list[Row]:
+    def beside(self, db: DatabaseSession, session_id: str) -> list[DocumentRow]:
         """Memories of the user, if they are in the same schema."""
         whose = f"user_id = (SELECT user_id FROM {db.name()} WHERE {OF_SESSION})"
         return [

@@ -29,12 +29,12 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -82,7 +82,7 @@ class RedisBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             about = self._ask("INFO")
@@ -93,15 +93,17 @@ class RedisBackend(PagedBackend):
                 sessions, items, odd = self._count_all()
                 if odd:
                     problems.append(
-                        Problem(
+                        StoreProblem(
                             "odd-keys",
                             f"{odd:,} of the keys below {self.prefix} are no session of the SDK: they hold something"
                             " else, or their names are no text or too long. They are in no list.",
                         )
                     )
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms, hints=tuple(hints_of(about)))
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth(
+            tuple(problems), sessions, items, answered_in_ms=answered_in_ms, hints=tuple(hints_of(about))
+        )
 
     def system(self) -> str:
         return "redis"
@@ -143,7 +145,7 @@ class RedisBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         ids = list(dict.fromkeys(session_ids))
         # A character has at most four bytes.
         answers = self._ask_all(
@@ -249,12 +251,12 @@ class RedisBackend(PagedBackend):
             return redis_server.run(script, client, keys, arguments)
 
 
-def problems_of(about: Mapping[str, Any]) -> Iterator[Problem]:
+def problems_of(about: Mapping[str, Any]) -> Iterator[StoreProblem]:
     """Problems found in the server's INFO."""
     if about.get("role") in ("slave", "replica"):
-        yield Problem("read-only", "The server is a replica: sessions are read, and nothing can be erased in it.")
+        yield StoreProblem("read-only", "The server is a replica: sessions are read, and nothing can be erased in it.")
     if about.get("cluster_enabled"):
-        yield Problem(
+        yield StoreProblem(
             "cluster", "The server is part of a cluster, to which the SDK's RedisSession cannot write.", is_fatal=True
         )
 
@@ -329,7 +331,7 @@ def item_at(place: int, byte_count: int, raw: bytes, tail: bytes) -> StoredItem:
     return StoredItem(str(place), Position((place,)), head, byte_count, None, raw_tail=end)
 
 
-def preview_of(answer: Sequence[Any]) -> Preview:
+def preview_of(answer: Sequence[Any]) -> SessionPreview:
     if not answer:
         return preview_from([], None)
     count, left, heads = answer

@@ -30,12 +30,12 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -110,7 +110,7 @@ class RemoteSqlBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             with self.database.reading() as connection:
@@ -120,13 +120,13 @@ class RemoteSqlBackend(PagedBackend):
                 answered_in_ms = (perf_counter() - began) * 1000
                 problems = [*self._problems(layout), *self._problems_of_newest(connection, layout)]
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
         try:
             self.database.change(self._try_rights)
         except StoreUnavailable as refusal:
             sentence = f"Nothing can be erased or changed in it from here. {refusal}"
-            problems.append(Problem("read-only", sentence))
-        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+            problems.append(StoreProblem("read-only", sentence))
+        return StoreHealth(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def _about(self, connection: Connection, table: str) -> int:
         """Number of rows of a table: exact if small, otherwise estimated."""
@@ -141,42 +141,42 @@ class RemoteSqlBackend(PagedBackend):
         rows = self._rows(connection, query, wanted, table=self.database.dialect.quoted(table))
         return max(count, int(rows[0][0] or 0) if rows else 0)
 
-    def _problems(self, layout: Layout) -> Iterator[Problem]:
+    def _problems(self, layout: Layout) -> Iterator[StoreProblem]:
         messages = self.store.messages_table
         if not layout.ids_are_exact:
-            yield Problem(
+            yield StoreProblem(
                 "ids-not-exact",
                 "For this database M1 and m1 are one session: agents that use both read each other's items. Here they"
                 " are two. Give the column session_id of both tables a binary collation, such as utf8mb4_bin.",
             )
         if layout.has_short_texts:
-            yield Problem(
+            yield StoreProblem(
                 "texts-too-short",
                 f"message_data of {messages} ends at 64 KB or before: an agent whose item is longer, as one with a"
                 " picture is, fails. Make it a MEDIUMTEXT.",
             )
         if not layout.has_time_index:
-            yield Problem(
+            yield StoreProblem(
                 "index-missing",
                 f"{messages} has no index on (session_id, created_at): long sessions open slowly.",
             )
         if layout.times_may_be_empty:
-            yield Problem(
+            yield StoreProblem(
                 "times-may-be-empty", f"created_at of {messages} may be empty; an item without a time has no place."
             )
 
-    def _problems_of_newest(self, connection: Connection, layout: Layout) -> Iterator[Problem]:
+    def _problems_of_newest(self, connection: Connection, layout: Layout) -> Iterator[StoreProblem]:
         rows = self._rows(connection, "SELECT id, {created_place} FROM {messages} ORDER BY id DESC LIMIT 1")
         for number, place in rows:
             if layout.has_short_ids and number > IDS_USED_UP_AT * LARGEST_INTEGER:
-                yield Problem(
+                yield StoreProblem(
                     "ids-running-out",
                     f"{self.store.messages_table} has given out {number:,} of {LARGEST_INTEGER:,} ids; after the last"
                     " one no agent can write. Make the column id a bigint.",
                 )
             written_at = self._instant(place, layout)
             if written_at and written_at > now() + AHEAD_AT_MOST:
-                yield Problem(
+                yield StoreProblem(
                     "wrong-zone",
                     f"The newest item is of a time to come when read as {self.store.writer_timezone}. Run attach_store"
                     f" {self.store} --timezone with the agents' zone.",
@@ -232,8 +232,8 @@ class RemoteSqlBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        previews: dict[str, Preview] = {}
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
+        previews: dict[str, SessionPreview] = {}
         ids = list(dict.fromkeys(session_ids))
         if not ids:
             return previews

@@ -28,12 +28,12 @@ from sessions_app.stores.base import (
     Capability,
     Deleted,
     FoundSession,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -175,7 +175,7 @@ class SQLAlchemyBackend(PagedBackend):
     # Within one transaction each further step passes over the rows that the steps before it deleted.
     erased_at_once = 100_000
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
         rows = self._ask(
             PREVIEWS,
             session_ids=list(session_ids),
@@ -212,13 +212,13 @@ class SQLAlchemyBackend(PagedBackend):
     def count(self, session_id: str, cap: int = COUNT_CAP) -> int:
         return int(self._ask(COUNT, session_id=session_id, cap=cap + 1)[0][0])
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         """Health of the connection; `registry.health` adds tables, fence and zone."""
         try:
             self.count("")
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health()
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth()
 
     def system(self) -> str:
         return "postgresql"

@@ -10,7 +10,7 @@ from psycopg import sql
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, Look, Order
+from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, SearchOrder, SliceResult
 from sessions_app.stores.sqlalchemy.postgres import (
     INSTANT,
     fetch,
@@ -87,8 +87,8 @@ EMPTY = sql.SQL("")
 
 # Position before the first item of a session, in each order.
 ENDS = {
-    Order.NEWEST_FIRST: Position(("infinity", 2**63 - 1)),
-    Order.OLDEST_FIRST: Position(("-infinity", -(2**63))),
+    SearchOrder.NEWEST_FIRST: Position(("infinity", 2**63 - 1)),
+    SearchOrder.OLDEST_FIRST: Position(("-infinity", -(2**63))),
 }
 
 
@@ -104,8 +104,8 @@ class SearchBySql:
                 raise no_table(self.store)
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: Order, seconds: float
-    ) -> dict[str, Look]:
+        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+    ) -> dict[str, SliceResult]:
         """One query. Its cost is that of the items it reads, index or not."""
         places = [start or ENDS[order] for start in starts.values()]
         [rows] = ask(
@@ -123,10 +123,10 @@ class SearchBySql:
         for session_id, number, instant, is_hit, item_count, rest in rows:
             here = None if number is None else Position((instant, number))
             hit = Hit(str(number), here) if here and is_hit else None
-            looks[session_id] = Look(hit, None if hit else here, item_count or rest or 0)
+            looks[session_id] = SliceResult(hit, None if hit else here, item_count or rest or 0)
         return looks
 
-    def next_position(self, session_id: str, start: Position | None, *, order: Order) -> Position | None:
+    def next_position(self, session_id: str, start: Position | None, *, order: SearchOrder) -> Position | None:
         instant, number = (start or ENDS[order]).key
         with in_plain_words(self.store):
             rows = fetch(
@@ -150,7 +150,7 @@ def ask(
     *queries: sql.SQL,
     wording: Wording,
     seconds: float,
-    order: Order = Order.NEWEST_FIRST,
+    order: SearchOrder = SearchOrder.NEWEST_FIRST,
     wanted: sql.Composable = EMPTY,
     columns: sql.Composable = EMPTY,
     **parameters: Any,
@@ -208,7 +208,7 @@ def table_name(store: SessionStore) -> str:
     return table_identifier(store.messages_table).as_string(None)
 
 
-def towards(order: Order) -> dict[str, sql.SQL]:
-    if order == Order.NEWEST_FIRST:
+def towards(order: SearchOrder) -> dict[str, sql.SQL]:
+    if order == SearchOrder.NEWEST_FIRST:
         return {"direction": sql.SQL("DESC"), "beyond": sql.SQL("<")}
     return {"direction": sql.SQL("ASC"), "beyond": sql.SQL(">")}

@@ -15,7 +15,7 @@ from psycopg import sql
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.stores.search_protocol import Frequency, Hit, IndexNotPossible, IndexState, Order, SearchIndex
+from sessions_app.stores.search_protocol import Frequency, Hit, IndexNotPossible, IndexState, SearchIndex, SearchOrder
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
 from sessions_app.stores.sqlalchemy.search import ENDS, ask, no_table, table_name
 
@@ -202,7 +202,7 @@ class SqlWordIndex:
         return [(SessionRecord.from_db(DEFAULT_DB_ALIAS, FIELDS, row), item_id) for item_id, *row in rows]
 
     def next_that_says_so(
-        self, wording: Wording, session_id: str, start: Position | None, *, order: Order, seconds: float
+        self, wording: Wording, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
     ) -> Hit | None:
         instant, number = (start or ENDS[order]).key
         [rows] = ask(

@@ -18,11 +18,11 @@ from sessions_app.stores.base import (
     Branch,
     Capability,
     Deleted,
-    NotPossible,
-    Problem,
     Readable,
+    StoreProblem,
     StoreUnavailable,
     TurnUsage,
+    UnsupportedOperation,
 )
 from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
@@ -140,9 +140,9 @@ class AdvancedSqliteBackend(SqliteBackend):
         with self.reading() as connection:
             return [TurnUsage(*(number or 0 for number in row)) for row in self._rows(connection, USAGE, wanted)]
 
-    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[Problem]:
+    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[StoreProblem]:
         if not has_branches:
-            yield Problem("no-branches", f"{self.path} {OF_PLAIN}", is_fatal=True)
+            yield StoreProblem("no-branches", f"{self.path} {OF_PLAIN}", is_fatal=True)
 
     def _refuse_wrong_kind(self) -> None:
         self.count("")
@@ -177,13 +177,13 @@ class OneBranch(AdvancedSqliteBackend):
         self.shown = IN_BRANCH.format(name=as_bytes(branch.name).hex())
 
     def delete_some(self, session_id: str, *, at_most: int) -> Deleted:
-        raise NotPossible("A branch is not erased without its session.")
+        raise UnsupportedOperation("A branch is not erased without its session.")
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
-        raise NotPossible("An item is replaced in all branches at once.")
+        raise UnsupportedOperation("An item is replaced in all branches at once.")
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        raise NotPossible("Items are taken out of all branches at once.")
+        raise UnsupportedOperation("Items are taken out of all branches at once.")
 
 
 KIND = StoreKind(

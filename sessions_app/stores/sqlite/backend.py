@@ -25,12 +25,12 @@ from sessions_app.stores.base import (
     WHOLE_ITEM_BYTES,
     Capability,
     Deleted,
-    Health,
     ItemChanged,
     Place,
-    Preview,
-    Problem,
     SessionPage,
+    SessionPreview,
+    StoreHealth,
+    StoreProblem,
     StoreUnavailable,
     UnknownItem,
 )
@@ -73,7 +73,7 @@ class SqliteBackend(PagedBackend):
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 
-    def health(self, *, thorough: bool = False) -> Health:
+    def health(self, *, thorough: bool = False) -> StoreHealth:
         began = perf_counter()
         try:
             with self.reading() as connection:
@@ -85,10 +85,12 @@ class SqliteBackend(PagedBackend):
                 with self.reading(seconds=60) as connection:
                     ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
                 if verdict != "ok":
-                    problems.append(Problem("damaged", f"The file {self.path} is damaged: {verdict}.", is_fatal=True))
+                    problems.append(
+                        StoreProblem("damaged", f"The file {self.path} is damaged: {verdict}.", is_fatal=True)
+                    )
         except StoreUnavailable as away:
-            return Health(problems=(Problem("unavailable", str(away), is_fatal=True),))
-        return Health(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
+            return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
+        return StoreHealth(tuple(problems), sessions, items, answered_in_ms=answered_in_ms)
 
     def _about(self, connection: sqlite3.Connection, table: str, number: str) -> int:
         """Number of rows of a table: exact if small, otherwise estimated from the highest rowid."""
@@ -100,16 +102,16 @@ class SqliteBackend(PagedBackend):
             else int(self._rows(connection, f"SELECT max({number}) FROM {table}")[0][0])
         )
 
-    def _problems(self, connection: sqlite3.Connection) -> Iterator[Problem]:
+    def _problems(self, connection: sqlite3.Connection) -> Iterator[StoreProblem]:
         if not os.access(self.path, os.W_OK) or not os.access(os.path.dirname(self.path), os.W_OK):
-            yield Problem(
+            yield StoreProblem(
                 "read-only", f"This console may read {self.path} and not write to it: nothing can be erased in it."
             )
         yield from self._problems_of_branches(has_branches=has_branches(connection))
 
-    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[Problem]:
+    def _problems_of_branches(self, *, has_branches: bool) -> Iterator[StoreProblem]:
         if has_branches:
-            yield Problem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
+            yield StoreProblem("has-branches", f"{self.path} {OF_ADVANCED}", is_fatal=True)
 
     def system(self) -> str:
         return "file"
@@ -134,8 +136,8 @@ class SqliteBackend(PagedBackend):
 
     # --- one session, read --------------------------------------------------------------------------------------------
 
-    def previews(self, session_ids: Sequence[str]) -> Mapping[str, Preview]:
-        previews: dict[str, Preview] = {}
+    def previews(self, session_ids: Sequence[str]) -> Mapping[str, SessionPreview]:
+        previews: dict[str, SessionPreview] = {}
         ids = list(dict.fromkeys(session_ids))
         if not ids:
             return previews

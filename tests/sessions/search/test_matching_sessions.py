@@ -29,7 +29,7 @@ from sessions_app.services.search import remember_search
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.scan_search import ScanSearch
-from sessions_app.stores.search_protocol import Look
+from sessions_app.stores.search_protocol import SliceResult
 from sessions_app.stores.sqlalchemy import search as search_by_sql
 from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
@@ -364,7 +364,7 @@ def cancelled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     limits: list[int] = []
     look = SearchBySql.look
 
-    def watched(*arguments: Any, **named: Any) -> dict[str, Look]:
+    def watched(*arguments: Any, **named: Any) -> dict[str, SliceResult]:
         try:
             return look(*arguments, **named)
         except StoreTooSlow:

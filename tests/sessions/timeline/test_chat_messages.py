@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessions_app.timeline import build_timeline
-from sessions_app.timeline.blocks import Data, Text
+from sessions_app.timeline.blocks import Data, TextBlock
 from sessions_app.timeline.events import Message, ToolState
 from tests.sessions.timeline.items import session, user
 
@@ -23,7 +23,7 @@ def asks(name: str, arguments: str) -> dict[str, Any]:
 def test_what_a_message_calls_stands_behind_what_it_says() -> None:
     calls = [asks("look_up", '{"order": 7}'), asks("ring", "")]
     _, answer = messages(user("Where is it?"), {"role": "assistant", "content": "Let me see.", "tool_calls": calls})
-    assert answer.body == (Text("Let me see."), Data({"order": 7}, "Calls look_up"), Data({}, "Calls ring"))
+    assert answer.body == (TextBlock("Let me see."), Data({"order": 7}, "Calls look_up"), Data({}, "Calls ring"))
     assert "without content" not in answer.notes
 
 
@@ -38,11 +38,11 @@ def test_a_result_says_of_which_tool_and_whether_it_failed() -> None:
 
 def test_what_a_model_thought_comes_first() -> None:
     _, answer = messages(user("?"), {"role": "assistant", "reasoning_content": "Hm.", "content": "Yes."})
-    assert answer.body == (Text("Hm.", "Reasoning"), Text("Yes."))
+    assert answer.body == (TextBlock("Hm.", "Reasoning"), TextBlock("Yes."))
 
 
 def test_calls_that_make_no_sense_are_shown_all_the_same() -> None:
     _, answer = messages(user("?"), {"role": "assistant", "tool_calls": ["x", {"function": {"arguments": "{"}}]})
-    assert [block.label for block in answer.body if isinstance(block, Data | Text)] == [
+    assert [block.label for block in answer.body if isinstance(block, Data | TextBlock)] == [
         "Calls a tool without a name"
     ] * 2

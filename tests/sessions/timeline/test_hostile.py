@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sessions_app.timeline import Event, build_timeline, to_markdown
-from sessions_app.timeline.blocks import SHOWN_CHARACTERS, Text
+from sessions_app.timeline.blocks import SHOWN_CHARACTERS, TextBlock
 from sessions_app.timeline.decode import NotJson, parse_json
-from sessions_app.timeline.events import Message, ToolCall, Unreadable
+from sessions_app.timeline.events import Message, ToolCall, UnreadableItem
 from tests.sessions.timeline.items import EXAMPLES, Raw, call, output, session, stored, user
 
 
@@ -35,7 +35,7 @@ def told(value: Any) -> Event:
 )
 def test_what_cannot_be_decoded_is_shown_raw_with_the_reason(raw: str, problem: str) -> None:
     event = told(Raw(raw))
-    assert isinstance(event, Unreadable)
+    assert isinstance(event, UnreadableItem)
     assert problem in event.problem
     assert event.raw.full == raw
 
@@ -48,7 +48,7 @@ def test_deep_but_readable_nesting_is_shown() -> None:
 def test_lone_surrogates_and_control_characters_become_visible() -> None:
     event = told(Raw(r'{"role":"user","content":"a\ud800b\u0000c\ud83d\ude00d\\ud800e\bf\udc00"}'))
     assert isinstance(event, Message)
-    assert event.body == (Text("a\ufffdb\u2400c\U0001f600d\\ud800e\u2408f\ufffd"),)
+    assert event.body == (TextBlock("a\ufffdb\u2400c\U0001f600d\\ud800e\u2408f\ufffd"),)
 
 
 def test_surrogates_in_front_of_a_pair_do_not_eat_it() -> None:
@@ -71,7 +71,7 @@ def test_json_inside_a_string_is_mended_too() -> None:
 
 
 def test_last_of_duplicate_keys_counts_as_for_the_agent() -> None:
-    assert told(Raw('{"role":"user","content":"first","content":"last"}')).body == (Text("last"),)
+    assert told(Raw('{"role":"user","content":"first","content":"last"}')).body == (TextBlock("last"),)
 
 
 def test_numbers_that_json_does_not_have() -> None:
@@ -81,7 +81,7 @@ def test_numbers_that_json_does_not_have() -> None:
 def test_long_text_is_whole_but_only_its_beginning_is_shown() -> None:
     event = told(user("x" * 1_000_000))
     (text,) = event.body
-    assert isinstance(text, Text)
+    assert isinstance(text, TextBlock)
     assert len(text.shown) == SHOWN_CHARACTERS
     assert text.left_out == 1_000_000 - SHOWN_CHARACTERS
 

@@ -11,7 +11,7 @@ import pytest
 
 from sessions_app.stores.base import ITEM_HEAD_BYTES
 from sessions_app.timeline import Timeline, build_timeline, to_markdown
-from sessions_app.timeline.blocks import Reference, Text
+from sessions_app.timeline.blocks import Reference, TextBlock
 from sessions_app.timeline.events import Compaction, Encrypted, Message, ToolCall
 from tests.sessions.timeline.items import COMPACTION, ENVELOPE, Raw, call, in_part, output, session, user
 
@@ -31,7 +31,7 @@ def test_large_output_is_paired_by_the_call_id_at_its_beginning() -> None:
     assert event.item_ids == ("2", "3")
     assert [item.id for item in event.large_items] == ["3"]
     (text,) = event.output
-    assert isinstance(text, Text)
+    assert isinstance(text, TextBlock)
     assert LONG.startswith(text.full)
     assert len(text.full) > ITEM_HEAD_BYTES * 0.9
     assert not timeline.findings

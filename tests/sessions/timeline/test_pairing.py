@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sessions_app.timeline import Timeline, build_timeline
-from sessions_app.timeline.blocks import Data, Text
-from sessions_app.timeline.events import Handoff, Message, Note, ToolCall, ToolState
+from sessions_app.timeline.blocks import Data, TextBlock
+from sessions_app.timeline.events import Handoff, Message, NoteEvent, ToolCall, ToolState
 from tests.sessions.timeline.items import assistant, call, handoff, output, session, user
 
 
@@ -114,7 +114,7 @@ def test_id_that_every_item_shares_pairs_nothing() -> None:
     spoken = {**assistant("hi"), "id": "__fake_id__"}
     timeline = whole([user("go")], [spoken, spoken, {"type": "item_reference", "id": "__fake_id__"}])
     *_, reference = timeline.events
-    assert isinstance(reference, Note)
+    assert isinstance(reference, NoteEvent)
     assert reference.detail == "not on this page"
     assert [event.item.id for event in timeline.events] == ["1", "2", "3", "4"]
 
@@ -227,7 +227,7 @@ def test_failed_command_of_a_shell() -> None:
         )
     )
     assert event.state is ToolState.FAILED
-    assert event.output == (Text("no such file", "Command 1, exit 2, stderr", style="machine"),)
+    assert event.output == (TextBlock("no such file", "Command 1, exit 2, stderr", style="machine"),)
 
 
 def test_values_of_environment_variables_are_not_shown() -> None:
@@ -247,7 +247,7 @@ def test_json_in_a_string_is_shown_parsed() -> None:
 def test_long_json_in_a_string_is_not_parsed() -> None:
     long = json.dumps(["x"] * 50_000)
     (event,) = tools(whole([user("go")], [call("a"), output("a", long)]))
-    assert event.output == (Text(long, style="machine"),)
+    assert event.output == (TextBlock(long, style="machine"),)
 
 
 def test_refusal_and_phase_are_said_beside_the_speaker() -> None:
@@ -255,7 +255,7 @@ def test_refusal_and_phase_are_said_beside_the_speaker() -> None:
     _, event = whole([user("go")], [refused]).events
     assert isinstance(event, Message)
     assert event.is_refusal
-    assert event.body == (Text("No."),)
+    assert event.body == (TextBlock("No."),)
 
 
 def test_reasoning_points_to_the_item_it_belongs_to() -> None:

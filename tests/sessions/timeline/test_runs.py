@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sessions_app.timeline import build_timeline
-from sessions_app.timeline.events import Message, Run
+from sessions_app.timeline.events import Message, TimelineRun
 from tests.sessions.timeline.items import (
     COMPACTION,
     ENVELOPE,
@@ -21,11 +21,11 @@ from tests.sessions.timeline.items import (
 )
 
 
-def runs_of(*batches: Sequence[Any], starts_session: bool = True, ends_session: bool = True) -> tuple[Run, ...]:
+def runs_of(*batches: Sequence[Any], starts_session: bool = True, ends_session: bool = True) -> tuple[TimelineRun, ...]:
     return build_timeline(session(*batches), starts_session=starts_session, ends_session=ends_session).runs
 
 
-def ids(run: Run) -> list[str]:
+def ids(run: TimelineRun) -> list[str]:
     return [item_id for event in run.events for item_id in event.item_ids]
 
 
