@@ -40,7 +40,7 @@ from memories_app.models import (
 from memories_app.models.memories import LONGEST_STATEMENT, MOST_AGENTS
 from memories_app.services import raw_edits
 from memories_app.services.proposing import is_storable, look_at_data
-from memories_app.services.refusals import Refused, Unproposable
+from memories_app.services.refusals import MemoryActionRefused, Unproposable
 from sessions_app.admin.listing import OfOne, ShortList, ShownRows
 
 AROUND = {MemoryVersion: "versions", Evidence: "evidence", Signal: "signals", Review: "decisions"}
@@ -205,7 +205,7 @@ class MemoryAdmin(RowsOfMemories):
             rules.purpose_of(request)  # before the transaction begins in which it is told
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except Refused as problem:
+        except MemoryActionRefused as problem:
             # Nothing is left of it: the form comes back with what was typed, and says why.
             request.refusal = str(problem)  # type: ignore[attr-defined]
             return super().changeform_view(request, object_id, form_url, extra_context)

@@ -16,7 +16,7 @@ LOOKED_BACK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class WeeklyCost:
     """Of one distiller, in a week. `failed` are the readings of which nothing came but their cost."""
 
     distiller: str
@@ -31,7 +31,7 @@ class Cost:
 FAILED = (Distillation.Outcome.NONSENSE, Distillation.Outcome.TIMED_OUT, Distillation.Outcome.FAILED)
 
 
-def costs_of_a_week() -> list[Cost]:
+def costs_of_a_week() -> list[WeeklyCost]:
     """By distiller. One query, over the readings of a week."""
     lately = Distillation.objects.filter(began_at__gt=Now() - LOOKED_BACK)
     sums = lately.values("distiller").annotate(
@@ -43,7 +43,7 @@ def costs_of_a_week() -> list[Cost]:
         written=Sum("output_tokens"),
     )
     names = ("distiller", "readings", "failed", "proposals", "calls", "read", "written")
-    return [Cost(*row) for row in sums.order_by("distiller").values_list(*names)]
+    return [WeeklyCost(*row) for row in sums.order_by("distiller").values_list(*names)]
 
 
 @dataclass(frozen=True, slots=True)

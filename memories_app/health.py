@@ -20,7 +20,7 @@ MOST_REVIEWERS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class MemoryWeek:
     """What became of memories in a week. `sampled` of what rules approved were looked at by a person."""
 
     proposed: int
@@ -39,7 +39,7 @@ class Median(Aggregate):
     template = "percentile_cont(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
 
 
-def this_week() -> Week:
+def this_week() -> MemoryWeek:
     """Two queries: over the decisions of a week, and over its proposals up to a cap."""
     begun = Now() - LOOKED_BACK
     by_rule, sampled = Q(rule__isnull=False), Q(is_sample=True, agreed__isnull=False)
@@ -53,7 +53,7 @@ def this_week() -> Week:
         median=Median("waited", filter=~by_rule),
     )
     median = decisions.pop("median")
-    return Week(
+    return MemoryWeek(
         proposed=count_up_to(Memory.objects.filter(proposed_at__gt=begun)),
         waited=age(median) if median is not None else "",
         **decisions,

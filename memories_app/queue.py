@@ -159,7 +159,7 @@ def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QueueRow:
     memory: Memory
     address: str
     statement: str
@@ -175,12 +175,12 @@ class Row:
     ends_in: str
 
 
-def rows_of(memories: list[Memory], user: User) -> list[Row]:
+def rows_of(memories: list[Memory], user: User) -> list[QueueRow]:
     """What the list says of each, its values masked. A query for the ids of subjects, one where some expire soon."""
     moment, masker = now(), Masker()
     ending, labels = ends_of(memories, moment), subject_labels(memories)
     return [
-        Row(
+        QueueRow(
             memory,
             reverse("reviews:review", args=[memory.pk]),
             masker.text(memory.statement),
@@ -230,7 +230,7 @@ def age(length: timedelta) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueueStatus:
     """How the queue stands: capped counts, and how long the oldest has waited."""
 
     waiting: int
@@ -244,7 +244,7 @@ class Standing:
         return age(settings.REVIEW_WITHIN)
 
 
-def standing() -> Standing:
+def standing() -> QueueStatus:
     """A query of at most a thousand rows of an index, since the oldest are those that are late; and one more where some
     are so old that they may expire soon."""
     at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]
@@ -256,7 +256,7 @@ def standing() -> Standing:
     oldest, ending = counted["oldest"], 0
     if oldest and oldest <= at - settings.PROPOSAL_LIFETIME + WARNED_BEFORE:
         ending = count_up_to(lapsing(within=WARNED_BEFORE))
-    return Standing(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
+    return QueueStatus(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
 
 
 def count_waiting() -> int:

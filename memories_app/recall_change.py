@@ -17,7 +17,7 @@ from memadmin.client import recalling
 from memories_app.models import Memory
 from memories_app.review_context import SHOWN_EVIDENCE
 from memories_app.services.recall_preview import Comparison, preview_approval
-from memories_app.view_models import Quote, quotes_for
+from memories_app.view_models import ShownQuote, quotes_for
 from sessions_app.masking import Masker
 
 PLACES_SHOWN = 6
@@ -77,7 +77,7 @@ def foresee(memory: Memory, *, reader: User, question: str = "") -> Foreseen:
     )
 
 
-def question_in(quotes: Sequence[Quote]) -> str:
+def question_in(quotes: Sequence[ShownQuote]) -> str:
     """What the person said, rather than what an agent or a tool did; empty where nothing may be shown."""
     texts = sorted((quote.evidence.speaker != "user", number) for number, quote in enumerate(quotes) if quote.text)
     return quotes[texts[0][1]].text[:LONGEST_QUESTION] if texts else ""

@@ -107,7 +107,7 @@ ORDER BY week
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class RecallWeek:
     """From its Monday, of UTC: how often runs were told, counted up to COUNT_CAP, and the bar that says so."""
 
     begins_on: date
@@ -122,7 +122,7 @@ class Week:
         return HEIGHT - self.height
 
 
-def weeks_of(memory: Memory, at: datetime | None = None) -> list[Week]:
+def weeks_of(memory: Memory, at: datetime | None = None) -> list[RecallWeek]:
     """The oldest first. One query, of at most COUNT_CAP rows of an index a week."""
     last = (at or now()).replace(hour=0, minute=0, second=0, microsecond=0)
     last -= timedelta(days=last.weekday())
@@ -132,6 +132,6 @@ def weeks_of(memory: Memory, at: datetime | None = None) -> list[Week]:
         rows = cursor.fetchall()
     most = max(count for _, count in rows)
     return [
-        Week(begins.date(), count, number * STEP + GAP // 2, -(-count * HEIGHT // most) if count else 0)
+        RecallWeek(begins.date(), count, number * STEP + GAP // 2, -(-count * HEIGHT // most) if count else 0)
         for number, (begins, count) in enumerate(rows)
     ]

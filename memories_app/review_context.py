@@ -23,7 +23,7 @@ from memories_app.risk_detection import risks_of
 from memories_app.risk_labels import CHECKS
 from memories_app.services.claiming import name_of
 from memories_app.services.reviewing import standing_approvals
-from memories_app.view_models import Quote, quotes_for
+from memories_app.view_models import ShownQuote, quotes_for
 from memories_app.word_diff import Piece, changes
 from sessions_app.masking import Masker
 
@@ -42,7 +42,7 @@ Show = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class SimilarMemory:
     memory: Memory
     text: str
     contradicts: bool
@@ -56,7 +56,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TextDifference:
     """A text of the memory that a proposal would change, each held against the one before."""
 
     title: str
@@ -68,9 +68,9 @@ class Beside:
     statement: str
     base: Memory | None
     is_base_changed: bool
-    difference: list[Difference]
-    evidence: list[Quote]
-    neighbours: list[Neighbour]
+    difference: list[TextDifference]
+    evidence: list[ShownQuote]
+    neighbours: list[SimilarMemory]
     checks: list[Check]
     approvals: list[Review]
     proposed_by: str
@@ -93,7 +93,7 @@ def beside(memory: Memory, *, reader: User) -> Beside:
     )
 
 
-def difference(memory: Memory, base: Memory, show: Show) -> list[Difference]:
+def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]:
     """The version it was written against, the one that stands now where that is another, and the proposal."""
     written_against = MemoryVersion.objects.filter(memory=base, number=memory.base_version or 0).first()
     texts = [(f"v{memory.base_version}, its base", written_against.statement if written_against else "")]
@@ -101,27 +101,27 @@ def difference(memory: Memory, base: Memory, show: Show) -> list[Difference]:
         texts.append((f"v{base.version}, now", base.statement))
     texts.append(("Proposed", memory.statement))
     shown = [(title, show(text)) for title, text in texts]
-    first = Difference(shown[0][0], [Piece("kept", shown[0][1] or "erased")])
+    first = TextDifference(shown[0][0], [Piece("kept", shown[0][1] or "erased")])
     return [
         first,
-        *(Difference(title, changes(before, text)) for (_, before), (title, text) in pairwise(shown)),
+        *(TextDifference(title, changes(before, text)) for (_, before), (title, text) in pairwise(shown)),
     ]
 
 
-def neighbours_of(memory: Memory, show: Show) -> list[Neighbour]:
+def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
     """What contradicts it first, then what is like it: by meaning where both have a vector, else by words."""
     others = Memory.objects.filter(status__in=[*Memory.AWAITING, Memory.Status.APPROVED]).exclude(
         pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
     )
     others = others.exclude(replaces=memory).defer("embedding", "words", "data")
     others = others.filter(subject=None) if memory.subject is None else others.about(memory.subject)
-    found: dict[Any, Neighbour] = {}
+    found: dict[Any, SimilarMemory] = {}
     if memory.key:
         for other in others.filter(kind=memory.kind, key=memory.key).order_by("-decided_at", "pk")[:MOST_LIKE]:
-            found[other.pk] = Neighbour(other, show(other.statement), True, None)
+            found[other.pk] = SimilarMemory(other, show(other.statement), True, None)
     for other in like(memory, others)[:MOST_LIKE]:
         likeness = getattr(other, "likeness", None)
-        found.setdefault(other.pk, Neighbour(other, show(other.statement), False, likeness))
+        found.setdefault(other.pk, SimilarMemory(other, show(other.statement), False, likeness))
     return list(found.values())
 
 

@@ -26,7 +26,7 @@ from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, Subject
 
 if TYPE_CHECKING:
-    from memories_app.services.recall_preview import Preview
+    from memories_app.services.recall_preview import RecallPreview
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MemoryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class ShownQuote:
     """A piece of evidence. `missing` says why there are no words, and `record` is None where the session is gone."""
 
     evidence: Evidence
@@ -126,7 +126,7 @@ def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
     return [each for each in shown if each.memory.pk not in masked or each.memory.pk in saying]
 
 
-def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[Quote]:
+def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
     """What may be shown of the evidence, in the order given. One query, and two more where a session is locked."""
     ids = {each.record_id for each in evidence if each.record_id}
     records = {record.pk: record for record in SessionRecord.objects.on_record().with_names().filter(pk__in=ids)}
@@ -143,7 +143,7 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[Quote]:
         elif record and record.pk in closed:
             quotes.append(Quote(each, "", record, "Its session is locked or encrypted: reading it needs a grant."))
         else:
-            quotes.append(Quote(each, masker.text(each.quote), record))
+            quotes.append(ShownQuote(each, masker.text(each.quote), record))
     return quotes
 
 
@@ -224,7 +224,7 @@ class ShownChoice:
     detail: ChosenMemory | None = None
 
 
-def shown_preview(preview: Preview, subject_key: str) -> dict[str, object]:
+def shown_preview(preview: RecallPreview, subject_key: str) -> dict[str, object]:
     """What the preview's page shows, masked: the chosen, the others with their reasons, and the text as it is told."""
     masker = Masker()
     return {

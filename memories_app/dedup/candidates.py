@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from memories_app.dedup.similarity import NEAR, Text
+from memories_app.dedup.similarity import NEAR, ComparedText
 
 MOST_LIKE = 5
 """Of what all share, with so many of the nearest is one compared."""
@@ -44,15 +44,17 @@ ORDER BY m.id, o.id
 """
 
 
-def compared_with(ids: Collection[UUID], *, standing: Collection[str]) -> list[tuple[Text, Text, float | None]]:
+def compared_with(
+    ids: Collection[UUID], *, standing: Collection[str]
+) -> list[tuple[ComparedText, ComparedText, float | None]]:
     """Each of them with those in these states that could be like it, or contradict it. One query."""
     with connection.cursor() as cursor:
         asked: dict[str, Any] = {"ids": list(ids), "standing": list(standing)}
         cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
         return [
             (
-                Text(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),
-                Text(row[1], row[7], row[8], row[9], frozenset(row[10]), row[11]),
+                ComparedText(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),
+                ComparedText(row[1], row[7], row[8], row[9], frozenset(row[10]), row[11]),
                 row[12],
             )
             for row in cursor.fetchall()

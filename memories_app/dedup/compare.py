@@ -19,7 +19,7 @@ from memories_app.dedup.similarity import Pair, pairs
 from memories_app.models import Memory
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.proposing import propose_memory
-from memories_app.services.refusals import Refused
+from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.services.subjects import standing_subject
 
 EXTRACTOR = "consolidation/1"
@@ -120,7 +120,7 @@ def _propose_end_of_weaker(pair: Pair) -> bool:
             extractor=EXTRACTOR,
             replaces=weaker,
         )
-    except Refused:
+    except MemoryActionRefused:
         # Nothing is learned from this subject any more; or it ends anyway.
         return False
     # Until it has a vector, and is marked like any other.

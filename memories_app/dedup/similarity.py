@@ -27,7 +27,7 @@ class Hint(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ComparedText:
     """What of a memory is compared. Whose it is was settled before: only those about one subject, or none, meet."""
 
     id: UUID
@@ -45,7 +45,7 @@ class Pair:
     hint: Hint
 
 
-def pairs(compared: Iterable[tuple[Text, Text, float | None]]) -> list[Pair]:
+def pairs(compared: Iterable[tuple[ComparedText, ComparedText, float | None]]) -> list[Pair]:
     """Those that a reviewer should see side by side, in the order given. The number is the cosine similarity of the
     two, None where they have no vectors that can be compared."""
     return [
@@ -53,7 +53,7 @@ def pairs(compared: Iterable[tuple[Text, Text, float | None]]) -> list[Pair]:
     ]
 
 
-def hint_for(one: Text, other: Text, likeness: float | None) -> Hint | None:
+def hint_for(one: ComparedText, other: ComparedText, likeness: float | None) -> Hint | None:
     """The same words come before a contradiction, and that before a likeness: "prefers the aisle" and "prefers the
     window" are much alike."""
     if one.id == other.id or not _has_reader_in_common(one, other):
@@ -73,6 +73,6 @@ def normalized(statement: str) -> str:
     return BETWEEN_WORDS.sub(" ", folded).strip() or folded
 
 
-def _has_reader_in_common(one: Text, other: Text) -> bool:
+def _has_reader_in_common(one: ComparedText, other: ComparedText) -> bool:
     """No name of an agent means all of them."""
     return not one.agents or not other.agents or bool(one.agents & other.agents)

@@ -21,14 +21,14 @@ from pydantic import BaseModel
 from memories_app.distilling.saying import (
     OPERATOR,
     Before,
-    Cost,
+    DistillationResult,
     DistilledMemory,
+    DistillingCost,
+    DistillingTimeout,
     Failed,
-    LeftOut,
     Nonsense,
-    Reading,
-    Said,
-    TookTooLong,
+    OmissionReason,
+    SessionMessage,
     stands_in,
 )
 
@@ -72,7 +72,7 @@ class Learned(BaseModel):
     confidence: float
 
 
-class Answer(BaseModel):
+class ModelAnswer(BaseModel):
     memories: list[Learned]
     summary: str
     about_user: str
@@ -84,28 +84,30 @@ class AgentDistiller:
     def __init__(self, model: str | Model, *, seconds: float = SECONDS) -> None:
         self.name = f"agent/2:{model if isinstance(model, str) else type(model).__name__}"[:80]
         self._seconds = seconds
-        self._agent: Agent[None] = Agent(name="Distiller", instructions=INSTRUCTIONS, model=model, output_type=Answer)
+        self._agent: Agent[None] = Agent(
+            name="Distiller", instructions=INSTRUCTIONS, model=model, output_type=ModelAnswer
+        )
 
-    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+    def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
         shown = list(_last(said))
         if all(one.is_context for one in shown):
-            return Reading()
+            return DistillationResult()
         counting = _Counting()
         try:
             answer = asyncio.run(self._ask(shown, before, counting))
         except TimeoutError as late:
-            raise TookTooLong(counting.cost) from late
+            raise DistillingTimeout(counting.cost) from late
         except (ModelBehaviorError, ModelRefusalError, MaxTurnsExceeded) as nonsense:
             raise Nonsense(counting.cost) from nonsense
         except Exception as problem:
             # Providers and adapters have errors of their own.
             raise Failed(counting.cost) from problem
-        left_out: Counter[LeftOut] = Counter()
+        left_out: Counter[OmissionReason] = Counter()
         found = list(_proven(answer.memories, shown, left_out))
         summary, of_subject = (_fit_summary(text, left_out) for text in (answer.summary, answer.about_user))
-        return Reading(found, summary, of_subject, counting.cost, left_out)
+        return DistillationResult(found, summary, of_subject, counting.cost, left_out)
 
-    async def _ask(self, shown: Sequence[Said], before: Before, counting: _Counting) -> Answer:
+    async def _ask(self, shown: Sequence[SessionMessage], before: Before, counting: _Counting) -> ModelAnswer:
         messages = [
             {"item": number, "by": one.speaker, "said": one.text} | ({"read_before": True} if one.is_context else {})
             for number, one in enumerate(shown, start=1)
@@ -119,7 +121,7 @@ class AgentDistiller:
             run_config=RunConfig(tracing_disabled=True),
         )
         result = await asyncio.wait_for(running, self._seconds)
-        return result.final_output_as(Answer, raise_if_incorrect_type=True)
+        return result.final_output_as(ModelAnswer, raise_if_incorrect_type=True)
 
 
 class _Counting(RunHooks[Any]):
@@ -134,12 +136,12 @@ class _Counting(RunHooks[Any]):
         self._context = context
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> DistillingCost:
         usage = self._context.usage if self._context else None
-        return Cost(self.calls, usage.input_tokens if usage else 0, usage.output_tokens if usage else 0)
+        return DistillingCost(self.calls, usage.input_tokens if usage else 0, usage.output_tokens if usage else 0)
 
 
-def _last(said: Sequence[Said]) -> Iterator[Said]:
+def _last(said: Sequence[SessionMessage]) -> Iterator[SessionMessage]:
     length, first = 0, len(said)
     while first and length + len(said[first - 1].text) <= MOST_CHARACTERS:
         first -= 1
@@ -147,28 +149,30 @@ def _last(said: Sequence[Said]) -> Iterator[Said]:
     yield from said[first:]
 
 
-def _proven(learned: Sequence[Learned], shown: Sequence[Said], left_out: Counter[LeftOut]) -> Iterator[DistilledMemory]:
+def _proven(
+    learned: Sequence[Learned], shown: Sequence[SessionMessage], left_out: Counter[OmissionReason]
+) -> Iterator[DistilledMemory]:
     if len(learned) > MOST_FOUND:
-        left_out[LeftOut.TOO_MANY] += len(learned) - MOST_FOUND
+        left_out[OmissionReason.TOO_MANY] += len(learned) - MOST_FOUND
     for one in learned[:MOST_FOUND]:
         said = shown[one.item - 1] if 0 < one.item <= len(shown) else None
         statement, quote = one.statement.strip(), one.quote.strip()
         if said is None or not stands_in(quote, said.text):
-            left_out[LeftOut.UNPROVEN] += 1
+            left_out[OmissionReason.UNPROVEN] += 1
         elif said.is_context:
-            left_out[LeftOut.READ_BEFORE] += 1
+            left_out[OmissionReason.READ_BEFORE] += 1
         elif not 0 < len(statement) <= LONGEST_STATEMENT or not 0 <= one.confidence <= 1:
-            left_out[LeftOut.UNFIT] += 1
+            left_out[OmissionReason.UNFIT] += 1
         else:
             explicit = one.explicit and said.speaker in ("user", OPERATOR)
             key = re.sub(r"\W+", "_", one.key.strip().lower())[:80]
             yield DistilledMemory(one.kind, statement, quote, said, key, explicit, one.confidence)
 
 
-def _fit_summary(text: str, left_out: Counter[LeftOut]) -> str:
+def _fit_summary(text: str, left_out: Counter[OmissionReason]) -> str:
     """Empty where it is too long to be one: nothing is cut, for nobody would approve what the model did not say."""
     summary = text.strip()
     if len(summary) <= LONGEST_SUMMARY:
         return summary
-    left_out[LeftOut.UNFIT] += 1
+    left_out[OmissionReason.UNFIT] += 1
     return ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memadmin.client.secret_text import MASKED
-from memories_app.distilling.saying import Before, DistilledMemory, Reading, Said
+from memories_app.distilling.saying import Before, DistillationResult, DistilledMemory, SessionMessage
 
 LONGEST_SENTENCE = 300
 LONGEST_OBJECT = 160
@@ -42,7 +42,7 @@ LIKED = re.compile(r"^(?:favou?rite|preferred|usual)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SentenceRule:
     """How a sentence begins, and what is learned from it: kind, statement, key, and how sure one can be."""
 
     begins: re.Pattern[str]
@@ -53,9 +53,11 @@ class Rule:
     is_explicit: bool = True
 
 
-def _rule(begins: str, kind: str, says: str, confidence: float, *, key: str = "", is_explicit: bool = True) -> Rule:
+def _rule(
+    begins: str, kind: str, says: str, confidence: float, *, key: str = "", is_explicit: bool = True
+) -> SentenceRule:
     pattern = re.compile(LEAD + begins, re.IGNORECASE)
-    return Rule(pattern, kind, lambda match: says.format(_object(match)), confidence, key, is_explicit)
+    return SentenceRule(pattern, kind, lambda match: says.format(_object(match)), confidence, key, is_explicit)
 
 
 REST = r"\s+(?P<object>\S.*)"
@@ -110,13 +112,13 @@ OWN_WORDS = re.compile(
 class RulesDistiller:
     name = "rules/1"
 
-    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+    def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
         """No summaries: to say in other words takes more than a rule."""
         new = (one for one in said if one.speaker == "user" and not one.is_context)
-        return Reading([found for one in new for found in found_in(one)])
+        return DistillationResult([found for one in new for found in found_in(one)])
 
 
-def found_in(said: Said) -> Iterator[DistilledMemory]:
+def found_in(said: SessionMessage) -> Iterator[DistilledMemory]:
     for sentence in sentences_of(said.text):
         if found := _learned(sentence, said):
             yield found
@@ -134,7 +136,7 @@ def sentences_of(text: str) -> Iterator[str]:
                     yield sentence
 
 
-def _learned(sentence: str, said: Said) -> DistilledMemory | None:
+def _learned(sentence: str, said: SessionMessage) -> DistilledMemory | None:
     for rule in RULES:
         match = rule.begins.match(sentence)
         if match and (wanted := _object(match)) and not POINTING.match(wanted):
@@ -148,7 +150,7 @@ def _learned(sentence: str, said: Said) -> DistilledMemory | None:
     return None
 
 
-def _mine(match: re.Match[str], sentence: str, said: Said) -> DistilledMemory | None:
+def _mine(match: re.Match[str], sentence: str, said: SessionMessage) -> DistilledMemory | None:
     what, value = match["what"].lower(), _object(match)
     if not value or PASSING & set(re.split(r"[ -]", what)) or POINTING.match(value):
         return None

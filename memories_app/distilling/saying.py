@@ -30,7 +30,7 @@ OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SessionMessage:
     """A message, its secrets masked."""
 
     item_id: str
@@ -52,7 +52,7 @@ class DistilledMemory:
     kind: str
     statement: str
     quote: str
-    said: Said
+    said: SessionMessage
     key: str = ""
     is_explicit: bool = True
     confidence: float = 0.5
@@ -74,7 +74,7 @@ class Before:
     subject_summary: str = ""
 
 
-class LeftOut(StrEnum):
+class OmissionReason(StrEnum):
     """Why something that a distiller found is not proposed; the value is stored, the label is told."""
 
     UNPROVEN = "unproven"
@@ -95,14 +95,14 @@ class LeftOut(StrEnum):
 
 
 @dataclass(slots=True)
-class Cost:
+class DistillingCost:
     model_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DistillationResult:
     """What a distiller made of a session. `left_out` counts what it answered and cannot be believed."""
 
     found: Sequence[DistilledMemory] = ()
@@ -110,15 +110,15 @@ class Reading:
     """Of the session, up to its end."""
     subject_summary: str = ""
     """What lasts of all that is known of the subject; empty where this session changes nothing."""
-    cost: Cost = field(default_factory=Cost)
-    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    cost: DistillingCost = field(default_factory=DistillingCost)
+    left_out: Counter[OmissionReason] = field(default_factory=Counter)
 
 
 class Distiller(Protocol):
     name: str
     """With its version; kept with all that it proposes."""
 
-    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+    def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
         """Of a session, or of what is new in it behind some context. Raises Unread, with what it cost up to there."""
         ...
 
@@ -126,7 +126,7 @@ class Distiller(Protocol):
 class Unread(Exception):
     """A session was not distilled; nothing of it is proposed."""
 
-    def __init__(self, cost: Cost) -> None:
+    def __init__(self, cost: DistillingCost) -> None:
         self.cost = cost
         super().__init__(type(self).__name__)
 
@@ -135,7 +135,7 @@ class Nonsense(Unread):
     """The model answered what cannot be read."""
 
 
-class TookTooLong(Unread):
+class DistillingTimeout(Unread):
     pass
 
 
@@ -152,7 +152,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[Said]:
+def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[SessionMessage]:
     """What users and assistants said, in order; sealed items that nobody opened say nothing. `context` are the ids of
     items that were read before."""
     stored, behind = iter(items), ToolsBehind()
@@ -164,4 +164,6 @@ def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Ite
                 if text.strip():
                     masked = mask_text(text[:LONGEST_SAID])[0]
                     item = event.item
-                    yield Said(item.id, event.role, masked, item.written_at, is_context=item.id in context, tools=tools)
+                    yield SessionMessage(
+                        item.id, event.role, masked, item.written_at, is_context=item.id in context, tools=tools
+                    )

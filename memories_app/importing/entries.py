@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ImportedQuote:
     """Words that a memory came from, as the other system has them."""
 
     quote: str
@@ -20,7 +20,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ImportedMemory:
     """One memory: where it stands, whom it is about (nobody: for all), and what it says."""
 
     place: str
@@ -37,11 +37,11 @@ class Entry:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     revalidate_on: date | None = None
-    said: Sequence[Said] = ()
+    said: Sequence[ImportedQuote] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableEntry:
     """What is no memory: where it stands, and why in words. Quotes nothing but the names of members."""
 
     place: str

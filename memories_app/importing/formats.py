@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from memories_app.importing.entries import Entry, Said, Unreadable
+from memories_app.importing.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 
 OWN = "memadmin.memory/1"
 """Stands as `format` in each line of an export."""
 
-Read = Iterator[Entry | Unreadable]
+Read = Iterator[ImportedMemory | UnreadableEntry]
 
 NO_FORMAT = (
     'neither a profile, such as {"user_42": {"favorite_drink": "chai"}}, nor a memory of mem0, nor a line of'
@@ -37,7 +37,7 @@ def entries_of(value: object, place: str, *, of: str = "") -> Read:
     elif isinstance(value, Mapping) and (not value or any(isinstance(one, Mapping) for one in value.values())):
         yield from of_profile(value, place)
     else:
-        yield Unreadable(place, NO_FORMAT)
+        yield UnreadableEntry(place, NO_FORMAT)
 
 
 # --- profiles -----------------------------------------------------------------------------------------------------
@@ -46,20 +46,22 @@ def entries_of(value: object, place: str, *, of: str = "") -> Read:
 def of_profile(value: object, place: str) -> Read:
     """`{"user_42": {"favorite_drink": "chai"}}`: a preference for each name."""
     if not isinstance(value, Mapping):
-        yield Unreadable(place, 'this is not an object of objects, such as {"user_42": {"favorite_drink": "chai"}}')
+        yield UnreadableEntry(
+            place, 'this is not an object of objects, such as {"user_42": {"favorite_drink": "chai"}}'
+        )
         return
     for subject, profile in value.items():
         if not isinstance(profile, Mapping):
-            yield Unreadable(subject, "this is not an object of names and values")
+            yield UnreadableEntry(subject, "this is not an object of names and values")
             continue
         for key, said in profile.items():
             where = f"{subject}.{key}"
             if isinstance(said, bool) or not isinstance(said, str | int | float) or not str(said).strip():
-                yield Unreadable(where, "this is neither a text nor a number")
+                yield UnreadableEntry(where, "this is neither a text nor a number")
                 continue
             words = key.replace("_", " ").strip()
             statement = f"Their {words} is {str(said).strip()}."
-            yield Entry(where, ("user", subject), statement, "import/profile", kind="preference", key=key)
+            yield ImportedMemory(where, ("user", subject), statement, "import/profile", kind="preference", key=key)
 
 
 # --- mem0 ---------------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def of_mem0(value: object, place: str) -> Read:
     """A memory as `get_all` of mem0 gives it, or its answer as a whole. What it says of a user is about that
     user; of an agent alone, it is for that agent, whoever it serves."""
     if not isinstance(value, Mapping):
-        yield Unreadable(place, "this is not an object, as the memories of mem0 are")
+        yield UnreadableEntry(place, "this is not an object, as the memories of mem0 are")
         return
     for name in LISTS_OF_MEM0:
         if isinstance(listed := value.get(name), list):
@@ -81,12 +83,12 @@ def of_mem0(value: object, place: str) -> Read:
     yield _entry(_mem0, value, place)
 
 
-def _mem0(value: Mapping[str, Any], place: str) -> Entry:
+def _mem0(value: Mapping[str, Any], place: str) -> ImportedMemory:
     user, agent = _text(value, "user_id"), _text(value, "agent_id")
     if not user and not agent:
         raise Malformed("it has neither a user_id nor an agent_id: nobody knows whom it is about")
     kept = {name: value[name] for name in ("id", "categories", "metadata") if value.get(name)}
-    return Entry(
+    return ImportedMemory(
         place,
         ("user", user) if user else None,
         _text(value, "memory"),
@@ -102,16 +104,16 @@ def _mem0(value: Mapping[str, Any], place: str) -> Entry:
 
 def of_export(value: object, place: str) -> Read:
     if not isinstance(value, Mapping):
-        yield Unreadable(place, "this is not an object, as the lines of export_memories are")
+        yield UnreadableEntry(place, "this is not an object, as the lines of export_memories are")
         return
     yield _entry(_exported, value, place)
 
 
-def _exported(value: Mapping[str, Any], place: str) -> Entry:
+def _exported(value: Mapping[str, Any], place: str) -> ImportedMemory:
     whose = value.get("subject")
     if whose is not None and not isinstance(whose, Mapping):
         raise Malformed("its subject is neither an object of kind and key nor null")
-    return Entry(
+    return ImportedMemory(
         place,
         (_text(whose, "kind"), _text(whose, "key")) if whose is not None else None,
         _text(value, "statement"),
@@ -129,10 +131,10 @@ def _exported(value: Mapping[str, Any], place: str) -> Entry:
     )
 
 
-def _said(value: object) -> Said:
+def _said(value: object) -> ImportedQuote:
     if not isinstance(value, Mapping):
         raise Malformed("its evidence is not a list of objects")
-    return Said(
+    return ImportedQuote(
         _text(value, "quote"),
         speaker=_text(value, "speaker"),
         session_id=_text(value, "session_id"),
@@ -144,11 +146,13 @@ def _said(value: object) -> Said:
 # --- members --------------------------------------------------------------------------------------------------------
 
 
-def _entry(read: Callable[[Mapping[str, Any], str], Entry], value: Mapping[str, Any], place: str) -> Entry | Unreadable:
+def _entry(
+    read: Callable[[Mapping[str, Any], str], ImportedMemory], value: Mapping[str, Any], place: str
+) -> ImportedMemory | UnreadableEntry:
     try:
         return read(value, place)
     except Malformed as problem:
-        return Unreadable(place, str(problem))
+        return UnreadableEntry(place, str(problem))
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 
-from memories_app.importing.entries import Entry, Said, Unreadable
+from memories_app.importing.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 from sessions_app.items import StoredItem
 
 NOBODY = "default"
@@ -22,19 +22,19 @@ def _value(raw: str) -> object:
         return ast.literal_eval(raw)
 
 
-def entry_of_row(item: StoredItem, user: str, *, library: str, place: str) -> Entry | Unreadable:
+def entry_of_row(item: StoredItem, user: str, *, library: str, place: str) -> ImportedMemory | UnreadableEntry:
     """agno keeps a memory as a JSON string, phidata as an object with the text in `memory`. What it was made of is left
     where it is: it can be a whole message. The memory itself is the quote, for it is where the console finds it."""
     if user == NOBODY:
-        return Unreadable(place, f"{library} keeps it for nobody in particular")
+        return UnreadableEntry(place, f"{library} keeps it for nobody in particular")
     if item.raw_tail:
-        return Unreadable(place, f"it is {item.byte_count:,} bytes long")
+        return UnreadableEntry(place, f"it is {item.byte_count:,} bytes long")
     try:
         value = _value(item.raw)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return Unreadable(place, "it cannot be read")
+        return UnreadableEntry(place, "it cannot be read")
     statement = value.get("memory") if isinstance(value, dict) else value
     if not isinstance(statement, str) or not statement.strip():
-        return Unreadable(place, "it has no text")
-    said = Said(statement[:LONGEST_QUOTE], "memory", user, item.id, item.written_at)
-    return Entry(place, ("user", user), statement, f"import/{library}", said=[said])
+        return UnreadableEntry(place, "it has no text")
+    said = ImportedQuote(statement[:LONGEST_QUOTE], "memory", user, item.id, item.written_at)
+    return ImportedMemory(place, ("user", user), statement, f"import/{library}", said=[said])

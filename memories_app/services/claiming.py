@@ -29,7 +29,7 @@ class HeldBySomebody(Overtaken):
         super().__init__(memory, f"{name_of(self.winner)} has claimed this proposal, until {until} UTC at the latest.")
 
 
-class AlreadyDecided(Overtaken):
+class ReviewAlreadyDecided(Overtaken):
     """It does not wait any more; `review` is the decision, where it was one, and `winner` who took it.
 
     Where that was `by`, in another window for example, it says so.
@@ -59,7 +59,7 @@ def claim(memory: Memory, *, by: User) -> Memory:
     while not waiting.filter(free).update(claimed_by=by, claimed_until=Now() + LEASE):
         memory = Memory.objects.select_related("claimed_by").get(pk=memory.pk)
         if not memory.is_awaiting:
-            raise AlreadyDecided(memory, by=by)
+            raise ReviewAlreadyDecided(memory, by=by)
         if memory.claimed_by:
             raise HeldBySomebody(memory)
         # Let go of since we asked.

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from memadmin.accounts.grants.verbs import addresses_of
 from memories_app.models import Memory
 from memories_app.services.claiming import name_of
-from memories_app.services.refusals import Refused
+from memories_app.services.refusals import MemoryActionRefused
 from memories_app.services.reviewing import (
     approve_memory,
     is_held_from,
@@ -32,14 +32,14 @@ VERBS: Mapping[str, Callable[..., Memory]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class TickedProposal:
     """A proposal that was ticked, and why it is left out; empty where it qualifies."""
 
     memory: Memory
     why_not: str
 
 
-def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[Chosen]:
+def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedProposal]:
     """What was ticked, oldest first, with what speaks against it. `read` has the content hash of each as it was shown.
 
     Three queries, and one for each person who proposed some of them.
@@ -49,7 +49,7 @@ def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[Chosen]:
     mine = addresses_of(by)
     people = {memory.proposed_by for memory in memories if memory.proposed_by}
     own = {person.pk for person in people if person.pk == by.pk or mine & addresses_of(person)}
-    return [Chosen(memory, why_not(memory, read[memory.pk], by, own, verb)) for memory in memories]
+    return [TickedProposal(memory, why_not(memory, read[memory.pk], by, own, verb)) for memory in memories]
 
 
 def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None], verb: str) -> str:
@@ -76,7 +76,7 @@ def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
     done: list[Memory]
-    left: list[Chosen]
+    left: list[TickedProposal]
 
 
 def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> BulkOutcome:
@@ -92,6 +92,6 @@ def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -
         said_of_it = said if verb == "snooze" else said | {"content_hash": read[one.memory.pk]}
         try:
             done.append(partial(VERBS[verb], one.memory, by=by)(**said_of_it))
-        except Refused as problem:
-            left.append(Chosen(one.memory, str(problem)))
+        except MemoryActionRefused as problem:
+            left.append(TickedProposal(one.memory, str(problem)))
     return BulkOutcome(done, left)

@@ -29,20 +29,20 @@ from memories_app.distilling.rules import RulesDistiller
 from memories_app.distilling.saying import (
     OPERATOR,
     Before,
+    DistillationResult,
     DistilledMemory,
     Distiller,
-    LeftOut,
+    DistillingTimeout,
     Nonsense,
-    Reading,
-    Said,
-    TookTooLong,
+    OmissionReason,
+    SessionMessage,
     Unread,
     said_in,
 )
 from memories_app.models import Distillation, Evidence, Memory, Signal
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.learning import is_stopped
-from memories_app.services.proposing import Quote, propose_memory
+from memories_app.services.proposing import ProposedQuote, propose_memory
 from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
 from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of
@@ -145,7 +145,7 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
     )
     subject = standing_subject(record.subject) if record.subject else None
     if subject is None or not _may_read(record) or is_stopped(subject):
-        return _ended(row, record, Outcome.REFUSED, Reading())
+        return _ended(row, record, Outcome.REFUSED, DistillationResult())
     try:
         part = _Part(record, None if from_start else _last_reading(record))
         said = [*part.said(), *_remarks(record, all_of_them=part.is_whole)]
@@ -155,18 +155,18 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
         row.delete()
         raise
     except Unread as problem:
-        outcome = {Nonsense: Outcome.NONSENSE, TookTooLong: Outcome.TIMED_OUT}.get(type(problem), Outcome.FAILED)
+        outcome = {Nonsense: Outcome.NONSENSE, DistillingTimeout: Outcome.TIMED_OUT}.get(type(problem), Outcome.FAILED)
         logger.warning("session %s was not distilled: %s", record.pk, problem.__cause__.__class__.__name__)
-        return _ended(row, record, outcome, Reading(cost=problem.cost))
+        return _ended(row, record, outcome, DistillationResult(cost=problem.cost))
     except Exception as problem:
         # Its own mistake, or a session that it does not know how to take: the others do not wait for it.
         logger.warning("session %s was not distilled: %s", record.pk, type(problem).__name__)
-        return _ended(row, record, Outcome.FAILED, Reading())
+        return _ended(row, record, Outcome.FAILED, DistillationResult())
     try:
         return _propose(row, record, subject, reading, said)
     except NothingLearnedHere:
         # Somebody said so while the session was read.
-        return _ended(row, record, Outcome.REFUSED, Reading(cost=reading.cost))
+        return _ended(row, record, Outcome.REFUSED, DistillationResult(cost=reading.cost))
 
 
 def _may_read(record: SessionRecord) -> bool:
@@ -190,7 +190,7 @@ class _Part:
         self.is_whole = items is None
         self._items = self._backend.every_item(self._session_id) if items is None else items
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[SessionMessage]:
         return said_in(self._noting(self._items), context=self._context)
 
     def _noting(self, items: Iterable[StoredItem]) -> Iterator[StoredItem]:
@@ -242,16 +242,20 @@ def _summaries_about(subject: Subject) -> MemoryQuerySet:
     return Memory.objects.about(subject).filter(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY)
 
 
-def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[Said]:
+def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[SessionMessage]:
     """What operators wrote about its items, or what they wrote since it was read."""
     signals = Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text="")
     for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
-        yield Said(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
+        yield SessionMessage(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
 
 
 @transaction.atomic
 def _propose(
-    row: Distillation, record: SessionRecord, subject: Subject, reading: Reading, said: Sequence[Said]
+    row: Distillation,
+    record: SessionRecord,
+    subject: Subject,
+    reading: DistillationResult,
+    said: Sequence[SessionMessage],
 ) -> Distilled:
     # Two distillers of one subject propose one after the other, so that each sees what the other did.
     Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
@@ -268,18 +272,18 @@ def _propose(
         event.target, event.subject = record, subject
         for found in reading.found:
             if found.said not in was_read or not found.is_proven:
-                left_out[LeftOut.UNPROVEN] += 1
+                left_out[OmissionReason.UNPROVEN] += 1
             elif found.has_secret:
-                left_out[LeftOut.SECRET] += 1
+                left_out[OmissionReason.SECRET] += 1
             elif _plain(found.statement) in known_words:
                 known += 1
             elif row.proposal_count >= room:
-                left_out[LeftOut.TOO_MANY] += 1
+                left_out[OmissionReason.TOO_MANY] += 1
             elif _proposed(found, record, subject, row.distiller):
                 known_words.add(_plain(found.statement))
                 row.proposal_count += 1
             else:
-                left_out[LeftOut.UNFIT] += 1
+                left_out[OmissionReason.UNFIT] += 1
         new = next((one for one in said if not one.is_context), None)
         # A summary is made of everything, whatever words stand beside it.
         tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
@@ -292,7 +296,7 @@ def _propose(
             if _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(new, tools=tools)):
                 row.proposal_count += 1
             else:
-                left_out[LeftOut.UNFIT] += 1
+                left_out[OmissionReason.UNFIT] += 1
         Signal.objects.filter(record_id=record.pk, distilled_at__isnull=True, created_at__lte=row.began_at).update(
             distilled_at=now()
         )
@@ -331,7 +335,7 @@ def _proposed_summary(
     record: SessionRecord,
     subject: Subject,
     extractor: str,
-    first: Said,
+    first: SessionMessage,
 ) -> bool:
     """It changes the one that agents use. One that waits is superseded, for this one says more; unless somebody is
     about to decide about it."""
@@ -358,8 +362,8 @@ def _proposed_summary(
     return True
 
 
-def _quote(record: SessionRecord, said: Said, text: str) -> Quote:
-    return Quote(
+def _quote(record: SessionRecord, said: SessionMessage, text: str) -> ProposedQuote:
+    return ProposedQuote(
         text[:LONGEST_QUOTE],
         record_id=record.pk,
         session_id=record.session_id,
@@ -372,7 +376,7 @@ def _quote(record: SessionRecord, said: Said, text: str) -> Quote:
 
 
 @transaction.atomic
-def _ended(row: Distillation, record: SessionRecord, outcome: Outcome, reading: Reading) -> Distilled:
+def _ended(row: Distillation, record: SessionRecord, outcome: Outcome, reading: DistillationResult) -> Distilled:
     _end(row, outcome, reading)
     audit.record(
         audit_events.SESSION_DISTILLED,
@@ -385,7 +389,7 @@ def _ended(row: Distillation, record: SessionRecord, outcome: Outcome, reading: 
     return Distilled(row)
 
 
-def _end(row: Distillation, outcome: Outcome, reading: Reading) -> None:
+def _end(row: Distillation, outcome: Outcome, reading: DistillationResult) -> None:
     row.outcome, row.ended_at = outcome, now()
     row.model_calls = reading.cost.model_calls
     row.input_tokens, row.output_tokens = reading.cost.input_tokens, reading.cost.output_tokens

@@ -13,12 +13,12 @@ from django.db import DataError, connection, transaction
 
 from memadmin import audit, json_files
 from memories_app import audit_events
-from memories_app.importing.entries import Entry, Said, Unreadable
+from memories_app.importing.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 from memories_app.importing.formats import entries_of
 from memories_app.importing.rows import entry_of_row
 from memories_app.models import Memory
-from memories_app.services.proposing import Quote, is_storable, look_at, propose_memory
-from memories_app.services.refusals import Refused
+from memories_app.services.proposing import ProposedQuote, is_storable, look_at, propose_memory
+from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
 from sessions_app.services.subjects import SubjectError, is_key, standing_subject, subject_for_key
 from sessions_app.stores import backend_for
@@ -36,7 +36,7 @@ SHARED_LOCK = 0x6D656D62
 class Imported:
     proposed: int = 0
     known: int = 0
-    refused: list[Unreadable] = field(default_factory=list)
+    refused: list[UnreadableEntry] = field(default_factory=list)
 
 
 class NotMemories(Exception):
@@ -63,7 +63,7 @@ def import_store(store: SessionStore) -> Imported:
 
 
 def import_entries(
-    entries: Iterable[Entry | Unreadable],
+    entries: Iterable[ImportedMemory | UnreadableEntry],
     *,
     store: SessionStore | None = None,
     after_each: Callable[[], object] = lambda: None,
@@ -75,16 +75,16 @@ def import_entries(
     imported = Imported()
     try:
         for entry in entries:
-            if isinstance(entry, Unreadable):
+            if isinstance(entry, UnreadableEntry):
                 imported.refused.append(entry)
                 continue
             try:
                 is_new = _imported(entry, store)
-            except (Refused, SubjectError) as problem:
-                imported.refused.append(Unreadable(entry.place, str(problem)))
+            except (MemoryActionRefused, SubjectError) as problem:
+                imported.refused.append(UnreadableEntry(entry.place, str(problem)))
             except DataError:
                 # JSON says more than JSON of PostgreSQL: numbers without end, for example.
-                imported.refused.append(Unreadable(entry.place, "it has a value that the database cannot store"))
+                imported.refused.append(UnreadableEntry(entry.place, "it has a value that the database cannot store"))
             else:
                 imported.proposed += is_new
                 imported.known += not is_new
@@ -95,16 +95,16 @@ def import_entries(
     return imported
 
 
-def _in_file(file: BufferedReader, of: str) -> Iterator[Entry | Unreadable]:
+def _in_file(file: BufferedReader, of: str) -> Iterator[ImportedMemory | UnreadableEntry]:
     for found in json_files.values(file):
         place = f"line {found.line}"
         if isinstance(found, json_files.UnreadableValue):
-            yield Unreadable(place, found.reason)
+            yield UnreadableEntry(place, found.reason)
         else:
             yield from entries_of(found.value, place, of=of)
 
 
-def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Entry | Unreadable]:
+def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[ImportedMemory | UnreadableEntry]:
     cursor, number = "", 0
     while True:
         page = backend.enumerate_sessions(cursor, limit=USERS_A_PAGE)
@@ -125,7 +125,7 @@ def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Entry |
 
 
 @transaction.atomic
-def _imported(entry: Entry, store: SessionStore | None) -> bool:
+def _imported(entry: ImportedMemory, store: SessionStore | None) -> bool:
     """Whether it was proposed, and not known."""
     statement = entry.statement.strip()
     quotes = [_quote(said, store) for said in entry.said]
@@ -133,7 +133,7 @@ def _imported(entry: Entry, store: SessionStore | None) -> bool:
     look_at(statement, entry.kind, entry.key, source, entry.provenance, entry.confidence, entry.data, quotes)
     for name in entry.agents:
         if not 0 < len(name) <= LONGEST_AGENT or not is_storable(name):
-            raise Refused(None, f"The name of an agent has 1 to {LONGEST_AGENT} characters.")
+            raise MemoryActionRefused(None, f"The name of an agent has 1 to {LONGEST_AGENT} characters.")
     subject = _subject(entry)
     agents = sorted(set(entry.agents))
     same = Memory.objects.about(subject) if subject else Memory.objects.filter(subject__isnull=True)
@@ -160,7 +160,7 @@ def _imported(entry: Entry, store: SessionStore | None) -> bool:
     return True
 
 
-def _subject(entry: Entry) -> Subject | None:
+def _subject(entry: ImportedMemory) -> Subject | None:
     """Locked until the transaction ends, or all that is shared: another import waits, and sees what this one did."""
     if entry.subject is None:
         with connection.cursor() as cursor:
@@ -168,19 +168,21 @@ def _subject(entry: Entry) -> Subject | None:
         return None
     kind, key = entry.subject
     if kind not in SubjectKind.values:
-        raise Refused(None, f"Memories are about a {', a '.join(SubjectKind.values)}, or nobody; not a “{kind[:40]}”.")
+        raise MemoryActionRefused(
+            None, f"Memories are about a {', a '.join(SubjectKind.values)}, or nobody; not a “{kind[:40]}”."
+        )
     if not is_key(key) or not is_storable(key):
         raise Refused(None, "The id of its subject is empty, too long, or contains characters that are not text.")
     subject = standing_subject(subject_for_key(SubjectKind(kind), key, SubjectSource.IMPORT))
     return Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
 
 
-def _quote(said: Said, store: SessionStore | None) -> Quote:
+def _quote(said: ImportedQuote, store: SessionStore | None) -> ProposedQuote:
     """Where its place is in a store here, so that a redaction there finds it."""
     record = (
         SessionRecord.objects.on_record().filter(store=store, session_id=said.session_id).first() if store else None
     )
-    return Quote(
+    return ProposedQuote(
         said.quote,
         record_id=record.pk if record else None,
         session_id=said.session_id,

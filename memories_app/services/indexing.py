@@ -94,7 +94,7 @@ def _compare(index: VectorIndex, keys: Sequence[UUID], compared: Compared, *, me
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VectorDifference:
     """The text that a vector should be of, and the one that it is of; None where there should be none, or is none."""
 
     should: str | None
@@ -113,13 +113,13 @@ class Difference:
         return None not in (self.should, self.is_of)
 
 
-def _unlike(index: VectorIndex, keys: Collection[UUID]) -> Mapping[UUID, Difference]:
+def _unlike(index: VectorIndex, keys: Collection[UUID]) -> Mapping[UUID, VectorDifference]:
     if not keys:
         return {}
     are = index.held(keys)
     should = dict(_approved().filter(pk__in=keys).values_list("pk", "content_hash"))
     noted = set(VectorNote.objects.filter(memory_id__in=keys).values_list("memory_id", flat=True))
-    both = {key: Difference(should.get(key), are.get(key)) for key in keys if key not in noted}
+    both = {key: VectorDifference(should.get(key), are.get(key)) for key in keys if key not in noted}
     return {key: found for key, found in both.items() if found.should != found.is_of}
 
 

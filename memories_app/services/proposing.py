@@ -32,7 +32,7 @@ MOST_QUOTES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class ProposedQuote:
     """What a proposal came from: an item of a session, and the words in it that matter."""
 
     text: str
@@ -68,7 +68,7 @@ def propose_memory(
     revalidate_on: date | None = None,
     extractor: str = "",
     replaces: Memory | None = None,
-    evidence: Sequence[Quote] = (),
+    evidence: Sequence[ProposedQuote] = (),
 ) -> Memory:
     """Lets a memory wait for review, with what it came from; `by` is who proposes it, and never decides about it.
 
@@ -165,7 +165,7 @@ def look_at(
     provenance: str,
     confidence: float,
     data: Mapping[str, Any] | None,
-    evidence: Sequence[Quote],
+    evidence: Sequence[ProposedQuote],
 ) -> None:
     """Raises Unproposable for what the database would refuse, and for what is no memory."""
     if kind not in Memory.Kind.values or source not in Memory.Source.values:

@@ -35,7 +35,7 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class RecallPreview:
     choice: recalling.RecallSelection
     hidden: list[Hidden]
     proposal_count: int
@@ -45,13 +45,13 @@ class Preview:
 @transaction.atomic
 def preview_recall(
     query: str, *, subject: Subject | None, agent: str = "", budget: int, as_of: datetime | None = None
-) -> Preview:
+) -> RecallPreview:
     """What this run would be told, and what it would not. Five queries, whatever there is to choose from."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
     found = _candidates(asked, subject.pk if subject else None, vector)
     hidden, proposal_count = _hidden(subject, agent, as_of or now(), {each.id for each in found})
-    return Preview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
+    return RecallPreview(recalling.choose(found, budget=budget), hidden, proposal_count, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from django.db import DatabaseError
 from memories_app.models import Memory
 
 
-class Refused(Exception):
+class MemoryActionRefused(Exception):
     """Something that cannot be done with this memory; nothing was changed."""
 
     sentence = ""
@@ -20,7 +20,7 @@ class Refused(Exception):
         super().__init__(sentence or self.sentence)
 
 
-class Overtaken(Refused):
+class Overtaken(MemoryActionRefused):
     """It could have been done a moment ago: somebody was faster, or changed what the decision was about."""
 
 
@@ -42,7 +42,7 @@ class ErasedAlready(Overtaken):
         super().__init__(memory, "The text of this version is already erased.")
 
 
-class Unproposable(Refused):
+class Unproposable(MemoryActionRefused):
     """A text, or what comes with it, that is no memory."""
 
 
@@ -76,11 +76,11 @@ class SecondPersonNeeded(Refused):
     sentence = "You have already approved this. A second approver is needed."
 
 
-class CannotBeMerged(Refused):
+class CannotBeMerged(MemoryActionRefused):
     pass
 
 
-GATE: dict[str, type[Refused]] = {
+GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M01": NothingLearnedHere,
     "P0M02": NotAProposal,
     "P0M03": NotApproved,

@@ -22,14 +22,14 @@ from memadmin.accounts.grants.verbs import addresses_of
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory, Review
 from memories_app.risk_detection import risks_of
-from memories_app.services.claiming import AlreadyDecided, HeldBySomebody, locked_rows
+from memories_app.services.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows
 from memories_app.services.proposing import look_at_statement
 from memories_app.services.refusals import (
     CannotBeMerged,
+    MemoryActionRefused,
     NotScreened,
     Overtaken,
     OwnProposal,
-    Refused,
     SecondPersonNeeded,
     gate_explained,
 )
@@ -203,7 +203,7 @@ def locked(
     by_key = locked_rows(memory.pk, memory.replaces_id, beside.pk if beside else None)
     memory = by_key[memory.pk]
     if not memory.is_awaiting:
-        raise AlreadyDecided(memory, by=by)
+        raise ReviewAlreadyDecided(memory, by=by)
     if is_held_from(memory, by):
         raise HeldBySomebody(memory)
     if content_hash is not None and memory.content_hash != content_hash:
@@ -346,16 +346,16 @@ def close(memory: Memory, status: Memory.Status, **columns: Any) -> Memory:
 
 
 __all__ = [
-    "AlreadyDecided",
     "BaseChanged",
     "BaseGone",
     "CannotBeMerged",
     "ChangedMeanwhile",
     "HeldBySomebody",
+    "MemoryActionRefused",
     "NotScreened",
     "Overtaken",
     "OwnProposal",
-    "Refused",
+    "ReviewAlreadyDecided",
     "SecondPersonNeeded",
     "accept_base",
     "approve_memory",

@@ -27,7 +27,7 @@ from memories_app.dedup.consolidation import mark_beside
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.querysets import MemoryQuerySet
 from memories_app.services.claiming import locked_rows
-from memories_app.services.refusals import Overtaken, Refused, gate_explained
+from memories_app.services.refusals import MemoryActionRefused, Overtaken, gate_explained
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def apply_rules(limit: int = BATCH) -> int:
         for key in waiting_for(rule).values_list("pk", flat=True)[:limit]:
             try:
                 count += approve_by_rule(Memory(pk=key), rule)
-            except Refused as problem:
+            except MemoryActionRefused as problem:
                 # The others do not wait for one that the gate keeps back.
                 logger.warning("rule %s did not approve memory %s: %s", rule.pk, key, problem)
     return count

@@ -25,7 +25,7 @@ from memories_app.services import reviewing
 from memories_app.services.claiming import release
 from memories_app.services.deciding_many import chosen, decide_many
 from memories_app.services.proposal_expiry import reopen_proposal
-from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.refusals import MemoryActionRefused, Overtaken
 from memories_app.services.undoing import undo_decision
 from memories_app.views import read_audit
 from memories_app.views.reviews import REVIEW, proposal_page
@@ -112,10 +112,10 @@ def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     memory = access.memory_for(request.user, memory_id)
     form = ReadForm(request.POST)
     if not form.is_valid():
-        return refused(request, memory, Refused(memory, " ".join(sentences(form))))
+        return refused(request, memory, MemoryActionRefused(memory, " ".join(sentences(form))))
     try:
         reviewing.accept_base(memory, by=request.user, base_version=form.cleaned_data["base_version"] or 0)
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         return refused(request, memory, problem)
     return redirect(address_of(memory, request))
 
@@ -173,10 +173,10 @@ def decided(
     memory = access.memory_for(request.user, memory_id)
     if not form.is_valid():
         edit_form = form if isinstance(form, EditForm) else None
-        return refused(request, memory, Refused(memory, " ".join(sentences(form))), edit_form)
+        return refused(request, memory, MemoryActionRefused(memory, " ".join(sentences(form))), edit_form)
     try:
         memory = decide(memory)
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         return refused(request, memory, problem, form if isinstance(form, EditForm) else None)
     following = next_to_decide(QueueFilter(request.GET, request.user), after=memory, user=request.user)
     query = "&".join(filter(None, [query_of(request), urlencode({what: memory.pk})]))
@@ -189,14 +189,14 @@ def put_back(request: OperatorRequest, memory_id: UUID, verb: Callable[..., obje
     memory = access.memory_for(request.user, memory_id)
     try:
         verb(memory, by=request.user)
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         return refused(request, memory, problem)
     messages.success(request, said)
     return redirect(address_of(memory, request))
 
 
 def refused(
-    request: OperatorRequest, memory: Memory, problem: Refused, edit_form: EditForm | None = None
+    request: OperatorRequest, memory: Memory, problem: MemoryActionRefused, edit_form: EditForm | None = None
 ) -> HttpResponse:
     """The proposal as it is by now, with why the decision was not saved: 409 where somebody was faster, else 422."""
     status = 409 if isinstance(problem, Overtaken) else 422

@@ -25,7 +25,7 @@ from memories_app.review_forms import StatementForm
 from memories_app.searching import first_saying
 from memories_app.services import erasing, retiring
 from memories_app.services.proposing import propose_change
-from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.refusals import MemoryActionRefused, Overtaken
 from memories_app.views import read_audit
 from sessions_app import access as session_access
 from sessions_app.search.wording import Unsearchable
@@ -98,7 +98,7 @@ def retire(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         return memory_page(request, shown, form)
     try:
         retiring.retire_memory(shown, by=request.user, reason=RetireReason(form.cleaned_data["reason"]))
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         messages.warning(request, str(problem))
     else:
         messages.success(request, "Retired: agents no longer recall it from their next run on.")
@@ -114,7 +114,7 @@ def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> Htt
         return refused(request, *sentences(form))
     try:
         erasing.erase_version(version, by=request.user, reason=EraseReason(form.cleaned_data["reason"]))
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         messages.warning(request, str(problem))
     else:
         messages.success(request, f"The text of version {number} is erased.")
@@ -132,7 +132,7 @@ def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
         said = {name: form.cleaned_data[name] for name in ("statement", "content_hash")}
         try:
             propose_change(shown, by=request.user, **said)
-        except Refused as refusal:
+        except MemoryActionRefused as refusal:
             problem, status = str(refusal), 409 if isinstance(refusal, Overtaken) else 422
         else:
             messages.success(
@@ -151,7 +151,7 @@ def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     shown = access.memory_for(request.user, memory_id)
     try:
         retiring.ask_revalidation(shown, by=request.user)
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         messages.warning(request, str(problem))
     else:
         messages.success(request, "Returned to the review queue. Agents recall it again after approval.")

@@ -11,8 +11,8 @@ from memadmin import audit
 from memadmin.accounts.content_access import rules
 from memories_app import audit_events
 from memories_app.models import Memory, Recall
-from memories_app.services.recall_preview import Preview
-from memories_app.view_models import Quote
+from memories_app.services.recall_preview import RecallPreview
+from memories_app.view_models import ShownQuote
 from sessions_app.models import Subject
 
 
@@ -23,7 +23,7 @@ def listed(memories: Sequence[Memory]) -> None:
         )
 
 
-def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote], beside: Iterable[Memory] = ()) -> None:
+def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], beside: Iterable[Memory] = ()) -> None:
     """One memory with what was said: words of sessions, so it takes a purpose as those do; and others beside it."""
     read = [quote for quote in quotes if quote.text]
     audit.before_showing(
@@ -36,7 +36,7 @@ def memory(request: HttpRequest, shown: Memory, quotes: Sequence[Quote], beside:
     )
 
 
-def recalled(preview: Preview, subject: Subject | None) -> None:
+def recalled(preview: RecallPreview, subject: Subject | None) -> None:
     """What a preview shows, which no agent was told."""
     shown = {each.memory.id for each in preview.choice.chosen} | {each.memory.id for each in preview.choice.left_out}
     shown |= {each.memory.pk for each in preview.hidden}

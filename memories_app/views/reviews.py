@@ -37,7 +37,7 @@ from memories_app.recall_change import foresee
 from memories_app.review_context import Beside, beside
 from memories_app.review_forms import EditForm, QuestionForm, ViewForm
 from memories_app.services.claiming import HeldBySomebody, claim, last_review
-from memories_app.services.refusals import Overtaken, Refused
+from memories_app.services.refusals import MemoryActionRefused, Overtaken
 from memories_app.services.rules import samples_to_see
 from memories_app.services.undoing import UNDO_WITHIN
 from memories_app.views import read_audit
@@ -63,7 +63,7 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
 def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     """One proposal; opening it claims it, and lets go of what this person held before."""
     memory = access.memory_for(request.user, memory_id)
-    problem: Refused | None = None
+    problem: MemoryActionRefused | None = None
     if request.method == "GET" and memory.is_awaiting:
         try:
             claim(memory, by=request.user)
@@ -97,7 +97,7 @@ def proposal_page(
     request: OperatorRequest,
     memory: Memory,
     *,
-    problem: Refused | None = None,
+    problem: MemoryActionRefused | None = None,
     edit: EditForm | None = None,
     then: Mapping[str, Any] | None = None,
     status: int = 200,

@@ -20,7 +20,7 @@ from memories_app.review_forms import RuleForm
 from memories_app.services import rules
 from memories_app.services.digesting import setup_for, want_digest
 from memories_app.services.proposal_expiry import WARNED_BEFORE, count_lapsed
-from memories_app.services.refusals import Refused
+from memories_app.services.refusals import MemoryActionRefused
 from memories_app.views import read_audit
 from memories_app.views.reviews import REVIEW
 
@@ -86,7 +86,7 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     agreed = request.POST.get("agreed") == "yes"
     try:
         rules.judge_sample(sample, by=request.user, agreed=agreed)
-    except Refused as problem:
+    except MemoryActionRefused as problem:
         messages.error(request, str(problem))
     else:
         messages.success(request, "Noted." if agreed else "Returned to the queue; agents no longer recall it.")

@@ -21,7 +21,7 @@ from memories_app import jobs
 from memories_app.audit_events import RetireReason
 from memories_app.dedup import consolidation
 from memories_app.dedup.consolidation import LATELY, LOW_CONFIDENCE, UNUSED_AFTER, Consolidated, consolidate, preview
-from memories_app.dedup.similarity import Hint, Text, hint_for, normalized, pairs
+from memories_app.dedup.similarity import ComparedText, Hint, hint_for, normalized, pairs
 from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory, Review
 from memories_app.services import retiring
 from memories_app.services.reviewing import approve_memory, reject_memory
@@ -37,8 +37,8 @@ DAY = timedelta(days=1)
 LONG_AGO = UNUSED_AFTER + DAY
 
 
-def text(statement: str, key: str = "", **values: Any) -> Text:
-    return Text(uuid4(), "fact", key, statement, **values)
+def text(statement: str, key: str = "", **values: Any) -> ComparedText:
+    return ComparedText(uuid4(), "fact", key, statement, **values)
 
 
 class TestPairs:

@@ -21,7 +21,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.distilling.agent import AgentDistiller
 from memories_app.distilling.rules import RulesDistiller, found_in
-from memories_app.distilling.saying import Before, DistilledMemory, Reading, Said
+from memories_app.distilling.saying import Before, DistillationResult, DistilledMemory, SessionMessage
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from memories_app.services import distilling
 from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
@@ -69,7 +69,7 @@ SENTENCES: dict[str, list[tuple[str, str, str]]] = {
 
 @pytest.mark.parametrize("text", SENTENCES)
 def test_what_rules_find(text: str) -> None:
-    found = list(found_in(Said("1", "user", text)))
+    found = list(found_in(SessionMessage("1", "user", text)))
     assert [(one.kind, one.key, one.statement) for one in found] == SENTENCES[text]
     assert all(one.quote in text for one in found)
 
@@ -142,14 +142,14 @@ class Finding:
 
     name = "finding/1"
 
-    def __init__(self, find: Callable[[Sequence[Said]], list[DistilledMemory]]) -> None:
+    def __init__(self, find: Callable[[Sequence[SessionMessage]], list[DistilledMemory]]) -> None:
         self._find = find
 
-    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
-        return Reading(self._find(said))
+    def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
+        return DistillationResult(self._find(said))
 
 
-def of(said: Said, statement: str = "Drinks tea.", quote: str = "tea") -> DistilledMemory:
+def of(said: SessionMessage, statement: str = "Drinks tea.", quote: str = "tea") -> DistilledMemory:
     return DistilledMemory("fact", statement, quote, said)
 
 
@@ -159,7 +159,7 @@ class TestAnyDistiller:
     @pytest.mark.parametrize(
         "find",
         [
-            lambda said: [of(Said("1", "user", "My secret is tea."))],
+            lambda said: [of(SessionMessage("1", "user", "My secret is tea."))],
             lambda said: [of(replace(said[1], item_id="7"))],
             lambda said: [of(replace(said[1], is_context=True))],
             lambda said: [of(said[1], quote="I hate tea")],
@@ -169,7 +169,7 @@ class TestAnyDistiller:
         ids=["another session", "another item", "not as it was read", "never said", "no words", "read before"],
     )
     def test_words_that_it_did_not_read_are_no_evidence(
-        self, find: Callable[[Sequence[Said]], list[DistilledMemory]], store: None
+        self, find: Callable[[Sequence[SessionMessage]], list[DistilledMemory]], store: None
     ) -> None:
         record = a_session("More tea?")
         distil_session(record, distiller=Listening())
@@ -188,7 +188,7 @@ class TestAnyDistiller:
         assert Memory.objects.count() == 3
 
     def test_its_own_mistake_is_a_failure_of_this_session_alone(self, store: None) -> None:
-        def fail(said: Sequence[Said]) -> list[DistilledMemory]:
+        def fail(said: Sequence[SessionMessage]) -> list[DistilledMemory]:
             raise RecursionError("of a text")
 
         assert distil_session(a_session("I like tea."), distiller=Finding(fail)).row.outcome == "failed"
@@ -427,9 +427,9 @@ class Listening:
     name = "listening"
 
     def __init__(self) -> None:
-        self.heard: list[list[Said]] = []
+        self.heard: list[list[SessionMessage]] = []
 
-    def read(self, said: Sequence[Said], *, before: Before) -> Reading:
+    def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
         self.heard.append(list(said))
         return RulesDistiller().read(said, before=before)
 

@@ -18,11 +18,11 @@ from memadmin.client import candidates, embedding, recalling
 from memories_app import recall_change
 from memories_app.models import Memory
 from memories_app.recall_change import Foreseen, foresee
-from memories_app.services.proposing import Quote
+from memories_app.services.proposing import ProposedQuote
 from memories_app.services.recall_preview import preview_recall
 from memories_app.services.reviewing import approve_memory
 from memories_app.services.screening import embed_memories
-from memories_app.view_models import Quote as ShownQuote
+from memories_app.view_models import ShownQuote as ShownQuote
 from sessions_app.models import Subject
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, waiting
@@ -55,7 +55,7 @@ def places(foreseen: Foreseen) -> dict[str, tuple[int | None, int | None]]:
 def test_it_takes_its_place_among_what_agents_know(ada: User, subject: Subject) -> None:
     approved("Flies with a cat.", subject=subject)
     approved("Drinks tea in the morning.", subject=subject)
-    memory = waiting("Wants money back to the card.", subject=subject, evidence=[Quote(SAID, speaker="user")])
+    memory = waiting("Wants money back to the card.", subject=subject, evidence=[ProposedQuote(SAID, speaker="user")])
     foreseen = seen(memory, ada)
     assert foreseen.question == SAID
     assert places(foreseen)["Wants money back to the card."] == (None, 1)
@@ -120,15 +120,17 @@ def test_a_long_one_does_not_fit(ada: User) -> None:
 def test_words_of_a_locked_session_and_values_are_not_asked_with(ada: User) -> None:
     locked = make_session("customer_1:ticket_1")
     type(locked).objects.filter(pk=locked.pk).update(is_sensitive=True)
-    memory = waiting("Wants refunds.", evidence=[Quote("My secret words.", record_id=locked.pk, speaker="user")])
+    memory = waiting(
+        "Wants refunds.", evidence=[ProposedQuote("My secret words.", record_id=locked.pk, speaker="user")]
+    )
     assert seen(memory, ada).question == "Wants refunds."
-    memory = waiting("Pays by card.", evidence=[Quote("It is 4111 1111 1111 1111.", speaker="user")])
+    memory = waiting("Pays by card.", evidence=[ProposedQuote("It is 4111 1111 1111 1111.", speaker="user")])
     assert "4111" not in seen(memory, ada).question
 
 
 def test_a_mask_that_is_left_out_would_be_seen(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """That it is `quotes_for` which keeps words back: with the bare quotes they are asked with."""
-    memory = waiting("Pays by card.", evidence=[Quote("It is 4111 1111 1111 1111.", speaker="user")])
+    memory = waiting("Pays by card.", evidence=[ProposedQuote("It is 4111 1111 1111 1111.", speaker="user")])
 
     def bare(user: User, evidence: Any) -> Any:
         return [ShownQuote(each, each.quote, None) for each in evidence]
@@ -138,7 +140,9 @@ def test_a_mask_that_is_left_out_would_be_seen(ada: User, monkeypatch: pytest.Mo
 
 
 def test_what_the_person_said_comes_before_what_others_did(ada: User) -> None:
-    memory = waiting(evidence=[Quote("Shall I refund you?", speaker="assistant"), Quote(SAID, speaker="user")])
+    memory = waiting(
+        evidence=[ProposedQuote("Shall I refund you?", speaker="assistant"), ProposedQuote(SAID, speaker="user")]
+    )
     assert seen(memory, ada).question == SAID
 
 
@@ -149,7 +153,7 @@ def test_an_embedder_that_is_away_leaves_words(ada: User, monkeypatch: pytest.Mo
         def embed(self, texts: Any) -> Any:
             raise ConnectionError
 
-    memory = waiting("Wants money back.", evidence=[Quote(SAID, speaker="user")])
+    memory = waiting("Wants money back.", evidence=[ProposedQuote(SAID, speaker="user")])
     monkeypatch.setattr(embedding, "load", lambda name: Away())
     foreseen = foresee(memory, reader=ada)
     assert foreseen.embedder == ""
@@ -172,7 +176,7 @@ def test_the_statement_for_one_says_of_a_memory_what_the_statement_for_all_says(
 
 class TestPage:
     def test_the_page_asks_for_it_after_itself(self, ada: User) -> None:
-        memory = waiting("Wants money back.", evidence=[Quote(SAID, speaker="user")])
+        memory = waiting("Wants money back.", evidence=[ProposedQuote(SAID, speaker="user")])
         desk, address = signed_in(ada), reverse("reviews:recall", args=[memory.pk])
         page = desk.get(reverse("reviews:review", args=[memory.pk])).text
         assert f'hx-get="{address}?"' in page
@@ -202,7 +206,7 @@ class TestPage:
         assert "Agents would read" not in part.text
 
     def test_it_asks_as_much_for_many_as_for_few(self, ada: User, subject: Subject, client: Client) -> None:
-        memory = waiting("Wants money back.", subject=subject, evidence=[Quote(SAID, speaker="user")])
+        memory = waiting("Wants money back.", subject=subject, evidence=[ProposedQuote(SAID, speaker="user")])
         desk, address = signed_in(ada), reverse("reviews:recall", args=[memory.pk])
         counts = []
         for _ in range(2):

@@ -19,7 +19,7 @@ from phi.memory.row import MemoryRow
 
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
-from memories_app.importing.entries import Unreadable
+from memories_app.importing.entries import UnreadableEntry
 from memories_app.importing.rows import entry_of_row
 from memories_app.models import Evidence, LearningStop, Memory
 from memories_app.services import exporting, importing, proposing
@@ -185,7 +185,7 @@ def test_tables_of_the_libraries_become_proposals_with_where_they_lie(theirs: tu
 )
 def test_a_row_is_read_and_never_run(raw: str) -> None:
     item = StoredItem(id="1", position=Position((0,)), raw=raw, byte_count=len(raw), written_at=None)
-    assert isinstance(entry_of_row(item, "ada", library="phidata", place="memory 1"), Unreadable)
+    assert isinstance(entry_of_row(item, "ada", library="phidata", place="memory 1"), UnreadableEntry)
 
 
 def test_who_was_erased_is_not_brought_back(theirs: tuple[SessionStore, Any]) -> None:

@@ -120,7 +120,7 @@ def test_a_claim_that_ran_out_keeps_nothing(ada: User) -> None:
 def test_one_comes_back_and_waits_anew(ada: User) -> None:
     memory = aged(waiting(), 31)
     proposal_expiry.lapse_proposals()
-    with pytest.raises(reviewing.AlreadyDecided, match="expired unreviewed"):
+    with pytest.raises(reviewing.ReviewAlreadyDecided, match="expired unreviewed"):
         reviewing.approve_memory(memory, by=ada, content_hash=memory.content_hash)
     proposal_expiry.reopen_proposal(memory, by=ada)
     assert proposal_expiry.lapse_proposals() == 0

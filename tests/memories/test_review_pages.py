@@ -20,7 +20,7 @@ from memadmin.audit.models import AuditEvent
 from memories_app.models import Memory, Review, SavedView
 from memories_app.services import claiming, reviewing
 from memories_app.services.deciding_many import AT_ONCE
-from memories_app.services.proposing import Quote
+from memories_app.services.proposing import ProposedQuote
 from memories_app.word_diff import changes
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, propose, waiting
@@ -151,7 +151,7 @@ class TestQueue:
 
 class TestProposal:
     def test_opening_it_claims_it_and_is_recorded(self, desk: Client, ada: User) -> None:
-        memory = waiting("Prefers tea.", evidence=[Quote("I would like tea", speaker="user")])
+        memory = waiting("Prefers tea.", evidence=[ProposedQuote("I would like tea", speaker="user")])
         page = desk.get(page_of(memory))
         assert "Prefers tea." in page.text
         assert "I would like tea" in page.text
@@ -169,7 +169,7 @@ class TestProposal:
 
     def test_hostile_words_stay_words(self, desk: Client) -> None:
         memory = waiting(
-            "<script>alert(1)</script> \u202eevil\u200b", evidence=[Quote('<img src=x onerror="alert(1)">')]
+            "<script>alert(1)</script> \u202eevil\u200b", evidence=[ProposedQuote('<img src=x onerror="alert(1)">')]
         )
         text = desk.get(page_of(memory)).text
         assert "<script>alert" not in text
@@ -177,7 +177,7 @@ class TestProposal:
         assert "\\u202eevil\\u200b" in text
 
     def test_values_are_masked_for_everybody_as_in_timelines(self, desk: Client) -> None:
-        memory = waiting(f"Pays with {CARD}.", evidence=[Quote(f"my card is {CARD}")], flags=("card_number",))
+        memory = waiting(f"Pays with {CARD}.", evidence=[ProposedQuote(f"my card is {CARD}")], flags=("card_number",))
         text = desk.get(page_of(memory)).text
         assert CARD not in text
         assert "card •••• 1111" in text
@@ -205,7 +205,10 @@ class TestProposal:
         locked, open_one = make_session(subject=subject, is_sensitive=True), make_session(subject=subject)
         memory = waiting(
             subject=subject,
-            evidence=[Quote("a secret word", record_id=locked.pk), Quote("a plain word", record_id=open_one.pk)],
+            evidence=[
+                ProposedQuote("a secret word", record_id=locked.pk),
+                ProposedQuote("a plain word", record_id=open_one.pk),
+            ],
         )
         text = desk.get(page_of(memory)).text
         assert "a plain word" in text
@@ -344,11 +347,11 @@ def test_pages_ask_as_much_of_many_as_of_few(desk: Client) -> None:
         return counts
 
     subject = make_subject()
-    first = old(waiting(subject=subject, evidence=[Quote("tea")]), 9)
+    first = old(waiting(subject=subject, evidence=[ProposedQuote("tea")]), 9)
     waiting(subject=subject)
     few = queries()
     for _ in range(20):
-        waiting(subject=subject, evidence=[Quote("tea")])
+        waiting(subject=subject, evidence=[ProposedQuote("tea")])
         waiting()
     assert queries() == few
     assert few[0] <= 15

@@ -17,7 +17,7 @@ from memadmin.audit.models import AuditEvent
 from memories_app.models import Evidence, LearningStop, Memory, Review
 from memories_app.services import claiming, proposing, refusals, reviewing
 from memories_app.services.deciding_many import chosen, decide_many
-from memories_app.services.proposing import Quote
+from memories_app.services.proposing import ProposedQuote
 from memories_app.services.undoing import CannotBeUndone, undo_decision
 from tests.builders import make_subject
 from tests.meanwhile import somebody_else, wait_until_blocked
@@ -54,7 +54,9 @@ def again(memory: Memory) -> Memory:
 class TestProposing:
     def test_a_proposal_waits_with_what_it_came_from(self, first: User) -> None:
         subject = make_subject()
-        memory = propose(" Drinks tea. ", subject=subject, by=first, evidence=[Quote("I drink tea", item_id="7")])
+        memory = propose(
+            " Drinks tea. ", subject=subject, by=first, evidence=[ProposedQuote("I drink tea", item_id="7")]
+        )
         assert (memory.statement, memory.status, memory.proposed_by) == ("Drinks tea.", Status.PROPOSED, first)
         assert memory.evidence.get().quote == "I drink tea"
         event = AuditEvent.objects.get(type="memory.proposed")
@@ -71,7 +73,7 @@ class TestProposing:
             ({"confidence": 1.5}, "between 0 and 1"),
             ({"key": "k" * 81}, "short name"),
             ({"data": {"a": "x" * 30_000}}, "data is longer"),
-            ({"evidence": [Quote("x" * 4001)]}, "at most 4,000"),
+            ({"evidence": [ProposedQuote("x" * 4001)]}, "at most 4,000"),
             ({"valid_from": now(), "valid_until": now() - timedelta(days=1)}, "end before it begins"),
         ],
     )
@@ -200,8 +202,8 @@ class TestEditing:
 
 class TestChanges:
     def test_an_approved_change_is_the_next_version_of_the_memory(self, first: User) -> None:
-        memory = approved("Prefers tea.", evidence=[Quote("tea")])
-        change = waiting("Prefers coffee.", replaces=memory, kind="fact", evidence=[Quote("coffee now")])
+        memory = approved("Prefers tea.", evidence=[ProposedQuote("tea")])
+        change = waiting("Prefers coffee.", replaces=memory, kind="fact", evidence=[ProposedQuote("coffee now")])
         approve(change, first)
         memory, change = again(memory), again(change)
         assert (memory.statement, memory.kind, memory.version) == ("Prefers coffee.", "fact", 2)
@@ -249,7 +251,7 @@ class TestOtherDecisions:
 
     def test_a_duplicate_gives_its_evidence_to_the_other(self, first: User) -> None:
         memory = approved("Prefers tea.")
-        double = waiting("Likes tea.", subject=memory.subject, evidence=[Quote("tea, please")])
+        double = waiting("Likes tea.", subject=memory.subject, evidence=[ProposedQuote("tea, please")])
         reviewing.merge_memory(double, by=first, content_hash=double.content_hash, into=memory)
         assert again(double).status == Status.MERGED
         assert memory.evidence.get().quote == "tea, please"
@@ -283,7 +285,7 @@ class TestUndoing:
 
     def test_a_change_is_taken_back_to_the_letter(self, first: User) -> None:
         memory = approved("Prefers tea.", key="drink", confidence=0.4)
-        change = waiting("Prefers gin.", replaces=memory, key="spirit", evidence=[Quote("gin")], confidence=0.9)
+        change = waiting("Prefers gin.", replaces=memory, key="spirit", evidence=[ProposedQuote("gin")], confidence=0.9)
         approve(change, first)
         assert self.undone(change, first).status == Status.PROPOSED
         memory = again(memory)
@@ -360,7 +362,7 @@ class TestClaiming:
 
     def test_what_was_decided_is_not_claimed(self, first: User, second: User) -> None:
         memory = approve(waiting(), first)
-        with pytest.raises(claiming.AlreadyDecided, match="first approved"):
+        with pytest.raises(claiming.ReviewAlreadyDecided, match="first approved"):
             claiming.claim(memory, by=second)
 
 
@@ -395,7 +397,7 @@ class TestRaces:
                 RACES[mine](memory, self.first)
                 late = start(lambda: RACES[theirs](memory, self.second))
                 wait_until_blocked(late)
-            with pytest.raises(claiming.AlreadyDecided) as lost:
+            with pytest.raises(claiming.ReviewAlreadyDecided) as lost:
                 late.result()
         assert lost.value.winner == self.first
         assert Review.objects.count() == 1

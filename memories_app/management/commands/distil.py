@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
-from memories_app.distilling.saying import LeftOut
+from memories_app.distilling.saying import OmissionReason
 from memories_app.models import Distillation
 from memories_app.services.distilling import Distilled, awaiting_distillation, distil_session
 from sessions_app.models import SessionRecord
@@ -83,9 +83,7 @@ class Command(BaseCommand):
         if row.outcome == Distillation.Outcome.DONE:
             words += f", {row.proposal_count} proposed, {distilled.known} known, {distilled.left_out} left out"
             if row.left_out:
-                words += (
-                    f" ({'; '.join(f'{count}: {LeftOut(reason).label}' for reason, count in row.left_out.items())})"
-                )
+                words += f" ({'; '.join(f'{count}: {OmissionReason(reason).label}' for reason, count in row.left_out.items())})"
         if row.model_calls:
             words += (
                 f"; {row.model_calls} call{pluralize(row.model_calls)},"
