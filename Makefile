@@ -27,6 +27,7 @@ check:
 	.venv/bin/djlint --check --lint --quiet templates
 	.venv/bin/djlint --check --lint --quiet --profile jinja templates/jinja2
 	.venv/bin/lint-imports
+	$(PYTHON) tools/class_names.py
 	.venv/bin/mypy
 	$(MANAGE) makemigrations --check --dry-run
 	$(MANAGE) collectstatic --noinput --verbosity 0
