@@ -96,7 +96,7 @@ class Console:
         self._is_away = False
 
     async def ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """What `work` answers, within one transaction. Raises Unavailable or RefusedByDatabase.
+        """What `work` answers, within one transaction. Raises ConsoleUnavailable or RefusedByDatabase.
 
         Work that failed with an idle connection is tried once more with a fresh one, and so is what gave way to another
         transaction: it should be safe to repeat.

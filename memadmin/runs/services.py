@@ -61,7 +61,7 @@ def wake(run: Run) -> None:
 
 
 def pause_run(run: Run, *, by: User, note: str = "") -> Run:
-    """Stops the run after its current chunk. Raises NotPossible and ChunkUnderWay."""
+    """Stops the run after its current chunk. Raises InvalidRunState and ChunkUnderWay."""
     with locked(run) as run:
         if run.state not in (State.WAITING, State.RUNNING):
             raise InvalidRunState(run, "paused")
@@ -74,7 +74,7 @@ def pause_run(run: Run, *, by: User, note: str = "") -> Run:
 def resume_run(run: Run, *, by: User) -> Run:
     """Lets a paused, stopped or failed run continue from its cursor, and a waiting one retry now.
 
-    Raises NotPossible and ChunkUnderWay.
+    Raises InvalidRunState and ChunkUnderWay.
     """
     with locked(run) as run:
         is_resumable = run.state in (State.PAUSED, State.STOPPED, State.WAITING)
@@ -88,7 +88,7 @@ def resume_run(run: Run, *, by: User) -> Run:
 
 
 def cancel_run(run: Run, *, by: User | None = None) -> Run:
-    """Ends the run after its current chunk; what is done stays done. Raises NotPossible and ChunkUnderWay."""
+    """Ends the run after its current chunk; what is done stays done. Raises InvalidRunState and ChunkUnderWay."""
     with locked(run) as run:
         if run.is_finished or not kind_named(run.kind).may_cancel(run):
             raise InvalidRunState(run, "cancelled")

@@ -127,7 +127,7 @@ class Distillation(models.Model):
     input_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     output_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     proposal_count = models.PositiveIntegerField(db_default=0, default=0)
-    # How many finds were not proposed, by reason; see distilling.saying.LeftOut.
+    # How many finds were not proposed, by reason; see distilling.saying.OmissionReason.
     left_out = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:

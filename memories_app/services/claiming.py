@@ -51,7 +51,7 @@ class ReviewAlreadyDecided(Overtaken):
 def claim(memory: Memory, *, by: User) -> Memory:
     """Holds a proposal for a reviewer, for LEASE or until they take another one.
 
-    Raises HeldBySomebody or AlreadyDecided. Two statements, each by itself: two reviewers who change places would
+    Raises HeldBySomebody or ReviewAlreadyDecided. Two statements, each by itself: two reviewers who change places would
     otherwise wait for each other. Until when it is held is not read anew.
     """
     free = Q(claimed_by=None) | Q(claimed_by=by) | Q(claimed_until__lte=Now())

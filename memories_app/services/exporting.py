@@ -22,7 +22,7 @@ def to_export(*, subject: Subject | None = None, statuses: Sequence[str] = ()) -
 
 
 def export_memories(*, subject: Subject | None = None, statuses: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Each memory as `import_memories` reads it. The event of it is committed before the first: raises Unavailable.
+    """Each memory as `import_memories` reads it. Commits its event before the first: raises AuditUnavailable.
 
     Reads AT_ONCE rows at a time, by key, three queries each.
     """

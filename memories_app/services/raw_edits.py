@@ -36,7 +36,7 @@ def state_of(memory: Memory) -> str:
 
 def show_memory(memory: Memory, *, purpose: str = "") -> None:
     """Says to the log that this memory is about to be shown; within the transaction of Django's admin, which commits
-    before the page is written. Raises audit.Unavailable."""
+    before the page is written. Raises audit.AuditUnavailable."""
     try:
         with transaction.atomic():
             audit.record(audit_events.MEMORY_VIEWED, target=memory, subject=memory.subject_id, reason_code=purpose)

@@ -1,4 +1,4 @@
-"""What is told to the log before memories leave: who saw which. Raises audit.Unavailable, and the view ends there."""
+"""Audit events of memories that a page shows, recorded before it is sent. Raises audit.AuditUnavailable."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def lock_session(session_id: str) -> AgentSession | None:
 
 def show_message(message: AgentMessage, *, purpose: str = "") -> None:
     """Says to the log that this item is about to be shown; within the transaction of Django's admin, which commits
-    before the page is written. Raises audit.Unavailable."""
+    before the page is written. Raises audit.AuditUnavailable."""
     try:
         with transaction.atomic():
             record = record_of(message.session_id)

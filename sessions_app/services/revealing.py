@@ -23,8 +23,8 @@ def reveal_item(
     """One item as it is stored, with `masked_count` values in it that others see masked.
 
     `opens` for who may see what is sealed in the session: then it is what the envelope holds.
-    The event is committed before this returns. Raises UnknownItem, StoreUnavailable, and audit.Unavailable when the
-    log cannot be written: then nothing may be shown.
+    The event is committed before this returns. Raises UnknownItem, StoreUnavailable, and audit.AuditUnavailable when
+    the log cannot be written: then nothing may be shown.
     """
     stored = sealed_backend_for(record.store, opens=opens).item(record.session_id, item_id)
     note_revealed(record, [Masker(ITEM_SECONDS).file_item(stored)], by=by, reason=reason)

@@ -242,7 +242,7 @@ class Backend(Readable, Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Abilities of this store. A method without its capability raises NotPossible."""
+        """Abilities of this store. A method without its capability raises UnsupportedOperation."""
 
     # --- the whole store ----------------------------------------------------------------------------------------------
 

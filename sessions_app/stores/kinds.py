@@ -109,7 +109,7 @@ def kinds() -> Mapping[str, StoreKind]:
         except ImportError as problem:
             raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} cannot be imported: {problem}.") from problem
         if not isinstance(kind, StoreKind):
-            raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is not a Kind.")
+            raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is not a StoreKind.")
         if kind.name in found:
             raise ImproperlyConfigured(f"MEMADMIN_STORE_KINDS: {path} is a second kind called {kind.name}.")
         found[kind.name] = kind

@@ -1,6 +1,6 @@
-"""What is told to the log before people's content leaves: who saw what, and how much of it.
+"""Audit events of sessions' content that a page shows, with its amount.
 
-Each function commits its event and then returns; where that fails it raises audit.Unavailable, and the view ends there.
+Each function commits its event and then returns; if that fails it raises audit.AuditUnavailable, which ends the view.
 """
 
 from __future__ import annotations

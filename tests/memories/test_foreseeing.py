@@ -22,7 +22,7 @@ from memories_app.services.proposing import ProposedQuote
 from memories_app.services.recall_preview import preview_recall
 from memories_app.services.reviewing import approve_memory
 from memories_app.services.screening import embed_memories
-from memories_app.view_models import ShownQuote as ShownQuote
+from memories_app.view_models import ShownQuote
 from sessions_app.models import Subject
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, waiting

@@ -131,7 +131,7 @@ class TestExample(StoreContract):
     ("path", "sentence"),
     [
         ("nowhere.KIND", "nowhere.KIND cannot be imported"),
-        ("sessions_app.stores.base.Health", "is not a Kind"),
+        ("sessions_app.stores.base.StoreHealth", "is not a StoreKind"),
         ("sessions_app.stores.sqlite.backend.KIND", "is a second kind called sqlite"),
     ],
 )

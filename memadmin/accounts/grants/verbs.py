@@ -96,7 +96,7 @@ def request_grant(
 
 @transaction.atomic
 def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Opens the grant, from now on and for the minutes that were asked for. Raises NotAllowed or AlreadyDecided."""
+    """Opens the grant from now on for the requested minutes. Raises NotAllowed or GrantAlreadyDecided."""
     grant = locked_for_decision(grant, by)
     grant.decided_by, grant.decided_at = by, now()
     open_for(grant, ["decided_by", "decided_at", "opened_at", "expires_at"], by=by, reason_code="approved")
@@ -105,7 +105,7 @@ def approve_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
 
 @transaction.atomic
 def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Raises NotAllowed or AlreadyDecided."""
+    """Raises NotAllowed or GrantAlreadyDecided."""
     grant = locked_for_decision(grant, by)
     audit.record(audit_events.GRANT_REFUSED, by=by, target=grant)
     grant.decided_by, grant.decided_at = by, now()
@@ -131,7 +131,7 @@ def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
 
 @transaction.atomic
 def review_grant(grant: ContentGrant, *, by: User, note: str) -> ContentGrant:
-    """Notes that somebody looked at what was read under a grant that is over. Raises NotAllowed or AlreadyDecided."""
+    """Records the review of what was read under an ended grant. Raises NotAllowed or GrantAlreadyDecided."""
     grant = ContentGrant.objects.select_for_update(of=("self",)).get(pk=grant.pk)
     require_other_person(grant, by)
     if not awaits_review(grant):

@@ -121,7 +121,7 @@ def record_alone(
 
 
 def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Columns]) -> uuid.UUID:
-    """Commits the event that something is about to be shown. Raises Unavailable, and then nothing may be shown."""
+    """Commits the event that something is about to be shown. Raises AuditUnavailable, and then nothing may be shown."""
     try:
         return record_alone(event_type, by=by, **columns)
     except Error as problem:

@@ -51,7 +51,7 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
 def notes_at(place: Anchor) -> list[str]:
     """What a place knows. One that cannot be read is given its newest note again, and has to take it for the same.
 
-    Raises AnchorFailed, or Refused where it knows better.
+    Raises AnchorFailed, or AnchorConflict where it knows better.
     """
     anchored = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-checkpoint_size")
     if place.is_local:

@@ -286,7 +286,7 @@ class SignedCheckpoint:
 
     @classmethod
     def parse(cls, note: str, *, is_checked: bool = True) -> SignedCheckpoint:
-        """Raises BadNote. Unless `is_checked`, the signature is left to whoever relies on it: it takes the longest."""
+        """Raises InvalidCheckpointNote. Unless `is_checked`, the caller verifies the signature, the slowest part."""
         text, gap, tail = note.rpartition("\n\n")
         if not gap or not tail.endswith("\n"):
             raise InvalidCheckpointNote("it has no signatures")

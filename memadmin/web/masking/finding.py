@@ -43,7 +43,7 @@ def find_values(
 
     Phone numbers without a country code are found for the `regions`, two letters each ("DE"). In prose a word in front
     may say that a secret follows; without `is_prose` that is not looked for, because it does not know JSON. Raises
-    TookTooLong when time.monotonic() has passed the `deadline` before the end.
+    MaskingTimeout when time.monotonic() has passed the `deadline` before the end.
     """
     found: list[SensitiveSpan] = []
     for start, window in windows(text):

@@ -27,7 +27,7 @@ LONG_KEY = 20
 
 
 def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> tuple[str, int]:
-    """The text with its values masked, and how many. Raises TookTooLong (see `find_values`)."""
+    """The text with its values masked, and how many. Raises MaskingTimeout (see `find_values`)."""
     return mask_found(text, find_values(text, regions=regions, deadline=deadline))
 
 

@@ -83,7 +83,8 @@ class Command(BaseCommand):
         if row.outcome == Distillation.Outcome.DONE:
             words += f", {row.proposal_count} proposed, {distilled.known} known, {distilled.left_out} left out"
             if row.left_out:
-                words += f" ({'; '.join(f'{count}: {OmissionReason(reason).label}' for reason, count in row.left_out.items())})"
+                reasons = (f"{count}: {OmissionReason(reason).label}" for reason, count in row.left_out.items())
+                words += f" ({'; '.join(reasons)})"
         if row.model_calls:
             words += (
                 f"; {row.model_calls} call{pluralize(row.model_calls)},"
