@@ -1,4 +1,4 @@
-"""Whose objects of an account somebody may touch: unknown and not theirs both answer 404."""
+"""Access to objects of an account: unknown objects and those of other users both answer 404."""
 
 from __future__ import annotations
 

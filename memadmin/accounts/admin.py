@@ -1,4 +1,4 @@
-"""Who works here, and in which roles."""
+"""Django admin of accounts and roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people type to show who they are."""
+"""Sign-in form."""
 
 from __future__ import annotations
 

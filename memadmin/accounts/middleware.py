@@ -1,4 +1,4 @@
-"""What every request of somebody who is signed in has to pass."""
+"""Middleware for requests of signed-in users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may read what is locked, for how long, and who allowed it."""
+"""Models of access grants: the reader, the locked content, the duration and the approver."""
 
 from __future__ import annotations
 

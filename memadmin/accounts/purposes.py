@@ -1,4 +1,4 @@
-"""What somebody reads people's conversations for."""
+"""Purposes for reading conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a person's account: each verb once, for pages, Django admin and commands."""
+"""Actions on a user's account: each verb once, for pages, Django admin and commands."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs inside the agents' own processes. Imports no Django, and nothing of memadmin above it."""
+"""Client for agents' own processes. Imports no Django, and nothing of memadmin above it."""

@@ -1,4 +1,4 @@
-"""Which memories could help a run: one statement, asked by agents under their role and by the console's preview.
+"""Query for candidate memories of a run, used by agents under their role and by the console's preview.
 
 It says itself what the agents' row policy says, so that the preview, whose role sees every row, shows the same. A
 subject's own memories are compared one by one, which is exact and quick for the thousands that one has; those that all

@@ -1,4 +1,4 @@
-"""What was said, in the items that the SDK gives a model."""
+"""Message texts of the items that the SDK gives a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console answers to what an agent wants it to keep. Refusals are values: no agent's run ends for one."""
+"""Results of proposals by agents. Refusals are values: no agent's run ends for one."""
 
 from __future__ import annotations
 

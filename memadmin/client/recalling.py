@@ -1,4 +1,4 @@
-"""Which of the candidates a run is told, in which order, and why. Pure.
+"""Selection of memories for a run from the candidates, with their order and reasons. Pure.
 
 Nearness in meaning and the share of what was asked that the words say are added with a weight, which finds more than
 fusing the places of two rankings (Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, TOIS 2023;

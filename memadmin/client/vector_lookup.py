@@ -1,4 +1,4 @@
-"""Which memories lie nearest to what was asked, where another index than the database's keeps their vectors.
+"""Nearest-memory lookup in a vector index outside of the database.
 
 What an index names is looked up in the database, under the row policies of who asks: one that is stale, or that
 somebody tampered with, changes the order of what a run is told, and never what it may be told.

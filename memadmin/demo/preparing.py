@@ -1,4 +1,4 @@
-"""What the demo puts into the database before it starts. All of it is safe to repeat, and duplicates nothing."""
+"""Preparation of the demo's database. Every step is safe to repeat, and duplicates nothing."""
 
 from __future__ import annotations
 

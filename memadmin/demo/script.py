@@ -1,4 +1,4 @@
-"""What a story of a demo session consists of, and the words in which the scripted model answers.
+"""Parts of a demo story, and the texts with which the scripted model answers.
 
 A story is played by the SDK's real runner; only the model is replaced. With a real model the same people say the
 same things to the same bots, and the scripted answers are not used.

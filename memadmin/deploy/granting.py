@@ -1,4 +1,4 @@
-"""Who may what with our tables, their numbers, our functions and the agents' tables: the grants that are missing."""
+"""Missing grants on our tables, sequences and functions, and on the agents' tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What in a text is a secret, a card or an account number: found by libraries, without Django and without a query.
+"""Detection of secrets, card and account numbers in text, by libraries, without Django and without a query.
 
 The console masks with it what it shows, agents what they store.
 """

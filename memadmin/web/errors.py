@@ -1,4 +1,4 @@
-"""What a person sees when a page cannot be shown. None of these pages needs a database or a session."""
+"""Error pages. None of them needs a database or a session."""
 
 from __future__ import annotations
 

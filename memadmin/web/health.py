@@ -1,4 +1,4 @@
-"""What a load balancer asks: is the process alive, and can it serve pages."""
+"""Health checks for load balancers: liveness of the process, and readiness to serve pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sidebar offers, and to whom. A page appears here when its feature does."""
+"""Links of the sidebar with the permissions that open them. A page appears here when its feature does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What browsers refused because of the Content Security Policy: one line in the server's log, without content.
+"""Reports of Content Security Policy violations: one line in the server's log, without content.
 
 A line says which rule was broken and by which host, since a whole address, and even more a piece of script, may hold
 what somebody said. Anybody can send reports, so they are counted before they are looked at, and nothing is stored.

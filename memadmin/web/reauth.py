@@ -1,4 +1,4 @@
-"""`@recently_authenticated`: what cannot be undone asks again who somebody is.
+"""`@recently_authenticated`: re-authentication before actions that cannot be undone.
 
 How somebody shows that, and how they are asked, is known further up: `memadmin.accounts.reauth_views` says it here.
 """

@@ -1,4 +1,4 @@
-"""What a request is, once login and htmx have looked at it."""
+"""Type of a request after the middleware of login and htmx."""
 
 from __future__ import annotations
 

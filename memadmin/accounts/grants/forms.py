@@ -1,4 +1,4 @@
-"""What people fill in about access."""
+"""Forms for access grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people sign in, in templates: `{% load accounts %}`."""
+"""Template tags for ways to sign in: `{% load accounts %}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody sees of their own account: how they sign in, and where they are signed in."""
+"""Pages of a user's own account: ways to sign in, and active sign-ins."""
 
 from __future__ import annotations
 

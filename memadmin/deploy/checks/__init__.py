@@ -1,4 +1,4 @@
-"""What an operator forgot: roles, grants, triggers, the log, the worker, stores, settings, backups.
+"""Deployment checks: roles, grants, triggers, the log, the worker, stores, settings, backups.
 
 `findings` looks as the web server would, whose environment and role it is given; each check is a function that yields
 what is wrong, in sentences that say what to do.

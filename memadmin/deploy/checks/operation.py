@@ -1,4 +1,4 @@
-"""Whether it is run as it should be: the log, the worker, stores, backups, and what the settings say."""
+"""Checks of operation: the log, the worker, stores, backups and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may what in the database: the application's roles, the agents', and everybody else's."""
+"""Checks of database privileges: the application's roles, the agents' roles, and all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a text a value stands that not everybody has to see.
+"""Detection of personal values and secrets in text.
 
 Each finder proposes places by a cheap expression and leaves the verdict to a library. Where a library has expressions
 of its own, for keys and tokens, those are used.

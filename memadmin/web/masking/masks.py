@@ -1,4 +1,4 @@
-"""What stands in the place of a value: its kind, and as much as helps to tell it from others.
+"""Masks of sensitive values: the kind of the value, and as much as helps to tell values apart.
 
     [card •••• 4242]  [account DE •••• 3000]  [e-mail ••••@example.com]  [phone •••• 20]  [key ghp_••••]
 
