@@ -116,7 +116,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Rank
     if not any(place.is_this for place in places):
         tokens = recalling.count_tokens(recalling.as_line(memory.statement)) + 1
         why = reasons.get(compared.this, "Not relevant to this query.")
-        places.append(Place(memory.pk, masker.text(memory.statement), True, None, None, tokens, why))
+        places.append(RankChange(memory.pk, masker.text(memory.statement), True, None, None, tokens, why))
     return places
 
 

@@ -51,14 +51,14 @@ def _told(
 ) -> RecalledMemoryView:
     memory = recalled.memory
     if memory is None:
-        return Told(recalled, "", "The memory was erased with all versions. Only its rank is known.")
+        return RecalledMemoryView(recalled, "", "The memory was erased with all versions. Only its rank is known.")
     version = versions.get((memory.pk, recalled.version))
     since = _since(memory, recalled)
     if version is None:
-        return Told(recalled, "", f"No version {recalled.version} of this memory is stored.", since)
+        return RecalledMemoryView(recalled, "", f"No version {recalled.version} of this memory is stored.", since)
     if version.erased_at:
-        return Told(recalled, "", "The text of this version was erased later.", since)
-    return Told(recalled, masker.text(version.statement), "", since)
+        return RecalledMemoryView(recalled, "", "The text of this version was erased later.", since)
+    return RecalledMemoryView(recalled, masker.text(version.statement), "", since)
 
 
 def _since(memory: Memory, recalled: RecalledMemory) -> str:

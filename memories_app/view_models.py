@@ -137,11 +137,11 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
     for each in evidence:
         record = records.get(each.record_id) if each.record_id else None
         if each.gone_at:
-            quotes.append(Quote(each, "", record, "The source was removed; only its hash is stored."))
+            quotes.append(ShownQuote(each, "", record, "The source was removed; only its hash is stored."))
         elif each.record_id and record is None:
-            quotes.append(Quote(each, "", None, "Its session is no longer available."))
+            quotes.append(ShownQuote(each, "", None, "Its session is no longer available."))
         elif record and record.pk in closed:
-            quotes.append(Quote(each, "", record, "Its session is locked or encrypted: reading it needs a grant."))
+            quotes.append(ShownQuote(each, "", record, "Its session is locked or encrypted: reading it needs a grant."))
         else:
             quotes.append(ShownQuote(each, masker.text(each.quote), record))
     return quotes

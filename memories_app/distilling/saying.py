@@ -86,11 +86,11 @@ class OmissionReason(StrEnum):
     @property
     def label(self) -> str:
         return {
-            LeftOut.UNPROVEN: "its quote is not in the referenced message",
-            LeftOut.READ_BEFORE: "it comes from a message that was read before",
-            LeftOut.UNFIT: "it is empty, too long or not a valid memory",
-            LeftOut.SECRET: "it contains a password, key or card number",
-            LeftOut.TOO_MANY: "there were too many",
+            OmissionReason.UNPROVEN: "its quote is not in the referenced message",
+            OmissionReason.READ_BEFORE: "it comes from a message that was read before",
+            OmissionReason.UNFIT: "it is empty, too long or not a valid memory",
+            OmissionReason.SECRET: "it contains a password, key or card number",
+            OmissionReason.TOO_MANY: "there were too many",
         }[self]
 
 

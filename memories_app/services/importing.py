@@ -172,7 +172,9 @@ def _subject(entry: ImportedMemory) -> Subject | None:
             None, f"Memories are about a {', a '.join(SubjectKind.values)}, or nobody; not a “{kind[:40]}”."
         )
     if not is_key(key) or not is_storable(key):
-        raise Refused(None, "The id of its subject is empty, too long, or contains characters that are not text.")
+        raise MemoryActionRefused(
+            None, "The id of its subject is empty, too long, or contains characters that are not text."
+        )
     subject = standing_subject(subject_for_key(SubjectKind(kind), key, SubjectSource.IMPORT))
     return Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
 

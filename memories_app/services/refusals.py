@@ -29,11 +29,11 @@ class NotRecalled(Overtaken):
         super().__init__(memory, f"Agents do not recall this memory: its status is {memory.get_status_display()}.")
 
 
-class OnlyErased(Refused):
+class OnlyErased(MemoryActionRefused):
     sentence = "Versions cannot be changed; only their text can be erased."
 
 
-class StillRead(Refused):
+class StillRead(MemoryActionRefused):
     sentence = "This is the current version. Change or retire the memory first."
 
 
@@ -46,33 +46,33 @@ class Unproposable(MemoryActionRefused):
     """A text, or what comes with it, that is no memory."""
 
 
-class NothingLearnedHere(Refused):
+class NothingLearnedHere(MemoryActionRefused):
     sentence = "Learning is stopped for this subject."
 
 
-class AboutSomebodyElse(Refused):
+class AboutSomebodyElse(MemoryActionRefused):
     sentence = "The memory that this would change belongs to another subject."
 
 
-class NotAProposal(Refused):
+class NotAProposal(MemoryActionRefused):
     sentence = "A new memory must be a proposal."
 
 
-class NotApproved(Refused):
+class NotApproved(MemoryActionRefused):
     sentence = (
         "The required approvals of this text are missing: one reviewer, or two where a second approver is needed."
     )
 
 
-class NotScreened(Refused):
+class NotScreened(MemoryActionRefused):
     sentence = "The risk check of this text is pending. Approve it afterwards."
 
 
-class OwnProposal(Refused):
+class OwnProposal(MemoryActionRefused):
     sentence = "You proposed this yourself. Another reviewer has to decide."
 
 
-class SecondPersonNeeded(Refused):
+class SecondPersonNeeded(MemoryActionRefused):
     sentence = "You have already approved this. A second approver is needed."
 
 

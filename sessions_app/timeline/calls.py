@@ -69,7 +69,7 @@ def output_of(payload: object) -> Output:
 
 
 def failed(sentence: object, explanation: str = "", state: ToolState = ToolState.FAILED) -> Output:
-    notice = Notice("danger", one_line(sentence, SENTENCE_CHARACTERS), explanation)
+    notice = NoticeBlock("danger", one_line(sentence, SENTENCE_CHARACTERS), explanation)
     whole = payload_blocks(sentence, "Full text") if len(notice.sentence) >= SENTENCE_CHARACTERS else ()
     return Output((notice, *whole), state)
 

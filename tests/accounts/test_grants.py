@@ -122,7 +122,7 @@ def test_a_lost_race_changes_nothing(support: User, compliance: User) -> None:
     other.groups.set(Group.objects.filter(name="compliance"))
     grant = asked(support)
     verbs.refuse_grant(grant, by=compliance)
-    with pytest.raises(verbs.AlreadyDecided, match="compliance has already decided on this request"):
+    with pytest.raises(verbs.GrantAlreadyDecided, match="compliance has already decided on this request"):
         verbs.approve_grant(grant, by=other)
     assert state_of(grant) == State.REFUSED
 

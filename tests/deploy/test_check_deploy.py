@@ -380,7 +380,7 @@ def test_without_its_tables_the_rest_is_not_asked(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(checks, "reasons_not_to_serve", lambda: ["The database is not responding."])
     found = checks.findings()
     assert {"roles", "worker"} & {finding.check for finding in found} == set()
-    assert Finding("error", "database", "The database is not responding.") in found
+    assert CheckFinding("error", "database", "The database is not responding.") in found
 
 
 @pytest.mark.django_db(transaction=True)

@@ -163,7 +163,7 @@ class TestApproving:
     def test_what_was_decided_is_decided(self, first: User, second: User) -> None:
         memory = waiting()
         approve(memory, first)
-        with pytest.raises(claiming.AlreadyDecided, match="first already approved this proposal") as error:
+        with pytest.raises(claiming.ReviewAlreadyDecided, match="first already approved this proposal") as error:
             approve(memory, second)
         assert error.value.winner == first
 

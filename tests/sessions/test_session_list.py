@@ -84,7 +84,7 @@ class TestRows:
         self, stores: dict[str, Any], operator: Client
     ) -> None:
         make_session("registered")
-        stores["main"] = type("Empty", (), {"previews": lambda self, ids: {"registered": Preview(None)}})()
+        stores["main"] = type("Empty", (), {"previews": lambda self, ids: {"registered": SessionPreview(None)}})()
         assert "No items" in operator.get(address()).text
 
     def test_hostile_text_is_only_text(self, stores: dict[str, Any], operator: Client) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memadmin.audit.querysets import AuditEventQuerySet
 
 
-class Reason(models.TextChoices):
+class ErasureReason(models.TextChoices):
     SUBJECT_REQUEST = "subject_request", "erasure request"
     NOT_NEEDED = "not_needed", "no longer needed"
     MISTAKE = "mistake", "recorded by mistake"

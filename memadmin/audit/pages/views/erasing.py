@@ -25,7 +25,7 @@ class ErasureForm(forms.Form):
     """Why something is erased."""
 
     reason = forms.ChoiceField(
-        choices=erasing.Reason,
+        choices=erasing.ErasureReason,
         error_messages={
             "required": "Choose a reason for the erasure.",
             "invalid_choice": "This reason does not exist. Choose one from the list.",
