@@ -18,7 +18,7 @@ from memadmin.runs.models import Run
 from memadmin.runs.services import request_run
 from sessions_app import audit_events
 from sessions_app.encryption import Sealing, SessionKey, sealing_of
-from sessions_app.encryption.rotation import Rotation, ItemKeyState
+from sessions_app.encryption.rotation import ItemKeyState, Rotation
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.store_walk import START, each_session

@@ -30,7 +30,7 @@ from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.encryption import sealing_of
-from sessions_app.encryption.rotation import Rotation, ItemKeyState
+from sessions_app.encryption.rotation import ItemKeyState, Rotation
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services import rotation
@@ -343,7 +343,9 @@ def resealing_with(rewriter: SqlRewriter, meanwhile: Callable[[], None]) -> None
     turning = Rotation.of(old, new, "a")
 
     def decide(items: Sequence[StoredItem]) -> Changes:
-        changes = Changes({item.id: turning.resealed(item) for item in items if turning.standing(item) == ItemKeyState.OLD})
+        changes = Changes(
+            {item.id: turning.resealed(item) for item in items if turning.standing(item) == ItemKeyState.OLD}
+        )
         meanwhile()
         return changes
 
