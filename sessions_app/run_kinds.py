@@ -8,7 +8,7 @@ from django.urls import reverse
 from memadmin.runs.engine import Lease
 from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
-from sessions_app.encryption.rotation import Standing
+from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import Redaction, SessionStore
 from sessions_app.services import purging, redaction, rotation
 from sessions_app.services.redacting_sessions import COUNTERS, HINTS, Left
@@ -64,10 +64,10 @@ class KeyRotationKind(RunKind):
     counters = {  # noqa: RUF012
         "resealed": "Items encrypted with the new key",
         "checked": "Sessions checked",
-        Standing.NEW.value: "Items with the new key",
-        Standing.OLD.value: "Items with the old key",
-        Standing.PLAIN.value: "Items in plain text",
-        Standing.UNREADABLE.value: "Items that neither key opens",
+        ItemKeyState.NEW.value: "Items with the new key",
+        ItemKeyState.OLD.value: "Items with the old key",
+        ItemKeyState.PLAIN.value: "Items in plain text",
+        ItemKeyState.UNREADABLE.value: "Items that neither key opens",
     }
     sentences = {  # noqa: RUF012
         rotation.OLD_KEY: "Items are still encrypted with the old key: an agent uses it.",
