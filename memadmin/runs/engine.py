@@ -290,7 +290,7 @@ def end(run: Run, state: State, *, reason: str = "") -> None:
         counters=run.counters,
         exceptions=run.exceptions,
         # Where it was may name sessions; a failed run needs it to continue.
-        cursor=run.cursor if state == State.FAILED else None,
+        cursor=run.cursor if state == State.FAILED else {},
         ended_at=Now(),
         lease_until=None,
         retry_at=None,

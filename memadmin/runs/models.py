@@ -41,7 +41,7 @@ class Run(models.Model):
     parameters = models.JSONField(default=dict, db_default={})
     state = models.CharField(max_length=20, choices=State, default=State.WAITING, db_default=State.WAITING)
     # Where to continue; its shape is the kind's own.
-    cursor = models.JSONField(null=True)
+    cursor = models.JSONField(default=dict, db_default={})
     # Rows, items or sessions, as the kind counts them; the total is an estimate, and null when unknown.
     done = models.BigIntegerField(default=0, db_default=0)
     total = models.BigIntegerField(null=True)

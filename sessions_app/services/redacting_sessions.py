@@ -275,7 +275,7 @@ class _SessionWork:
     @property
     def is_resumed(self) -> bool:
         """Whether this session was begun before, by this process or another, and not finished."""
-        return self.lease.run.cursor.get("session") == str(self.record.pk)
+        return bool(self.lease.run.cursor.get("session") == str(self.record.pk))
 
     def first_look(self, look: OccurrenceCount) -> OccurrenceCount:
         """The look at the session before anything was changed in it, also where the work was interrupted since."""

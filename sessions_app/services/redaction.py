@@ -151,7 +151,7 @@ def work(lease: Lease) -> None:
 
 def begin(lease: Lease, redaction: Redaction) -> bool:
     """Writes the first cursor and the estimate. False, with an exception on the run, when it is too late."""
-    if lease.run.cursor is not None:
+    if lease.run.cursor:
         return True
     is_too_late = redaction.expires_at <= now()
     with lease.chunk() as run:

@@ -854,7 +854,7 @@ class StoreContract:
             asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
             work_off()
             asked.refresh_from_db()
-            return cast(dict[str, Any], report_of(asked))
+            return report_of(asked)
 
         with Writer(agent, "hot") as writer:
             writer.wait_for_turns(2)

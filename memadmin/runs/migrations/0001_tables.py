@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                         max_length=20,
                     ),
                 ),
-                ("cursor", models.JSONField(null=True)),
+                ("cursor", models.JSONField(db_default={}, default=dict)),
                 ("done", models.BigIntegerField(db_default=0, default=0)),
                 ("total", models.BigIntegerField(null=True)),
                 ("counters", models.JSONField(db_default={}, default=dict)),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from agents import Agent, RunConfig, Runner
@@ -77,7 +77,7 @@ def done(asked: Redaction) -> dict[str, Any]:
     asked.refresh_from_db()
     assert asked.ended_at
     assert asked.text == ""
-    return cast(dict[str, Any], report_of(asked))
+    return report_of(asked)
 
 
 def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> None:
