@@ -18,13 +18,19 @@ ENDED = [(state.value, state.label) for state in Run.State if state not in Run.U
 
 
 class FinishedRuns(FilterForm):
-    kind = forms.ChoiceField(required=False, label="Kind")
-    state = forms.ChoiceField(required=False, label="State", choices=[("", "Any state"), *ENDED])
+    kind = forms.ChoiceField(required=False, label="Kind", error_messages={"invalid_choice": "Unknown kind of run."})
+    state = forms.ChoiceField(
+        required=False,
+        label="State",
+        choices=[("", "Any state"), *ENDED],
+        error_messages={"invalid_choice": "Unknown state of a run."},
+    )
     days = forms.TypedChoiceField(
         required=False,
         label="Period",
         coerce=int,
         empty_value=None,
+        error_messages={"invalid_choice": "Unknown period."},
         choices=[("", "Any time"), ("1", "Last day"), ("7", "Last 7 days"), ("30", "Last 30 days")],
     )
 

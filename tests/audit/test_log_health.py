@@ -96,7 +96,7 @@ def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:
     size = AuditCheckpoint.objects.latest("size").size
     insert_notes(3)
     # The three, and the event that the log is looked at.
-    assert "4 newer events wait" in head(auditor)
+    assert "4 newer events will be sealed within a minute" in head(auditor)
     assert f"of {size:,} event" in head(auditor)
 
 

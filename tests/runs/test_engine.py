@@ -89,7 +89,7 @@ def test_nobody_takes_a_run_twice(run: Run) -> None:
         pytest.fail("the first one writes")
     with second.chunk() as row:
         row.done = 7
-    assert "did not answer" in log_of(run)[1]
+    assert "did not respond" in log_of(run)[1]
 
 
 def test_paused_it_does_nothing_until_it_is_resumed(run: Run, at: At) -> None:

@@ -93,16 +93,17 @@ def test_it_says_why_it_stands_still(run: Run, at: At, compliance: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("columns", "why"),
+    ("columns", "minutes", "why"),
     [
-        ({"state": State.PAUSED, "reason": "after <office> hours"}, "“after <office> hours”"),
-        ({"requested_at": now() - timedelta(minutes=5)}, "Check that a worker is running."),
-        ({"state": State.RUNNING, "lease_until": now() - timedelta(minutes=5)}, "another worker takes over"),
-        ({"state": State.RUNNING, "lease_until": now() + timedelta(minutes=5)}, ""),
+        ({"state": State.PAUSED, "reason": "after <office> hours"}, {}, "“after <office> hours”"),
+        ({}, {"requested_at": -5}, "No worker has started this run yet. Check that a worker is running."),
+        ({"state": State.RUNNING}, {"lease_until": -5}, "The worker is not responding; another worker takes over."),
+        ({"state": State.RUNNING}, {"lease_until": 5}, ""),
     ],
 )
-def test_reasons(run: Run, columns: dict[str, object], why: str) -> None:
-    Run.objects.filter(pk=run.pk).update(**columns)
+def test_reasons(run: Run, columns: dict[str, object], minutes: dict[str, int], why: str) -> None:
+    times = {name: now() + timedelta(minutes=count) for name, count in minutes.items()}
+    Run.objects.filter(pk=run.pk).update(**columns, **times)
     run.refresh_from_db()
     shown = view_of(run, person("compliance")).why
     assert why in shown

@@ -46,7 +46,7 @@ def test_of_several_the_closest_are_offered_unless_one_is_meant(operator: Client
     assert links == [f"/sessions/?subject={each.pk}" for each in (exact, longer)]
     for number in range(20, 30):
         make_subject(f"cust_{number}")
-    assert "The closest 10" in ask(operator, "cust_").text
+    assert "The 10 closest matches." in ask(operator, "cust_").text
 
 
 def test_who_was_merged_into_another_is_shown_as_that_one(operator: Client) -> None:
@@ -59,7 +59,7 @@ def test_who_was_merged_into_another_is_shown_as_that_one(operator: Client) -> N
     ("text", "sentence"),
     [
         ("nobody", "No subject has “nobody”"),
-        ("", "Whose sessions?"),
+        ("", "Enter a subject ID."),
         ("a\0b", "Null characters"),
         ("<b>", "“&lt;b&gt;”"),
     ],

@@ -388,7 +388,7 @@ class TestVerbs:
         [
             ("label", {}, "A label needs a name."),
             ("label", {"label": "x" * 51}, "at most 50 characters"),
-            ("attach", {"kind": "user"}, "Enter a subject ID."),
+            ("attach", {"kind": "user"}, "Enter an ID."),
             ("attach", {"kind": "alien", "key": "a"}, "alien is not one of the available choices"),
         ],
     )

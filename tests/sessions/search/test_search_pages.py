@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from typing import Any
@@ -20,6 +21,7 @@ from django.utils.timezone import now
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.services.search import remember_search
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
+from sessions_app.views import sessions as sessions_views
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_session, make_subject
 
@@ -254,7 +256,7 @@ class TestInTheSessionList:
         assert "has only excluded words" in page.text
 
     def test_older_pages_keep_the_filters(self, store: SessionStore, operator: Client, monkeypatch: Any) -> None:
-        monkeypatch.setattr("sessions_app.views.sessions.PAGE_SESSIONS", 2)
+        monkeypatch.setattr(sessions_views, "SESSIONS", replace(sessions_views.SESSIONS, size=2))
         for number in range(3):
             add_items(f"s{number}", "refund")
         page = operator.get(type_into_top_bar(operator, "refund", filters="store=main").url)
