@@ -319,8 +319,8 @@ class TestRegistering:
     @pytest.mark.parametrize(
         ("ids", "sentence"),
         [
-            (" \n", "Give the ids"),
-            ("", "Give the ids"),
+            (" \n", "Enter the IDs, one per line."),
+            ("", "Enter the IDs, one per line."),
             ("\n".join(map(str, range(501))), "there is the command register_sessions"),
             ("x" * 3_000, "is not a valid session ID"),
         ],

@@ -25,7 +25,6 @@ from sessions_app.stores.base import SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.remote_sql import backend as remote_sql
 from sessions_app.stores.remote_sql import database as remote_database
 from sessions_app.stores.remote_sql.dialects import MySql
-from sessions_app.stores.remote_sql.statements import DELETE_MESSAGES
 from tests.agents import user
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.mariadb import MariaDb
@@ -279,16 +278,14 @@ class LocksContract:
         agent.add("talk", said(0))
         if not locks:
             monkeypatch.setattr(remote_sql, "LOCK_SESSION", "SELECT 1")
-        change = remote_sql.RemoteSqlBackend._change
+        delete_row = remote_sql.RemoteSqlBackend._delete_row
         came: list[bool] = []
 
-        def and_then_an_agent(self: Any, connection: Connection, statement: str, wanted: Any) -> int:
-            count = change(self, connection, statement, wanted)
-            if statement == DELETE_MESSAGES:
-                came.append(write_at_once(agent))
-            return count
+        def after_an_agent(self: Any, *given: Any) -> None:
+            came.append(write_at_once(agent))
+            delete_row(self, *given)
 
-        monkeypatch.setattr(remote_sql.RemoteSqlBackend, "_change", and_then_an_agent)
+        monkeypatch.setattr(remote_sql.RemoteSqlBackend, "_delete_row", after_an_agent)
         backend_for(agent.store).erase_session("talk")
         assert came == [not locks]
         assert agent.leftovers(SECRET) == ([] if locks else [agent.messages_table])
