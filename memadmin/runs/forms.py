@@ -17,17 +17,24 @@ from memadmin.web.filters import FilterForm
 ENDED = [(state.value, state.label) for state in Run.State if state not in Run.UNFINISHED]
 
 
+def select(label: str) -> forms.Select:
+    """A control whose label only screen readers need."""
+    return forms.Select({"class": "form-select", "aria-label": label})
+
+
 class FinishedRuns(FilterForm):
-    kind = forms.ChoiceField(required=False, label="Kind", error_messages={"invalid_choice": "Unknown kind of run."})
+    kind = forms.ChoiceField(
+        required=False, widget=select("Kind"), error_messages={"invalid_choice": "Unknown kind of run."}
+    )
     state = forms.ChoiceField(
         required=False,
-        label="State",
+        widget=select("State"),
         choices=[("", "Any state"), *ENDED],
         error_messages={"invalid_choice": "Unknown state of a run."},
     )
     days = forms.TypedChoiceField(
         required=False,
-        label="Period",
+        widget=select("Period"),
         coerce=int,
         empty_value=None,
         error_messages={"invalid_choice": "Unknown period."},
