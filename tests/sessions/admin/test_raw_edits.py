@@ -241,8 +241,8 @@ class TestPairs:
             ('"name"', CALL | {"call_id": "call_2"}, "would remain without its call"),
             ('"name"', {"type": "message", "role": "user", "content": "x"}, "would remain without its call"),
             ("done", OUTPUT | {"call_id": "call_2"}, "would remain without its output"),
-            ("done", OUTPUT | {"call_id": "call_2"}, "No open call has the id of this output"),
-            ("refund it", OUTPUT | {"call_id": "call_3"}, "No open call has the id of this output"),
+            ("done", OUTPUT | {"call_id": "call_2"}, "No open call has the ID of this output"),
+            ("refund it", OUTPUT | {"call_id": "call_3"}, "No open call has the ID of this output"),
         ],
     )
     def test_an_edit_that_breaks_a_pair_has_to_be_meant(
