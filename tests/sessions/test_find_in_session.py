@@ -103,7 +103,7 @@ def test_a_search_that_is_over_shows_the_session_all_the_same(store: SessionStor
     for gone in (uuid4(), "nonsense"):
         page = operator.get(f"{record.get_absolute_url()}?find={gone}")
         assert page.status_code == 200
-        assert b"This search is over." in page.content
+        assert b"This search has expired." in page.content
         assert b"not a voucher" in page.content
 
 

@@ -43,7 +43,7 @@ def test_the_lists_know_the_sessions_and_not_their_words(record: SessionRecord, 
         answer = operator.get(reverse(page))
         assert answer.status_code == 200
         assert str(record.pk) in answer.text
-        assert "does not answer" in answer.text
+        assert "The store is not responding" in answer.text
 
 
 def test_a_session_says_why_it_cannot_be_read(record: SessionRecord, locked: None, operator: Client) -> None:
