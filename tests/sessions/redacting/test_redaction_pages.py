@@ -115,7 +115,7 @@ def test_all_sessions_of_a_subject(officer: Client, record: SessionRecord) -> No
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"text": ""}, "Enter the text to redact"),
+        ({"text": ""}, "Enter the text."),
         ({"text": "ab"}, "at least 3 characters"),
         ({"reason": ""}, "Choose a reason"),
         ({"reason": "fun"}, "This reason does not exist"),
