@@ -231,7 +231,7 @@ def test_compaction_encryption_and_findings_say_what_they_mean() -> None:
 
 def test_long_text_says_how_much_is_left_out_and_where_it_is() -> None:
     seen = shown(session([user("x" * 1_008_000)]))
-    assert "1,000,000 more characters. Item 1, whole" in seen.words
+    assert "1,000,000 more characters. Item 1 in full" in seen.words
 
 
 def test_every_symbol_is_in_the_sprite() -> None:
