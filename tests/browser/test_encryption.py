@@ -54,7 +54,7 @@ def test_from_the_sealed_card_to_the_words_and_back(
     page.goto(sealed.get_absolute_url())
     expect(page.locator("#timeline")).not_to_contain_text("periwinkle")
     page.get_by_role("link", name="Request access").first.click()
-    expect(page.get_by_text("What was said in this session is encrypted")).to_be_visible()
+    expect(page.get_by_text("The content of this session is encrypted")).to_be_visible()
     page.get_by_label("Reason", exact=True).select_option("incident")
     page.get_by_label("Explanation").fill("The pump failed.")
     page.get_by_role("button", name="Request access").click()

@@ -35,7 +35,7 @@ def test_from_the_locked_page_to_the_words_and_back(
     sign_in("support")
     compliance = person("compliance")
     page.goto(locked.get_absolute_url())
-    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
+    expect(page.get_by_text("The content of this session is locked")).to_be_visible()
     expect(page.get_by_label("Ticket", exact=True)).to_have_value("T-90417")
     page.get_by_label("Reason", exact=True).select_option("incident")
     page.get_by_label("Explanation").fill("The pump failed.")
@@ -49,7 +49,7 @@ def test_from_the_locked_page_to_the_words_and_back(
     page.get_by_role("button", name="End access now").click()
     expect(page.get_by_text("The grant has ended.")).to_be_visible()
     page.goto(locked.get_absolute_url())
-    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
+    expect(page.get_by_text("The content of this session is locked")).to_be_visible()
 
 
 def test_an_open_page_loses_the_words_when_the_grant_ends(
@@ -62,7 +62,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     verbs.end_grant(grant, by=support)
-    expect(page.get_by_text("What was said in this session is locked")).to_be_visible()
+    expect(page.get_by_text("The content of this session is locked")).to_be_visible()
     expect(page.locator("body")).not_to_contain_text("periwinkle")
 
 

@@ -77,7 +77,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
 
     # The item that it was learned from says so, on its timeline.
     page.goto(memory.get_absolute_url())
-    page.get_by_role("link", name="in its session").click()
+    page.get_by_role("link", name="open in session").click()
     page.locator(".tl-item.found").get_by_role("link", name="memory learned").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(statement)
 
@@ -92,14 +92,14 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
     run = page.locator(".tl-run")
     expect(page.locator(".tl")).to_contain_text(f"I know about you: {statement}")
     run.get_by_role("link", name="1 memory recalled").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("What Triage knew")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Memories used by Triage")
     expect(page.locator("#main")).to_contain_text(f"- {statement}")
-    page.get_by_role("link", name="In its session").click()
+    page.get_by_role("link", name="Open in session").click()
     expect(page.locator(".tl-item.found")).to_contain_text("I know about you")
 
     # The memory knows where it was told.
     page.goto(memory.get_absolute_url())
-    expect(page.get_by_role("heading", name="What agents knew")).to_have_text("What agents knew: 1 recall")
+    expect(page.get_by_role("heading", name="Usage:")).to_have_text("Usage: 1 recall")
     page.get_by_role("table").get_by_role("link", name=record.ticket).click()
     expect(page.locator(".tl-item.found")).to_contain_text("I know about you")
 

@@ -51,7 +51,7 @@ def test_a_snooze_is_taken_back_by_key(transactional_db: None, page: Page, sign_
     sign_in("reviewer")
     heading = open_review(page, first)
     page.keyboard.press("s")
-    expect(page.get_by_role("button", name="For an hour")).to_be_focused()
+    expect(page.get_by_role("button", name="1 hour")).to_be_focused()
     page.keyboard.press("Enter")
     expect(heading).to_have_text(second.statement)
     first.refresh_from_db()
@@ -189,7 +189,7 @@ def test_a_rule_is_tried_and_saved_without_javascript(
         plain = context.new_page()
         plain.goto(reverse("reviews:rules"))
         plain.get_by_role("link", name="New rule").click()
-        plain.get_by_label("Name").fill("Explicit preferences")
+        plain.get_by_label("Name", exact=True).fill("Explicit preferences")
         plain.get_by_label("Preference").check()
         plain.get_by_label("Minimum confidence").fill("7")
         # Past the browser's own check, as an old browser would send it.

@@ -108,7 +108,7 @@ def test_deciding_without_javascript(
         plain.goto(QUEUE)
         plain.get_by_role("link", name="Review the oldest").click()
         plain.get_by_role("button", name="Reject").first.click()
-        plain.get_by_label("Nobody can tell what it means").check()
+        plain.get_by_label("Unclear meaning").check()
         plain.locator("#reject").get_by_role("button", name="Reject").click()
         expect(plain.get_by_role("heading", level=1)).to_have_text(proposals[1].statement)
         assert status_of(proposals[0]) == "rejected"

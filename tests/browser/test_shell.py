@@ -51,7 +51,7 @@ def test_403_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
 
 @pytest.mark.parametrize(
     ("address", "heading"),
-    [("/failed/", "This page could not be shown"), ("/away/", "The database does not answer")],
+    [("/failed/", "This page could not be shown"), ("/away/", "The database is not responding")],
 )
 def test_page_without_the_shell_looks_sound(
     look: Look, watch: Watch, sign_in: SignIn, page: Page, address: str, heading: str
@@ -216,7 +216,7 @@ def test_failed_part_leaves_the_page_and_says_so_once(rows: Page, watch: Watch) 
     watch.expect("500")
     for _ in range(2):
         rows.get_by_role("button", name="Break").click()
-    expect(rows.locator("#toasts")).to_contain_text("Not done")
+    expect(rows.locator("#toasts")).to_contain_text("That didn't work")
     expect(rows.locator("#toasts .toast-static")).to_have_count(1)
     expect(rows.locator("#cup")).to_be_empty()
 

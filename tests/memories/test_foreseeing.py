@@ -93,9 +93,9 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"valid_from": now() + timedelta(days=9)}, "on, agents would read it"),
+        ({"valid_from": now() + timedelta(days=9)}, "on, agents would read only this memory."),
         ({"shared": True}, "Agents would not recall this proposal for this query."),
-        ({"agents": ["refunds"]}, "Agents would read it, and nothing else."),
+        ({"agents": ["refunds"]}, "Agents would read only this memory."),
     ],
 )
 def test_what_agents_would_not_be_told(ada: User, values: dict[str, Any], told: str) -> None:
@@ -157,7 +157,7 @@ def test_an_embedder_that_is_away_leaves_words(ada: User, monkeypatch: pytest.Mo
     monkeypatch.setattr(embedding, "load", lambda name: Away())
     foreseen = foresee(memory, reader=ada)
     assert foreseen.embedder == ""
-    assert foreseen.told == "Agents would read it, and nothing else."
+    assert foreseen.told == "Agents would read only this memory."
 
 
 def test_the_statement_for_one_says_of_a_memory_what_the_statement_for_all_says(subject: Subject) -> None:
@@ -180,15 +180,15 @@ class TestPage:
         desk, address = signed_in(ada), reverse("reviews:recall", args=[memory.pk])
         page = desk.get(reverse("reviews:review", args=[memory.pk])).text
         assert f'hx-get="{address}?"' in page
-        assert "Agents would read it" not in page
+        assert "gents would read only this memory" not in page
         part = desk.get(address, headers={"hx-request": "true"}).text
-        assert "Agents would read it, and nothing else." in part
+        assert "Agents would read only this memory." in part
         assert SAID in part
         assert "<html" not in part
         assert "hx-trigger" not in part
         whole = desk.get(address).text
         assert "<html" in whole
-        assert "Agents would read it, and nothing else." in whole
+        assert "Agents would read only this memory." in whole
         event = AuditEvent.objects.filter(type="recall.previewed").latest("number")
         assert (event.subject_ref, event.shown) == (memory.subject_id, [memory.pk])
 

@@ -74,7 +74,7 @@ class TestFeedback:
     def test_who_is_not_learned_from_gets_none(self, record: SessionRecord, support: Client) -> None:
         LearningStop.objects.create(subject_id=str(record.subject_id))
         answer = support.post(feedback(record), {"value": "1"})
-        assert (answer.status_code, "Nothing is to be learned" in answer.text) == (409, True)
+        assert (answer.status_code, "Learning is stopped for this subject." in answer.text) == (409, True)
 
 
 class TestSwitch:

@@ -193,10 +193,10 @@ class TestPage:
         page = reviewer.get(told(made))
         shown = page.context["told"]
         assert [each.statement for each in shown] == ["Green tea.", "Black tea.", "Red tea.", "", ""]
-        for words in ("needs re-validation", "retired", "The text of this version was erased", "It was erased since"):
+        for words in ("needs re-validation", "retired", "erased later.", "The memory was erased with all versions."):
             assert words in page.text
         assert "Coffee" not in page.text
-        assert "5 memories, told" in page.text
+        assert "5 memories, recalled" in page.text
         assert "Text in the prompt" not in page.text
         event = AuditEvent.objects.get(type="recall.viewed")
         assert (event.object_ref, event.subject_ref, event.counters) == (made.pk, record.subject_id, {"memories": 4})
@@ -209,7 +209,7 @@ class TestPage:
         memory.refresh_from_db()
         RecalledMemory.objects.create(recall=made, memory=change, version=7, place=2)
         page = reviewer.get(told(made)).text
-        assert "No version 7 of it is on record" in page
+        assert "No version 7 of this memory is stored." in page
         assert "agents now read version 1" in page
         assert "Coffee." not in page
 

@@ -181,7 +181,7 @@ class TestPage:
             ({"tool": "lookup"}, {}, "Choose a reason."),
             ({"tool": "lookup"}, {"reason": "whim"}, "This reason does not exist. Choose one from the list."),
             ({"tool": "x" * 201}, {"reason": "poisoned"}, "at most 200 characters"),
-            ({"tool": ""}, {"reason": "poisoned"}, "Which tool?"),
+            ({"tool": ""}, {"reason": "poisoned"}, "Enter a tool name."),
             ({"tool": "a\0b"}, {"reason": "poisoned"}, "Null characters are not allowed."),
             ({}, {"reason": "poisoned"}, "Name of the tool"),
         ],

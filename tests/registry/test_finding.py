@@ -86,7 +86,7 @@ def test_tables_of_other_libraries_are_told_by_their_columns(
         "Agents.remembered": "attach_store agents-remembered --kind phidata --table Agents.remembered",
     }
     page = operator.get(reverse("sessions:stores"))
-    assert "looks like a table of phidata, and no store has it." in page.text
+    assert "looks like a table of phidata but belongs to no store." in page.text
     assert "attach_store agents-runs_of_agno --kind agno --table Agents.runs_of_agno" in page.text
     call_command("check_stores")
     assert "Agents.bots looks like a table of phidata, and no store has it. Run attach_" in capsys.readouterr().out
