@@ -66,11 +66,13 @@ session_pages = (
 audit_pages = ([path("", rows, name="list")], "audit")
 memory_pages = ([path("", rows, name="list"), path("recall/", rows, name="recall")], "memories")
 review_pages = ([path("", rows, name="list")], "reviews")
+run_pages = ([path("", rows, name="list")], "runs")
 urlpatterns = [
     path("", include(session_pages)),
     path("audit/", include(audit_pages)),
     path("memories/", include(memory_pages)),
     path("reviews/", include(review_pages)),
+    path("runs/", include(run_pages)),
     path("rows/<int:number>/", row, name="row"),
     path("pour/", pour, name="pour"),
     path("break/", break_cup, name="break"),
