@@ -193,7 +193,12 @@ class TestPage:
         page = reviewer.get(told(made))
         shown = page.context["told"]
         assert [each.statement for each in shown] == ["Green tea.", "Black tea.", "Red tea.", "", ""]
-        for words in ("needs re-validation", "retired", "erased later.", "The memory was erased with all versions."):
+        for words in (
+            "needs re-validation",
+            "retired",
+            "The text of this version was erased later.",
+            "The memory was erased with all versions. Only its rank is known.",
+        ):
             assert words in page.text
         assert "Coffee" not in page.text
         assert "5 memories, recalled" in page.text

@@ -146,7 +146,9 @@ class TestApplying:
         rule = a_rule()
         memory = sure(shared=True)
         monkeypatch.setattr(rules, "waiting_for", lambda rule: Memory.objects.filter(pk=memory.pk))
-        with pytest.raises(NotApproved, match="The required approvals of this text are missing"):
+        with pytest.raises(
+            NotApproved, match="The required approvals of this text are missing: one reviewer, or two where"
+        ):
             rules.approve_by_rule(memory, rule)
         assert status_of(memory) == "proposed"
 
