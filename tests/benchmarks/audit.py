@@ -87,10 +87,10 @@ FROM audit_leaf AS leaf JOIN audit_event AS event ON event.number = leaf.event_n
 PROVE = """
 import django; django.setup()
 import json, random, time
-from memadmin.audit import proofs, stored
+from memadmin.audit.transparency import proofs, tree_store
 from memadmin.audit.models import AuditEvent, AuditLeaf
 chance, times = random.Random(5), []
-for index in [chance.randrange(stored.size()) for _ in range({count} + 5)]:
+for index in [chance.randrange(tree_store.size()) for _ in range({count} + 5)]:
     event = AuditEvent.objects.get(number=AuditLeaf.objects.get(index=index).event_number)
     began = time.perf_counter()
     proof = proofs.proof_of(event)

@@ -58,10 +58,17 @@ def each_view(page: Page, path: str) -> Iterator[View]:
     # From elsewhere: an address that differs in its #fragment alone would not be loaded again.
     page.goto("about:blank")
     page.goto(path)
-    expect(page.locator(ON_ITS_WAY)).to_have_count(0)
+    settle(page)
     for view in VIEWS:
         turn_to(page, view)
         yield view
+
+
+def settle(page: Page) -> None:
+    """Waits until the page and the parts that it asks for are there, and drawn."""
+    page.wait_for_load_state()
+    expect(page.locator(ON_ITS_WAY)).to_have_count(0)
+    page.evaluate(SETTLE)
 
 
 def turn_to(page: Page, view: View) -> None:

@@ -23,6 +23,7 @@ from sessions_app.models import AgentMessage, SessionRecord, Subject, SubjectAli
 from sessions_app.services.inspection import inspect_session
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import Watch
+from tests.browser.looking import settle
 from tests.hostile import CORPUS, MARKUP, items_of, poisoned
 from tests.sessions.timeline.items import EXAMPLES
 
@@ -107,7 +108,7 @@ class Trap:
             self.sprung += [f"{width}: {what}" for what in self.page.evaluate(STICKING_OUT)]
         self.page.mouse.move(300, 400)
         self.page.keyboard.press("Tab")
-        self.page.wait_for_load_state("networkidle")
+        settle(self.page)
         if self.page.locator("main").count() != 1:
             self.sprung.append("it is not a page of ours any longer")
         self.problems += [f"{path}: {what}" for what in [*self.sprung, *self.watch.problems]]
@@ -222,13 +223,11 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
         page.get_by_label("Search in this session").fill(f"tea {text}")
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        page.wait_for_load_state("networkidle")
         trap.visit(page.url)
         trap.visit(reverse("sessions:list", query={"ticket": text, "agent": text, "label": text, "store": text}))
         page.get_by_label("Find a subject, ticket or session ID").fill(text)
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        page.wait_for_load_state("networkidle")
         trap.visit(page.url)
     trap.check()
 

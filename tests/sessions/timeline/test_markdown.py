@@ -54,4 +54,4 @@ def test_what_cannot_be_read_is_in_the_file_too() -> None:
 
 
 def test_findings_are_in_the_file() -> None:
-    assert "**Finding: Output without its call.**" in to_markdown(whole([output("a")]))
+    assert "**Finding: output without a call.**" in to_markdown(whole([output("a")]))
