@@ -1,6 +1,6 @@
-"""The audit log: who saw and who changed what, written in the same transaction as the change itself.
+"""The audit log: reads and changes with their actors, written in the same transaction as the change itself.
 
-Upper rooms use the names of this module; `models` holds the tables, and `types` the register of event types.
+Upper packages use the names of this module; `models` contains the tables, `log.types` the register of event types.
 """
 
 from memadmin.audit.log.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person

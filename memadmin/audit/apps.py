@@ -12,8 +12,8 @@ class AuditConfig(AppConfig):
     label = "audit"
 
     def ready(self) -> None:
-        # Every app declares its event types in a module of the first name, and in one of the second what its records
-        # are called.
+        # Every app declares its event types in a module of the first name, and the labels of its records in one of
+        # the second.
         autodiscover_modules("audit_events", "audit_labels")
         from memadmin.audit.log.row_triggers import declare_row_events
         from memadmin.migrating import refuse_unreleased

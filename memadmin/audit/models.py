@@ -1,10 +1,10 @@
 """The tables of the audit log.
 
-Events hold no personal data: ids, times, counts and words from a register. What a person could be known by is in two
-tables that may be erased without touching an event: `AuditActor` (who an actor is) and `AuditDetail` (reasons, values
-before and after), whose contents an event commits to by a salted hash.
+Events contain no personal data: ids, times, counts and words from a register. Data that could identify a person is in
+two tables that can be erased without changing an event: `AuditActor` (names of actors) and `AuditDetail` (reasons,
+values before and after), to whose contents an event commits by a salted hash.
 
-An event is written by its transaction; the sequencer then gives it a place in the tree (`AuditLeaf`).
+An event is written by its transaction; the sequencer then assigns it a position in the tree (`AuditLeaf`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PLAIN_COLUMNS = (
 
 
 class IsPlain(Func):
-    """Whether the columns of an event hold ids, known words and counts alone: no text could get into them.
+    """Whether the columns of an event contain only ids, known words and counts, and no free text.
 
     Types, kinds and reasons are words; counters are at most twenty whole numbers of at most fifteen digits, as numbers
     are doubles in canonical JSON.
@@ -78,7 +78,7 @@ class Outcome(models.TextChoices):
 
 
 class AuditActor(models.Model):
-    """Who an actor is: the only way from an event to a person. Erasing the row severs it for good."""
+    """Name of an actor: the only link from an event to a person. Erasing the row removes it for good."""
 
     ref = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
     kind = models.CharField(max_length=16, choices=ActorKind)
@@ -107,9 +107,9 @@ def newest() -> tuple[OrderBy, OrderBy]:
 
 
 class AuditEvent(models.Model):
-    """Something that somebody did, saw or tried. Insert-only; written through `recording`, never by `save()`.
+    """A recorded action, read or attempt. Insert-only; written through `recording`, never by `save()`.
 
-    `at` and `role_ref` are set by the database, whatever the client says.
+    `at` and `role_ref` are set by the database, whatever the client sends.
     """
 
     number = models.BigAutoField(primary_key=True)
@@ -143,12 +143,12 @@ class AuditEvent(models.Model):
             ("erase_beside_log", "Can erase details of events, and who people in the log were"),
         ]
         constraints: ClassVar = [
-            # One, because each is built anew for every event; the function says what may be in the columns.
+            # One constraint, because each is evaluated for every event; the function defines the allowed values.
             models.CheckConstraint(condition=IsPlain(*PLAIN_COLUMNS), name="audit_event_is_plain"),
         ]
         indexes: ClassVar = [
-            # One for each filter of the list, in its order: however old what it finds is, nothing newer is walked over.
-            # The list of everything is put together of two, so that each event is in one of them.
+            # One for each filter of the list, in its order: however old the matches are, no newer rows are read.
+            # The unfiltered list is the union of two, so that each event is in only one of them.
             models.Index(*newest(), condition=~Q(actor_kind__in=querysets.BUSY), name="audit_event_people_newest"),
             models.Index(*newest(), condition=Q(actor_kind__in=querysets.BUSY), name="audit_event_busy_newest"),
             models.Index("actor_ref", *newest(), name="audit_event_actor_newest"),
@@ -164,7 +164,7 @@ class AuditEvent(models.Model):
                 *newest(), condition=Q(actor_kind="database", cause__isnull=True), name="audit_event_outside_newest"
             ),
             models.Index("cause", "number", condition=Q(cause__isnull=False), name="audit_event_by_cause"),
-            # Whoever asks for what was shown must also say `shown <> '{}'`: most events show nothing further.
+            # Queries on `shown` must also contain `shown <> '{}'`: most events list no further records.
             GinIndex(fields=["shown"], condition=~Q(shown=[]), name="audit_event_shown_ids"),
         ]
         triggers: ClassVar = [
@@ -180,7 +180,7 @@ class AuditEvent(models.Model):
 
 
 class AuditDetail(models.Model):
-    """What an event commits to and may not hold itself: a reason, values before and after. Erasable row by row."""
+    """Details that an event commits to but may not contain: a reason, values before and after. Erasable row by row."""
 
     event = models.OneToOneField(
         AuditEvent,
@@ -191,7 +191,7 @@ class AuditDetail(models.Model):
         related_name="detail",
     )
     salt = models.BinaryField()
-    # JSON, byte by byte as it was hashed: jsonb would write it anew.
+    # JSON, byte by byte as it was hashed: jsonb would reformat it.
     details = models.TextField()
 
     class Meta:
@@ -204,9 +204,9 @@ class AuditDetail(models.Model):
 
 
 class AuditPending(models.Model):
-    """Events that await the sequencer: written by the trigger that stamps them, removed with the writing of the leaf.
+    """Queue of events for the sequencer: written by the trigger that stamps them, removed when the leaf is written.
 
-    A number may stand here without an event, where an insert gave way to another; the sequencer removes it, too.
+    A number may have no event, after an insert that was skipped by a conflict; the sequencer removes it, too.
     """
 
     number = models.BigIntegerField(primary_key=True)
@@ -220,7 +220,7 @@ class AuditPending(models.Model):
 
 
 class AuditLeaf(models.Model):
-    """The place of an event in the tree."""
+    """The position of an event in the tree."""
 
     index = models.BigIntegerField(primary_key=True)
     event_number = models.BigIntegerField(unique=True)
@@ -277,7 +277,7 @@ class AuditCheckpoint(models.Model):
 
 
 class AuditAnchor(models.Model):
-    """A try to put a checkpoint somewhere out of the reach of the database."""
+    """An attempt to store a checkpoint outside of the database."""
 
     checkpoint_size = models.BigIntegerField()
     sink = models.CharField(max_length=64)
@@ -296,7 +296,7 @@ class AuditAnchor(models.Model):
 
 
 class AuditVerdict(models.Model):
-    """What a verification found."""
+    """Result of a verification."""
 
     at = models.DateTimeField(db_default=Now())
     verdict = models.CharField(max_length=16)

@@ -1,4 +1,4 @@
-"""Ways to pick events, named as the reader would say them."""
+"""Querysets of audit events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 BUSY = ("agent", "job")
-"""Kinds of actors that do so much by themselves that people are not seen among them; a tuple, as an index has it."""
+"""Kinds of actors with so many events that people's events would be lost among them; a tuple, as in the index."""
 
 
 class IsAmong(Func):
@@ -38,32 +38,32 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         return self.filter(at__gte=datetime.combine(day, time.min, UTC))
 
     def until(self, day: date) -> AuditEventQuerySet:
-        """To the end of the day, in UTC."""
+        """Events up to the end of the day, in UTC."""
         if day == date.max:
             return self
         return self.filter(at__lt=datetime.combine(day + timedelta(days=1), time.min, UTC))
 
     def but_of_programs(self) -> AuditEventQuerySet:
-        """What people, commands and database roles did: not jobs, and not agents."""
+        """Events of people, commands and database roles: no jobs, no agents."""
         return self.exclude(actor_kind__in=BUSY)
 
     def of_programs(self) -> AuditEventQuerySet:
         return self.filter(actor_kind__in=BUSY)
 
     def concerning(self, refs: Iterable[UUID]) -> AuditEventQuerySet:
-        """Events in which any of these was shown or changed among others. Looks at all that there are of them."""
-        # The second condition is what the index is limited to.
+        """Events that list any of these ids among several records. Reads all such events."""
+        # The second condition repeats that of the partial index.
         among = self.model._default_manager.filter(shown__overlap=list(refs)).exclude(shown=[]).order_by()
-        # As an array: from a plain condition the planner may conclude that walking over everything is quicker, since
-        # it does not know how seldom somebody is shown.
+        # As an array: with a plain condition the planner may prefer a scan of the whole table, because it has no
+        # statistics on how rare an id is.
         return self.filter(IsAmong(F("number"), ArraySubquery(among.values("number"))))
 
     def outside(self) -> AuditEventQuerySet:
-        """Rows that were changed by raw SQL: nothing is known of who did it but the role in the database."""
+        """Row changes made by raw SQL: only the database role is known."""
         return self.filter(actor_kind="database", cause__isnull=True)
 
     def around(self, event: AuditEvent) -> tuple[AuditEvent | None, AuditEvent | None]:
-        """What the same actor did just before, and just after. Two queries."""
+        """The previous and the next event of the same actor. Two queries."""
         theirs = self.filter(actor_ref=event.actor_ref)
         here = models.Value(event.at), models.Value(event.number)
         before = theirs.filter(LessThan(row_value(F("at"), F("number")), row_value(*here))).newest_first().first()
@@ -71,5 +71,5 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         return before, after.first()
 
     def rows_of(self, verb: AuditEvent) -> AuditEventQuerySet:
-        """What the triggers saw of the rows that a verb changed, in the order in which it changed them."""
+        """The row changes recorded by triggers for a verb's event, in the order of the changes."""
         return self.filter(cause=verb.id).order_by("number")

@@ -1,4 +1,4 @@
-"""Who acts: a signed-in person, an agent, a job, a command, or nobody but a database role."""
+"""Actors of events: a signed-in person, an agent, a job, a command, or only a database role."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_LABEL = 200
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who acts. The label is for people and lives in `audit_actor` alone, which can be erased."""
+    """An actor. The label is for people and is stored only in `audit_actor`, which can be erased."""
 
     kind: Kind
     label: str
@@ -35,7 +35,7 @@ class Actor:
 
     @property
     def columns(self) -> tuple[str, str, int | None]:
-        """Arguments of `memadmin_actor`, which gives the random id by which events name this actor."""
+        """Arguments of `memadmin_actor`, which returns the random id of this actor in events."""
         return self.kind, self.label[:LONGEST_LABEL], self.user_id
 
 
@@ -50,9 +50,9 @@ def person(user: User) -> Actor:
 
 @contextmanager
 def acting(actor: Actor | Callable[[], Actor | None] | None) -> Iterator[None]:
-    """Whoever is recorded as acting inside this block, where a verb is not told otherwise.
+    """Sets the actor of events recorded inside this block, unless a verb passes its own.
 
-    A function is asked each time: who a request comes from may change while it is answered.
+    A function is called for each event: the user of a request may change while it is processed.
     """
     token = _acting.set(actor)
     try:
@@ -62,18 +62,18 @@ def acting(actor: Actor | Callable[[], Actor | None] | None) -> Iterator[None]:
 
 
 def current_actor() -> Actor | None:
-    """Who acts here and now; None where only the database knows: the role of the connection."""
+    """The current actor; None when only the database role of the connection is known."""
     actor = _acting.get()
     return actor() if callable(actor) else actor
 
 
-# --- telling the triggers ---------------------------------------------------------------------------------------------
+# --- actor for triggers -----------------------------------------------------------------------------------------------
 
 NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), %s)"
 COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
 
 LATER_WRITE = re.compile(r";\s*(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY|WITH)\b", re.IGNORECASE)
-"""One after another in what is sent at once."""
+"""A further write in a string of several statements."""
 
 WRITE = re.compile(
     r"""\s*(?:(?:/\*.*?\*/|--[^\n]*\n)\s*)*
@@ -85,10 +85,10 @@ WRITE = re.compile(
 
 
 def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    """An execute wrapper: tells the triggers who acts, before each statement that may change a row that they watch.
+    """An execute wrapper: sets the actor for triggers before each statement that may change a governed row.
 
-    The name is one transaction's, so in autocommit the statement gets a transaction of its own; a DO block, which may
-    commit by itself, has the name for the connection meanwhile. The cost is a round trip for each such statement.
+    The setting lasts for one transaction, so in autocommit the statement gets a transaction of its own; for a DO block,
+    which may commit by itself, it is set for the connection meanwhile. Costs one round trip for each such statement.
     """
     connection: BaseDatabaseWrapper = context["connection"]
     if _acting.get() is None or not may_be_governed(sql):
@@ -115,7 +115,7 @@ def tell(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
 
 
 def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
-    """Who acts, as the setting `memadmin.actor` of a connection that is not Django's; empty when nobody does."""
+    """The value of the setting `memadmin.actor` for a connection that is not Django's; empty without an actor."""
     actor = current_actor()
     if actor is None:
         return ""
@@ -125,15 +125,15 @@ def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
 
 
 _with_log: set[tuple[str, str]] = set()
-"""Databases that were seen to have the log, by alias and name: they do not lose it again."""
+"""Databases known to have the log, by alias and name. Databases do not lose it again."""
 
 
 def has_log(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the log's migrations ran: before that, `migrate` itself writes rows. A query until they did."""
+    """Whether the log's migrations ran: before that, `migrate` itself writes rows. One query until then."""
     database = (connection.alias, str(connection.settings_dict["NAME"]))
     if database not in _with_log:
         with connection.cursor() as cursor:
-            # The function comes first, and the table that it writes to in a later migration.
+            # The function is created first, the table that it writes to in a later migration.
             cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)'), to_regclass('audit_actor')")
             row = cursor.fetchone()
         if not row or None in row:
@@ -155,7 +155,7 @@ def may_be_governed(sql: Any) -> bool:
 
 
 def words_of(statement: Any) -> str:
-    """The SQL of whatever psycopg takes for a statement: also one that was put together of pieces."""
+    """The SQL text of a statement in any form that psycopg accepts, also a composed one."""
     if isinstance(statement, Composable):
         return statement.as_string(None)
     return statement.decode() if isinstance(statement, bytes) else str(statement)
@@ -163,7 +163,7 @@ def words_of(statement: Any) -> str:
 
 @cache
 def ungoverned_tables() -> frozenset[str]:
-    """Our own tables without triggers that record: logins, jobs, the log itself. Agents' tables are nobody's model."""
+    """Our own tables without recording triggers: logins, jobs, the log itself. Agents' tables have no managed model."""
     return frozenset(
         model._meta.db_table
         for model in apps.get_models(include_auto_created=True)

@@ -1,7 +1,7 @@
-"""Erasing what stands beside the log: the details of events, and who a person in it was. No event is ever touched.
+"""Erasure of data stored beside the log: details of events and names of people. Events are never changed.
 
-The database erases (`memadmin_erase_details`, `memadmin_erase_name`), and only what an event says is erased. So nothing
-goes without one, whoever calls, and the log stays as it was: an event commits to its details by a salted hash.
+The database erases (`memadmin_erase_details`, `memadmin_erase_name`), and only what an event lists. So every erasure
+has an event, whoever calls, and the log stays unchanged: an event commits to its details by a salted hash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ErasureReason(models.TextChoices):
 
 
 class CannotErase(Exception):
-    """Nothing was erased; the message is a sentence for who tried."""
+    """Nothing was erased; the message is a sentence for the user."""
 
 
 class NothingLeft(CannotErase):
@@ -41,7 +41,7 @@ class NothingLeft(CannotErase):
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """When something was erased, as the log tells."""
+    """An erasure, as recorded in the log."""
 
     event: AuditEvent
 
@@ -58,7 +58,7 @@ class Erasure:
 
 @transaction.atomic
 def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
-    """Erases the details of an event and of the rows that it changed, and returns of how many events.
+    """Erases the details of an event and of its row changes; returns the number of events.
 
     Raises NothingLeft.
     """
@@ -83,10 +83,10 @@ def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
 
 @transaction.atomic
 def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
-    """Erases who a person in the log was, with the values before and after that tell of their account.
+    """Erases the name of a person in the log, with the recorded values of their account.
 
-    Their events stay, under an id that leads nowhere. Raises NothingLeft; CannotErase while somebody can sign in under
-    that name: they would only get another id, and whoever erases must not be able to hide what they do.
+    Their events stay, under an id without a name. Raises NothingLeft; CannotErase while the account can sign in: it
+    would only get another id, and people who erase must not be able to hide their own actions.
     """
     actor = AuditActor.objects.filter(ref=actor_ref).first()
     if actor is None:
@@ -98,7 +98,7 @@ def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
 
 
 def why_name_stays(actor: AuditActor) -> str:
-    """A sentence; empty when the name may be erased."""
+    """Reason why the name cannot be erased, a sentence; empty when it can."""
     if actor.kind != ActorKind.PERSON:
         return "Only people have a name that can be erased."
     if actor.user_id and get_user_model().objects.filter(pk=actor.user_id, is_active=True).exists():
@@ -107,13 +107,13 @@ def why_name_stays(actor: AuditActor) -> str:
 
 
 def details_within(event: AuditEvent) -> models.QuerySet[AuditDetail]:
-    """What is left of the details of an event and of the rows that it changed."""
+    """The remaining details of an event and of its row changes."""
     rows = AuditEvent.objects.filter(cause=event.id).values("id")
     return AuditDetail.objects.filter(models.Q(event_id=event.id) | models.Q(event_id__in=rows)).order_by("pk")
 
 
 def details_erasure(event: AuditEvent) -> Erasure | None:
-    """When the details of an event were erased; None where the log does not tell."""
+    """The erasure of an event's details; None if the log has none."""
     return latest(AuditEvent.objects.concerning([event.id]).filter(type=DETAILS_ERASED.name))
 
 

@@ -1,4 +1,4 @@
-"""What stands beside an event and can be erased: reasons in words, values before and after."""
+"""Erasable details of events: reasons in words, values before and after."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 50
 
 ROWS = "rows"
-"""Where the triggers put what they saw of each row."""
+"""Member of the details in which triggers store each changed row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """One column of one row; None where the row was not there, or holds nothing."""
+    """Change of one column of one row; None where the row did not exist or the value is NULL."""
 
     key: str
     column: str
@@ -39,18 +39,18 @@ class Details:
     commitment: str
     is_erased: bool = False
     erased: Erasure | None = None
-    """When and why, where the log tells."""
+    """Time and reason, if the log has the erasure."""
     is_as_recorded: bool = False
-    """Whether they still are what the event commits to."""
+    """Whether they still match the event's commitment."""
     facts: tuple[tuple[str, str], ...] = ()
     changes: tuple[ColumnChange, ...] = ()
-    """Of the first rows, where the viewer may see what they hold."""
+    """Changes of the first rows, if the viewer may see their values."""
     has_more: bool = False
     hides_values: bool = False
 
 
 def details_of(event: AuditEvent, viewer: User) -> Details | None:
-    """What is known beside an event; None when there never was anything. One query, two where it was erased."""
+    """The details of an event; None if it never had any. One query, two if they were erased."""
     if event.commitment is None:
         return None
     commitment = bytes(event.commitment)
@@ -71,7 +71,7 @@ def details_of(event: AuditEvent, viewer: User) -> Details | None:
 
 
 def kind_of(event: AuditEvent) -> str | None:
-    """What kind of record an event is about, also when it is about many of them."""
+    """Kind of record of an event, also when it lists several records."""
     event_type = types.known(event.type)
     return event.object_kind or (event_type.object if event_type else None)
 
@@ -91,7 +91,7 @@ def parsed(details: str) -> dict[str, Any]:
     try:
         content = json.loads(details)
     except ValueError:
-        # Somebody wrote to the table; the commitment tells.
+        # The table was changed by hand; the commitment shows it.
         return {"text": details}
     return content if isinstance(content, dict) else {"text": details}
 

@@ -1,4 +1,4 @@
-"""What the name of an event type tells by itself: `session.viewed` is a read, `subject.row_updated` a row. Pure."""
+"""Classification of event types by name: `session.viewed` is a read, `subject.row_updated` a row change. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READS = frozenset(
         "viewed",
     }
 )
-"""How the verbs end that show something and change nothing."""
+"""Last words of verbs that show something and change nothing."""
 
 ROWS = ("row_inserted", "row_updated", "row_deleted", "table_truncated")
 """The verbs under which triggers record changed rows."""

@@ -1,4 +1,4 @@
-"""`docs/audit-events.md`, written from the register of event types."""
+"""Generator of `docs/audit-events.md` from the register of event types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEAD = """\
 # Events of the audit log
 
 Written by `manage.py audit_events --write`; a test compares. An event carries no more than is listed here: ids, times,
-counters, a reason code. Reasons in words and values before and after stand beside it, where they can be erased.
+counters, a reason code. Explanations and values before and after are stored beside it, where they can be erased.
 
 | event | when | about | counters | reason codes |
 | --- | --- | --- | --- | --- |

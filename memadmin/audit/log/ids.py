@@ -1,4 +1,4 @@
-"""Ids by which events name what has no random id of its own."""
+"""Ids in events for records without a random id of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Model
 
 
 def ref(kind: str, pk: object) -> uuid.UUID:
-    """The id of a row whose key is not a UUID; always the same, and the same as SQL's `memadmin_ref`.
+    """The id of a row whose key is not a UUID: deterministic, and equal to SQL's `memadmin_ref`.
 
     A UUID of version 8 from SHA-256: PostgreSQL has no SHA-1, which version 5 would need, without an extension.
     """
@@ -22,7 +22,7 @@ def ref(kind: str, pk: object) -> uuid.UUID:
 
 
 def uuid7() -> uuid.UUID:
-    """A new id that begins with the time, so that a day's events lie together in an index."""
+    """A new id that begins with the time, so that events of one day are adjacent in an index."""
     value = bytearray(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(10))
     value[6] = value[6] & 0x0F | 0x70
     value[8] = value[8] & 0x3F | 0x80
@@ -30,13 +30,13 @@ def uuid7() -> uuid.UUID:
 
 
 def kind_of(row: Model) -> str:
-    """What events call this kind of row: `sessions_app.sessionrecord`."""
+    """The object kind of a row in events: `sessions_app.sessionrecord`."""
     concrete = row._meta.concrete_model
     assert concrete is not None, "only an abstract model has none, and no rows either"
     return concrete._meta.label_lower
 
 
 def ref_of(row: Model) -> uuid.UUID:
-    # An event is known by its id; the number that is its key is for the database.
+    # Events are identified by their id; their primary key is internal to the database.
     own = row.pk if isinstance(row.pk, uuid.UUID) else getattr(row, "id", None)
     return own if isinstance(own, uuid.UUID) else ref(kind_of(row), row.pk)

@@ -1,7 +1,7 @@
-"""What the pages of the log call the records and people that events name by id, as far as the viewer may know it.
+"""Labels of records and people for pages of the log, limited to what the viewer may see.
 
-The log itself knows ids only. The apps that own the records tell their names here, in a module `naming` of theirs, and
-decide what somebody may see of them; what has no name, or none for this viewer, is called by its kind and short id.
+The log itself stores only ids. The apps that own the records register labels here, in their module `audit_labels`, and
+check the viewer's rights; a record without a label, or without one for this viewer, is shown by kind and short id.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 SUBJECT = "sessions_app.subject"
-"""What `subject_ref` names."""
+"""The kind of `subject_ref`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """How a record is called; the address is empty where the viewer may not open it."""
+    """Label of a record; the address is empty where the viewer may not open it."""
 
     text: str
     url: str = ""
@@ -43,9 +43,9 @@ _value_permissions: dict[str, str] = {}
 
 
 def names(kind: str, noun: str = "") -> Callable[[Namer], Namer]:
-    """Registers what names records of a kind: viewer and ids in, names out, with as many queries for 1 as for 1,000.
+    """Registers a function that labels records of a kind: viewer and ids in, labels out, in a fixed number of queries.
 
-    `noun` is what people call the kind, where its model has another name.
+    `noun` is the name of the kind for people, if it differs from the model's.
     """
 
     def register(namer: Namer) -> Namer:
@@ -58,7 +58,7 @@ def names(kind: str, noun: str = "") -> Callable[[Namer], Namer]:
 
 
 def finds(kind: str) -> Callable[[Finder], Finder]:
-    """Registers what finds records of a kind by what people call them. It may find what the viewer has no name for."""
+    """Registers a search for records of a kind by typed text; results may have no label for the viewer."""
 
     def register(finder: Finder) -> Finder:
         _finders[kind] = finder
@@ -68,7 +68,7 @@ def finds(kind: str) -> Callable[[Finder], Finder]:
 
 
 def groups(kind: str) -> Callable[[Group], Group]:
-    """Registers what tells which records of a kind stand for one and the same thing, the given one first."""
+    """Registers a function that returns the records of a kind that mean the same thing, the given one first."""
 
     def register(group: Group) -> Group:
         _groups[kind] = group
@@ -78,7 +78,7 @@ def groups(kind: str) -> Callable[[Group], Group]:
 
 
 class Names:
-    """The names of everything that a page shows: `want` what will be asked for, then ask. One look-up for each kind."""
+    """Labels of everything on a page: call `want` for each record first, then `of`. One look-up for each kind."""
 
     def __init__(self, viewer: User) -> None:
         self.viewer = viewer
@@ -97,7 +97,7 @@ class Names:
         return self.found[kind].get(ref) or Name(f"{noun_of(kind)} {short(ref)}")
 
     def of_any(self, ref: uuid.UUID) -> Name:
-        """The name of something whose kind an event does not tell; it must have been wanted as each kind."""
+        """The label of a record of unknown kind; it must have been wanted for each kind."""
         for kind in (SUBJECT, *_namers):
             if ref in self.wanted[kind]:
                 self.of(kind, ref)
@@ -113,7 +113,7 @@ class Names:
 
 
 def guard_values(kind: str, permission: str) -> None:
-    """Says which permission it takes to see what a record of this kind held before and after a change."""
+    """Registers the permission required to see values of this kind of record before and after a change."""
     _value_permissions[kind] = permission
 
 
@@ -123,18 +123,18 @@ def may_see_values(viewer: User, kind: str | None) -> bool:
 
 
 def find(viewer: User, text: str) -> list[tuple[str, uuid.UUID]]:
-    """Kinds and ids of what somebody typed: an id of any kind of record, or what people call it."""
+    """Kinds and ids of records that match typed text: an id or a name of any kind of record."""
     return [(kind, ref) for kind, finder in _finders.items() for ref in finder(viewer, text)]
 
 
 def together(kind: str, ref: uuid.UUID) -> list[uuid.UUID]:
-    """The ids that stand for the same thing as `ref`, which is the first: a subject and those merged into it."""
+    """All ids with the same meaning as `ref`, itself first: a subject and those merged into it."""
     group = _groups.get(kind)
     return group(ref) if group else [ref]
 
 
 def noun_of(kind: str) -> str:
-    """What people call a kind of record, as far as it is known here."""
+    """Name of a kind of record for people; the kind itself if there is none."""
     if kind in _nouns:
         return _nouns[kind]
     try:
@@ -148,16 +148,14 @@ def short(ref: uuid.UUID) -> str:
 
 
 def by_ref(queryset: QuerySet[Any], refs: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Any]:
-    """Rows of a table without UUIDs of its own, by the ids that events have for them. Reads the whole table: for small
-    ones.
-    """
+    """Rows of a table without UUIDs, by their ids in events. Reads the whole table: only for small tables."""
     kind = queryset.model._meta.label_lower
     rows: QuerySet[Any] = queryset.annotate(audit_ref=Ref(Value(kind), Cast("pk", TextField())))
     return {row.audit_ref: row for row in rows.filter(audit_ref__in=refs)}
 
 
 class Ref(Func):
-    """The id by which events name a row without a UUID; the same as `refs.ref`."""
+    """The id in events of a row without a UUID; the same as `ids.ref`."""
 
     function = "memadmin_ref"
     output_field = UUIDField()

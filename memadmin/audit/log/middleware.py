@@ -1,4 +1,4 @@
-"""Who a request comes from, what it was denied, and what answers when nothing can be recorded."""
+"""Middleware of the log: the actor of a request, denied access, and the page for an unavailable log."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DENIALS = {403: "forbidden", 404: "not_found"}
 
 
 class AuditMiddleware:
-    """Stands after authentication. What people were denied is recorded here, at the one place that all answers pass."""
+    """Runs after authentication. Denied access is recorded here, the one place that all responses pass."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # A function, because nobody should be looked up for a page that asks for nobody, and somebody may just sign in.
+        # A function: pages without events need no user look-up, and the request may be a sign-in.
         with actors.acting(lambda: whoever_asks(request)):
             response = self.get_response(request)
             if response.status_code in DENIALS and is_worth_recording(request):
@@ -48,7 +48,7 @@ def whoever_asks(request: HttpRequest) -> Actor:
 
 
 def is_worth_recording(request: HttpRequest) -> bool:
-    """A signed-in person at a page of ours: what does not exist at all is nobody's to be denied."""
+    """Whether a signed-in person requested an existing page; unknown addresses are not recorded."""
     return request.resolver_match is not None and request.user.is_authenticated
 
 
@@ -57,5 +57,5 @@ def record_denial(request: HttpRequest, reason_code: str) -> None:
     try:
         record_alone(ACCESS_DENIED, outcome="denied", reason_code=reason_code, shown=asked_for)
     except Error:
-        # The answer is no already, and gives nothing away.
+        # The response denies access anyway and contains no content.
         logger.exception("A denied attempt could not be recorded.")

@@ -1,4 +1,4 @@
-"""Why somebody changed something by hand: a code in the event, and words beside it that can be erased."""
+"""Reasons of manual changes: a code in the event, and an erasable explanation beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class EditReason(TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The reason of a raw edit, as it was stated: a code for the event, and what stands beside it."""
+    """The stated reason of a raw edit: a code for the event, and an explanation for its details."""
 
     code: str
     explanation: str = ""
@@ -28,4 +28,4 @@ class Why:
 
 
 UNSAID = Why("")
-"""Where nobody is asked: verbs of the console's own pages, and commands."""
+"""For changes that need no reason: verbs of the console's own pages, and commands."""

@@ -26,7 +26,7 @@ By: TypeAlias = "User | AnonymousUser | Actor | None"
 MOST_SHOWN = 1000
 
 HEX = "{:032x}".format
-"""Of a UUID, from its number."""
+"""Text of a UUID, from its number."""
 
 INSERT_EVENT = """
 INSERT INTO audit_event (id, type, actor_kind, actor_ref, object_kind, object_ref, subject_ref, shown, outcome,
@@ -45,7 +45,7 @@ SET_CAUSE = "SELECT set_config('memadmin.cause', %s, true)"
 
 
 class NotInTransaction(Exception):
-    """An event must stand or fall with the change that it tells of: a fault of the program."""
+    """An event must be committed with the change that it records: a programming error."""
 
 
 class AuditUnavailable(Exception):
@@ -56,7 +56,7 @@ class AuditUnavailable(Exception):
 
 
 class Columns(TypedDict, total=False):
-    """What a caller may say of an event."""
+    """Columns of an event that a caller may set."""
 
     target: Model | None
     subject: Model | uuid.UUID | None
@@ -69,7 +69,7 @@ class Columns(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Recording:
-    """An event in the making; what is known only after the change may be set until its block ends."""
+    """An event being recorded; values known only after the change may be set until its block ends."""
 
     id: uuid.UUID
     target: Model | None = None
@@ -80,7 +80,7 @@ class Recording:
     counters: Mapping[str, int] | None = None
     details: Mapping[str, Any] | None = None
     is_void: bool = False
-    """Set when nothing came of it: then nothing is written."""
+    """Set when nothing happened: then no event is written."""
 
 
 def record(
@@ -98,7 +98,7 @@ def record(
 
 @contextmanager
 def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS) -> Iterator[Recording]:
-    """Like `record`, around a change of which something is only known afterwards: a new key, a count. Two queries."""
+    """Like `record`, around a change with values known only afterwards: a new key, a count. Two queries."""
     _require_transaction(event_type, using)
     event = Recording(ids.uuid7())
     with connections[using].cursor() as cursor:
@@ -111,17 +111,17 @@ def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_A
 def record_alone(
     event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_ALIAS, **columns: Unpack[Columns]
 ) -> uuid.UUID:
-    """Like `record`, in a transaction of its own: for what was denied or failed, after its own was rolled back."""
+    """Like `record`, in a transaction of its own: for denied or failed actions, after their own was rolled back."""
     event = Recording(ids.uuid7(), **columns)
     if not connections[using].in_atomic_block:
-        # One statement is a transaction by itself, and spares the round trips that begin and commit one.
+        # A single statement is its own transaction and saves the round trips that begin and commit one.
         return _write(event_type, event, _actor(by), using)
     with transaction.atomic(using=using, durable=True):
         return _write(event_type, event, _actor(by), using)
 
 
 def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Columns]) -> uuid.UUID:
-    """Commits the event that something is about to be shown. Raises AuditUnavailable, and then nothing may be shown."""
+    """Commits an event before content is shown. Raises AuditUnavailable; then nothing may be shown."""
     try:
         return record_alone(event_type, by=by, **columns)
     except Error as problem:
@@ -129,7 +129,7 @@ def before_showing(event_type: EventType, *, by: By = None, **columns: Unpack[Co
 
 
 def commitment_to(salt: bytes, details: str) -> bytes:
-    """What the event holds of its details: nothing can be guessed from it once the salt is erased."""
+    """The event's commitment to its details: reveals nothing once the salt is erased."""
     return hashlib.sha256(salt + details.encode()).digest()
 
 
@@ -150,7 +150,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
         "object_kind": object_kind,
         "object_ref": None if event.target is None else ids.ref_of(event.target),
         "subject_ref": None if event.subject is None else _ref(event.subject),
-        # As PostgreSQL writes it down: psycopg takes longer for a page of them than PostgreSQL for the whole event.
+        # A PostgreSQL literal: psycopg takes longer to adapt a page of ids than PostgreSQL takes for the event.
         "shown": f"{{{','.join(map(HEX, shown))}}}",
         "outcome": event.outcome,
         "reason_code": event.reason_code,
@@ -172,7 +172,7 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
 
 def _require_transaction(event_type: EventType, using: str) -> None:
     if not connections[using].in_atomic_block:
-        raise NotInTransaction(f"{event_type.name} was to be recorded outside of a transaction.")
+        raise NotInTransaction(f"{event_type.name} must be recorded inside a transaction.")
 
 
 def _actor(by: By) -> Actor | None:

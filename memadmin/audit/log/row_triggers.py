@@ -1,4 +1,4 @@
-"""Tables whose changes are recorded by triggers, so that no path to the database leads past the log."""
+"""Triggers that record changes to governed tables, so that no path to the database bypasses the log."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ EVENTS = {
 }
 
 
-# How agents write to tables of ours: as themselves, or through functions that run with the rights of the log's owner.
-# Asked where the statement runs, as only there it is known with whose rights.
+# How agents write to our tables: with their own role, or through functions that run with the rights of the log's owner.
+# Evaluated where the statement runs, because only there the effective role is known.
 AS_THEMSELVES = "current_user = session_user"
 THROUGH_US = "memadmin_through_us()"
-# By rights, and not by its being a trigger: one on a table of their own may be anybody's.
+# Checked by rights, not by being inside a trigger: any role can have triggers on its own tables.
 BY_OUR_TRIGGERS = "memadmin_by_our_trigger()"
 
 
 class RowTrigger(Calling):
-    """Records what one statement did to the rows of a table."""
+    """A trigger that records the row changes of one statement."""
 
     def __init__(
         self,
@@ -92,16 +92,16 @@ def govern(
     agents_add: bool = False,
     agents_through_us: Collection[str] = (),
 ) -> list[RowTrigger]:
-    """For `Meta.triggers` of a model: one event for each statement that adds, deletes or really changes rows.
+    """Triggers for a model's `Meta.triggers`: one event for each statement that adds, deletes or actually changes rows.
 
-    `columns` are the fields whose changes count; their values before and after go beside the event, where they can be
-    erased. Of a `hidden` one only that it changed. `subject` is the field with the subject's id. With
-    `except_by_triggers`, what another trigger of ours writes is not recorded: it follows from what is recorded
-    elsewhere. With `forgotten_when_deleted` a deletion is recorded without what the row held. With `except_inserts`
-    new rows are not recorded: for tables to which every run of an agent adds.
+    `columns` are the fields whose changes count; their values before and after are stored beside the event, where they
+    can be erased. For a `hidden` field only the fact of a change is stored. `subject` is the field with the subject's
+    id. With `except_by_triggers`, writes by our other triggers are not recorded: they follow from recorded changes.
+    With `forgotten_when_deleted` a deletion is recorded without the row's values. With `except_inserts` new rows are
+    not recorded: for tables to which every run of an agent adds.
 
-    What a role of agents does is an agent's where the client does it: adding rows (`agents_add`), or the operations
-    that functions of ours do for them (`agents_through_us`). Whatever else that role does stands as its own.
+    Changes by the agents' role have an agent as their actor where the client makes them: adding rows (`agents_add`), or
+    operations through our functions (`agents_through_us`). All its other changes have the role as their actor.
     """
     ways = dict.fromkeys(agents_through_us, THROUGH_US) | ({"INSERT": AS_THEMSELVES} if agents_add else {})
 
@@ -135,7 +135,7 @@ def row_triggers(model: type[Model]) -> list[RowTrigger]:
 
 
 def declare_row_events() -> None:
-    """The event types of all governed tables, once all models are there."""
+    """Declares the event types of all governed tables, once all models are loaded."""
     for model in apps.get_models(include_auto_created=True):
         for trigger in row_triggers(model):
             concrete = model._meta.concrete_model

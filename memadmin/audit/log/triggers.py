@@ -1,8 +1,8 @@
 """Triggers that call a function of ours, declared with django-pgtrigger.
 
-pgtrigger puts a function of its own around what a trigger does, and that one obeys a setting by which every session
-may have triggers ignored (`pgtrigger.ignore`). Nobody may switch off the audit log that way: these triggers call our
-functions directly, and pgtrigger's are left lying unused.
+pgtrigger wraps each trigger in a function of its own, which obeys a setting that lets every session ignore triggers
+(`pgtrigger.ignore`). The audit log must not be switched off that way: these triggers call our functions directly, and
+pgtrigger's functions stay unused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPERATIONS: dict[str, Any] = {
 }
 
 REFUSED = "P0A01"
-"""SQLSTATE of a change to the audit log."""
+"""SQLSTATE of a refused change to the audit log."""
 
 
 class Calling(pgtrigger.Trigger):
@@ -42,5 +42,5 @@ class Calling(pgtrigger.Trigger):
 
 
 def guard() -> Calling:
-    """Refuses every change of rows that are there. A migration makes it fire always, for replication roles too."""
+    """A trigger that refuses all changes to existing rows. A migration makes it fire for replication roles, too."""
     return Calling("guard", "memadmin_refuse_change()", before="ANY CHANGE", level=pgtrigger.Statement)

@@ -1,4 +1,4 @@
-"""The register of event types: nothing that was not declared here gets into the log."""
+"""The register of event types: only types declared here are written to the log."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LONGEST_NAME = 64
 
 ANY_OBJECT = "*"
-"""Of a type that may be about a record of any kind."""
+"""Object of a type that applies to records of any kind."""
 
 
 class Undeclared(Exception):
-    """Somebody tries to record what no `audited` module has declared: a fault of the program."""
+    """An event was recorded that no `audit_events` module declares: a programming error."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """A kind of event. `object` is the label of the model it is about; the rest says what it may carry."""
+    """A type of events. `object` is the label of the model it is about; the other fields are the allowed values."""
 
     name: str
     meaning: str
@@ -28,10 +28,10 @@ class EventType:
     counters: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     counts_as_opening: bool = False
-    """Whether it shows that somebody opened the record that it is about: how many did so within an hour is limited."""
+    """Whether the event means that a person opened its record; openings per hour are limited."""
 
     def check(self, *, object_kind: str | None, counters: Mapping[str, int], reason_code: str) -> None:
-        """Raises Undeclared when an event would carry something that this type has not declared."""
+        """Raises Undeclared when an event has values that this type does not declare."""
         if _registry.get(self.name) is not self:
             raise Undeclared(f"{self.name} is not a declared event type.")
         if object_kind is not None and self.object not in (object_kind, ANY_OBJECT):
@@ -54,15 +54,15 @@ def declare(
     reasons: Collection[str] = (),
     counts_as_opening: bool = False,
 ) -> EventType:
-    """A new event type, called `noun.past_verb`; `meaning` is the sentence that `docs/audit-events.md` gives of it."""
+    """A new event type, named `noun.past_verb`; `meaning` is its sentence in `docs/audit-events.md`."""
     if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(f"{name!r} is not a name such as session.viewed.")
     if wrong := [word for word in (*counters, *reasons) if not WORD.fullmatch(word)]:
         raise ValueError(f"{wrong[0]!r} of {name} is not a word such as not_found.")
     event_type = EventType(name, meaning, object, tuple(counters), tuple(reasons), counts_as_opening)
-    # Declared twice alike: a module that was loaded again, as the development server does.
+    # The same declaration again: a module that was reloaded, as by the development server.
     if _registry.setdefault(name, event_type) != event_type:
-        raise ValueError(f"The event type {name} is declared twice, and differently.")
+        raise ValueError(f"The event type {name} is declared twice, with different content.")
     return _registry[name]
 
 
@@ -72,7 +72,7 @@ def declared() -> list[EventType]:
 
 
 def openings() -> list[str]:
-    """The names of the types by which it is known what somebody opened."""
+    """Names of the types that count as opening a record."""
     return [event_type.name for event_type in declared() if event_type.counts_as_opening]
 
 
