@@ -14,7 +14,7 @@ urlpatterns = [
     path("audit/", include("memadmin.audit.urls")),
     path("memories/", include("memories_app.urls")),
     path("runs/", include("memadmin.runs.urls")),
-    path("reviews/", include("memories_app.review_urls")),
+    path("reviews/", include("memories_app.review.urls")),
     path("", include("sessions_app.urls")),
 ]
 

@@ -26,6 +26,8 @@ from django.utils.safestring import SafeString
 from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.web.reauth import recently_authenticated
+from memories_app import raw_edits
+from memories_app.learning.proposing import is_storable, look_at_data
 from memories_app.models import (
     ApprovalRule,
     Distillation,
@@ -38,8 +40,6 @@ from memories_app.models import (
     Signal,
 )
 from memories_app.models.memories import LONGEST_STATEMENT, MOST_AGENTS
-from memories_app.services import raw_edits
-from memories_app.services.proposing import is_storable, look_at_data
 from memories_app.services.refusals import MemoryActionRefused, Unproposable
 from sessions_app.admin.listing import OfOne, ShortList, ShownRows
 

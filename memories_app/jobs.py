@@ -10,16 +10,10 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.periodic import is_stale
 from memories_app.dedup import consolidation
-from memories_app.services import (
-    digesting,
-    distilling,
-    evidence_linking,
-    indexing,
-    proposal_expiry,
-    rules,
-    screening,
-)
-from memories_app.vectors import IndexAway
+from memories_app.learning import distillation, evidence_linking, screening
+from memories_app.recall import indexing
+from memories_app.recall.vectors import IndexAway
+from memories_app.review import digest, proposal_expiry, rules
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +82,7 @@ def distil_quiet_sessions(timestamp: int) -> None:
     """Reads sessions that fell quiet for what agents could remember, and proposes it."""
     if not is_stale(timestamp):
         is_full_hour = timestamp % 3600 < 60
-        distilling.distil_quiet_sessions(within=distilling.LOOKED_BACK if is_full_hour else distilling.RECENTLY)
+        distillation.distil_quiet_sessions(within=distillation.LOOKED_BACK if is_full_hour else distillation.RECENTLY)
 
 
 @app.periodic(cron="* * * * * */10")
@@ -114,7 +108,7 @@ def lapse_proposals(timestamp: int) -> None:
 def send_digest(timestamp: int) -> None:
     """Tells reviewers how their queue stands, once a day."""
     if not is_stale(timestamp):
-        digesting.send_digest()
+        digest.send_digest()
 
 
 @app.periodic(cron="23 * * * *")

@@ -13,12 +13,12 @@ from django.db.models import Count, Q
 from django.urls import reverse
 
 from memadmin.counting import COUNT_CAP, count_up_to
-from memories_app.forms import FeedbackForm
-from memories_app.health import this_week
+from memories_app.learning.distillation import SUBJECT_SUMMARY
+from memories_app.learning.forms import FeedbackForm
+from memories_app.learning.signals import stops_of
 from memories_app.models import Evidence, Memory, Recall, Signal
-from memories_app.queue import age, standing
-from memories_app.services.distilling import SUBJECT_SUMMARY
-from memories_app.services.learning import stops_of
+from memories_app.review.health import this_week
+from memories_app.review.queue import age, standing
 from memories_app.services.retiring import STANDING, learned_from
 from sessions_app.extensions import (
     Mark,

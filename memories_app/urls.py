@@ -1,20 +1,21 @@
 from django.urls import path
 
-from memories_app.views import distillers, learning, memories, recall, recalls
+from memories_app.learning.views import distillers, signals
+from memories_app.pages import memories, recall_preview, recalls
 
 app_name = "memories"
 urlpatterns = [
     path("", memories.memory_list, name="list"),
     path("search/", memories.search, name="search"),
     path("distillers/", distillers.distillers, name="distillers"),
-    path("recall/", recall.recall, name="recall"),
+    path("recall/", recall_preview.recall, name="recall"),
     path("recalls/<uuid:recall_id>/", recalls.told, name="told"),
     path("recalls/<uuid:recall_id>/place/", recalls.place, name="recall-place"),
     path("learned-from/<uuid:record_id>/", memories.learned_from, name="learned-from"),
     path("learned-by-tool/", memories.learned_by_tool, name="learned-by-tool"),
-    path("feedback/<uuid:record_id>/<path:item_id>/", learning.feedback, name="feedback"),
-    path("subjects/<uuid:subject_id>/stop-learning/", learning.stop_learning, name="stop-learning"),
-    path("subjects/<uuid:subject_id>/allow-learning/", learning.allow_learning, name="allow-learning"),
+    path("feedback/<uuid:record_id>/<path:item_id>/", signals.feedback, name="feedback"),
+    path("subjects/<uuid:subject_id>/stop-learning/", signals.stop_learning, name="stop-learning"),
+    path("subjects/<uuid:subject_id>/allow-learning/", signals.allow_learning, name="allow-learning"),
     path("<uuid:memory_id>/", memories.memory, name="memory"),
     path("<uuid:memory_id>/change/", memories.change, name="change"),
     path("<uuid:memory_id>/retire/", memories.retire, name="retire"),

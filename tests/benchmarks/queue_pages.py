@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from memadmin.web.paging import sign_cursor, sort_keys
 from memories_app.models import Memory
-from memories_app.views.reviews import PROPOSALS
+from memories_app.review.views.queue import PROPOSALS
 from tests.benchmarks.prepare import PLACES, cookie_of
 
 FILTERS = ("show=late", "show=known", "risk=any", "kind=fact")

@@ -18,9 +18,9 @@ from playwright.sync_api import Page, expect
 from memadmin.demo import agents, preparing
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
+from memories_app.learning.evidence_linking import place_evidence
+from memories_app.learning.screening import screen_memories
 from memories_app.models import Distillation, Evidence, Memory, Recall, RecalledMemory
-from memories_app.services.evidence_linking import place_evidence
-from memories_app.services.screening import screen_memories
 from sessions_app.models import AgentMessage, SessionRecord
 from tests.agents import add_items, assistant, attach_main_store
 from tests.builders import make_subject

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from memories_app.models import ApprovalRule, Memory, Review
-from memories_app.services.undoing import UNDO_WITHIN
+from memories_app.review.undoing import UNDO_WITHIN
 from tests.browser import looking
 from tests.browser.conftest import Watch
 from tests.memories.queue import waiting

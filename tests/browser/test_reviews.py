@@ -12,9 +12,9 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from memories_app.learning.proposing import ProposedQuote
 from memories_app.models import Memory
-from memories_app.services import claiming, reviewing
-from memories_app.services.proposing import ProposedQuote
+from memories_app.review import claiming, decisions
 from tests.browser.conftest import Watch
 from tests.memories.queue import a_reviewer, approved, waiting
 
@@ -87,9 +87,9 @@ def test_who_is_slower_learns_who_won(proposals: list[Memory], page: Page, sign_
     # Loaded again it is the proposal, and not the verb that was refused.
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text(first.statement)
-    reviewing.reject_memory(first, by=grace, content_hash=first.content_hash, reason="wrong")
+    decisions.reject_memory(first, by=grace, content_hash=first.content_hash, reason="wrong")
     page.goto(reverse("reviews:review", args=[proposals[1].pk]))
-    reviewing.reject_memory(
+    decisions.reject_memory(
         proposals[1], by=User.objects.get(username="reviewer"), content_hash=proposals[1].content_hash, reason="wrong"
     )
     page.keyboard.press("a")

@@ -16,10 +16,10 @@ from memadmin.client.items import text_of
 from memadmin.demo import agents, preparing, remembering, talks
 from memadmin.demo.stories import support
 from memadmin.deploy.roles import Roles
+from memories_app.learning import evidence_linking
+from memories_app.learning.evidence_linking import place_evidence
+from memories_app.learning.screening import screen_memories
 from memories_app.models import Evidence, Memory, RecalledMemory, Signal
-from memories_app.services import evidence_linking
-from memories_app.services.evidence_linking import place_evidence
-from memories_app.services.screening import screen_memories
 from sessions_app.masked_reader import reader_for
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.timeline.decode import parse_json

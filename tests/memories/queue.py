@@ -8,9 +8,9 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db.models import F
 
+from memories_app.learning.proposing import propose_memory
 from memories_app.models import Memory
-from memories_app.services.proposing import propose_memory
-from memories_app.services.reviewing import approve_memory
+from memories_app.review.decisions import approve_memory
 from sessions_app.models import Subject
 from tests.builders import make_subject
 

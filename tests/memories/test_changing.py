@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
+from memories_app.learning.proposing import ChangedSinceRead, propose_change
 from memories_app.models import Memory
-from memories_app.services.proposing import ChangedSinceRead, propose_change
-from memories_app.services.reviewing import OwnProposal, approve_memory
+from memories_app.review.decisions import OwnProposal, approve_memory
 from tests.memories.queue import a_reviewer, approved, screened
 from tests.people import signed_in
 

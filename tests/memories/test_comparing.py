@@ -10,10 +10,10 @@ from django.utils.timezone import now
 from memories_app.dedup import compare
 from memories_app.dedup.compare import compare_approved, weaker_ones
 from memories_app.dedup.consolidation import consolidate
+from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import LearningStop, Memory, Review
-from memories_app.services.reviewing import approve_memory, reject_memory
-from memories_app.services.rules import apply_rules
-from memories_app.services.screening import embed_memories, screen_memories
+from memories_app.review.decisions import approve_memory, reject_memory
+from memories_app.review.rules import apply_rules
 from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.memories.builders import approved, reviewer_number

@@ -22,11 +22,11 @@ from memories_app.audit_events import RetireReason
 from memories_app.dedup import consolidation
 from memories_app.dedup.consolidation import LATELY, LOW_CONFIDENCE, UNUSED_AFTER, Consolidated, consolidate, preview
 from memories_app.dedup.similarity import ComparedText, Hint, hint_for, normalized, pairs
+from memories_app.learning.screening import embed_memories
 from memories_app.models import ApprovalRule, Memory, Recall, RecalledMemory, Review
+from memories_app.review.decisions import approve_memory, reject_memory
+from memories_app.review.undoing import undo_decision
 from memories_app.services import retiring
-from memories_app.services.reviewing import approve_memory, reject_memory
-from memories_app.services.screening import embed_memories
-from memories_app.services.undoing import undo_decision
 from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memories_app.costs import costs_of_a_week
+from memories_app.learning.costs import costs_of_a_week
 from memories_app.models import Distillation
 from sessions_app.models import SessionRecord
 from tests.builders import make_session

@@ -24,7 +24,7 @@ from django.utils.timezone import now
 from memadmin import environment
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Digest, Memory
-from memories_app.services import digesting, proposal_expiry
+from memories_app.review import digest, proposal_expiry
 from tests.mails import words_of_mail
 from tests.meanwhile import somebody_else
 from tests.memories.queue import a_reviewer, waiting
@@ -110,7 +110,7 @@ class TestMail:
 
     def test_it_says_how_the_queue_stands(self, ada: User) -> None:
         a_day()
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         [message] = mail.outbox
         assert message.to == ["ada@example.org"]
         assert message.subject == "memadmin: 3 proposals wait for review, 2 of them late"
@@ -129,7 +129,7 @@ class TestMail:
 
     def test_it_names_nobody_and_quotes_nothing(self, ada: User) -> None:
         a_day()
-        digesting.send_digest()
+        digest.send_digest()
         text = words_of_mail(mail.outbox[0])
         for memory in Memory.objects.select_related("subject"):
             assert memory.statement not in text
@@ -139,34 +139,34 @@ class TestMail:
         assert ada.username not in text.replace("ada@example.org", "")
 
     def test_a_mail_about_nothing_is_no_mail(self, ada: User) -> None:
-        assert digesting.send_digest() == 0
+        assert digest.send_digest() == 0
         assert mail.outbox == []
         assert not Digest.objects.exists()
 
     def test_it_waits_for_its_hour(self, ada: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         waiting()
         settings.DIGEST_HOUR = 7
-        monkeypatch.setattr(digesting, "now", lambda: now().replace(hour=6, minute=59))
-        assert digesting.send_digest() == 0
-        monkeypatch.setattr(digesting, "now", lambda: now().replace(hour=7, minute=0))
-        assert digesting.send_digest() == 1
+        monkeypatch.setattr(digest, "now", lambda: now().replace(hour=6, minute=59))
+        assert digest.send_digest() == 0
+        monkeypatch.setattr(digest, "now", lambda: now().replace(hour=7, minute=0))
+        assert digest.send_digest() == 1
 
     def test_once_a_day_and_again_the_next(self, ada: User) -> None:
         waiting()
-        assert [digesting.send_digest(), digesting.send_digest()] == [1, 0]
+        assert [digest.send_digest(), digest.send_digest()] == [1, 0]
         Digest.objects.update(on=now().date() - timedelta(days=1))
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         Digest.objects.filter(on=now().date()).delete()
         Digest.objects.update(on=now().date() - timedelta(days=40))
-        digesting.send_digest()
+        digest.send_digest()
         assert Digest.objects.get().on == now().date(), "of long ago nothing is kept"
 
     def test_a_worker_that_does_not_look_would_send_it_again(self, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
         """That it is the claim which keeps the second worker from it: whoever takes every try sends one more."""
         waiting()
-        digesting.send_digest()
-        monkeypatch.setattr(digesting, "take_try", lambda digest: True)
-        assert digesting.send(Digest.Way.MAIL, digesting.figures(), now())
+        digest.send_digest()
+        monkeypatch.setattr(digest, "take_try", lambda digest: True)
+        assert digest.send(Digest.Way.MAIL, digest.figures(), now())
         assert len(mail.outbox) == 2
 
     def test_who_gets_it(self, ada: User, settings: Any) -> None:
@@ -175,13 +175,13 @@ class TestMail:
         gone = with_address(a_reviewer("gone"), "gone@example.org")
         User.objects.filter(pk=gone.pk).update(is_active=False)
         other = with_address(a_reviewer("other"), "other@example.org")
-        assert digesting.recipients() == ["ada@example.org", "other@example.org"]
-        digesting.want_digest(other, wanted=False)
-        assert digesting.recipients() == ["ada@example.org"]
-        digesting.want_digest(other, wanted=True)
-        assert digesting.recipients() == ["ada@example.org", "other@example.org"]
+        assert digest.recipients() == ["ada@example.org", "other@example.org"]
+        digest.want_digest(other, wanted=False)
+        assert digest.recipients() == ["ada@example.org"]
+        digest.want_digest(other, wanted=True)
+        assert digest.recipients() == ["ada@example.org", "other@example.org"]
         settings.DIGEST_TO = ["room@example.org"]
-        assert digesting.recipients() == ["room@example.org"]
+        assert digest.recipients() == ["room@example.org"]
 
     def test_one_says_on_the_page_of_health_that_one_does_not_want_it(self, ada: User) -> None:
         desk, health = signed_in(ada), reverse("reviews:health")
@@ -189,15 +189,15 @@ class TestMail:
         answer = desk.post(reverse("reviews:digest"), {"wanted": "no"}, follow=True)
         assert "You are unsubscribed from the daily mail." in answer.text
         assert 'value="yes">Subscribe' in answer.text
-        assert digesting.recipients() == []
+        assert digest.recipients() == []
         desk.post(reverse("reviews:digest"), {"wanted": "yes"})
-        assert digesting.recipients() == ["ada@example.org"]
+        assert digest.recipients() == ["ada@example.org"]
 
 
 class TestWebhook:
     def test_it_is_signed_and_says_the_same(self, receiver: type[Receiver]) -> None:
         a_day()
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         [(headers, body)] = receiver.taken
         told = json.loads(body)
         assert told["type"] == "reviews.digest"
@@ -217,7 +217,7 @@ class TestWebhook:
         assert AuditEvent.objects.get(type="digest.sent").reason_code == "webhook"
 
     def test_an_empty_queue_is_told_too_once(self, receiver: type[Receiver]) -> None:
-        assert [digesting.send_digest(), digesting.send_digest()] == [1, 0]
+        assert [digest.send_digest(), digest.send_digest()] == [1, 0]
         assert json.loads(receiver.taken[0][1])["data"]["waiting"] == 0
 
     @pytest.mark.parametrize("answer", [302, 404, 500])
@@ -226,12 +226,12 @@ class TestWebhook:
     ) -> None:
         receiver.answers[:] = [answer, 200]
         with caplog.at_level(logging.WARNING, "memadmin.digest"):
-            assert digesting.send_digest() == 0
+            assert digest.send_digest() == 0
         assert f"127.0.0.1 answered {answer}" in caplog.text
         assert "room=reviews" not in caplog.text
-        assert digesting.send_digest() == 0, "it is not tried again at once"
+        assert digest.send_digest() == 0, "it is not tried again at once"
         wait_for_next_try()
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         first, second = receiver.taken
         assert first[0]["webhook-id"] == second[0]["webhook-id"], "a receiver can tell that it is the same"
         assert not AuditEvent.objects.filter(type="digest.sent").exclude(reason_code="webhook").exists()
@@ -241,7 +241,7 @@ class TestWebhook:
             settings.DIGEST_URL = f"http://127.0.0.1:{server.server_port}/"
         settings.DIGEST_SECRET = KEY
         for tries in (1, 2):
-            assert digesting.send_digest() == 0
+            assert digest.send_digest() == 0
             assert Digest.objects.get().tries == tries
             wait_for_next_try()
         assert "was not accepted by webhook yet" in signed_in(ada).get(reverse("reviews:health")).text
@@ -251,16 +251,16 @@ class TestWebhook:
     ) -> None:
         waiting()
         receiver.answers[:] = [500, 200]
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         assert len(mail.outbox) == 1
         wait_for_next_try()
-        assert digesting.send_digest() == 1
+        assert digest.send_digest() == 1
         assert len(mail.outbox) == 1
 
     @pytest.mark.django_db(transaction=True)
     def test_two_workers_send_it_once(self, receiver: type[Receiver]) -> None:
         with somebody_else() as one, somebody_else() as other:
-            sent = [start(digesting.send_digest) for start in (one, other)]
+            sent = [start(digest.send_digest) for start in (one, other)]
             assert sorted(each.result() for each in sent) == [0, 1]
         assert len(receiver.taken) == 1
 

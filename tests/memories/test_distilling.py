@@ -19,12 +19,12 @@ from django.core.management import CommandError, call_command
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
-from memories_app.distilling.agent import AgentDistiller
-from memories_app.distilling.rules import RulesDistiller, found_in
-from memories_app.distilling.saying import Before, DistillationResult, DistilledMemory, SessionMessage
+from memories_app.learning import distillation
+from memories_app.learning.distillation import Distilled, distil_quiet_sessions, distil_session
+from memories_app.learning.distillers.agent import AgentDistiller
+from memories_app.learning.distillers.rules import RulesDistiller, found_in
+from memories_app.learning.distillers.saying import Before, DistillationResult, DistilledMemory, SessionMessage
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
-from memories_app.services import distilling
-from memories_app.services.distilling import Distilled, distil_quiet_sessions, distil_session
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.stores.sealed import SealedBackend
@@ -115,7 +115,7 @@ def statuses() -> dict[str, str]:
 @contextmanager
 def patched_distiller(answer: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(distilling, "_distiller_named", lambda name: scripted(answer))
+        patching.setattr(distillation, "_distiller_named", lambda name: scripted(answer))
         yield
 
 
@@ -179,7 +179,7 @@ class TestAnyDistiller:
         assert not Memory.objects.exists()
 
     def test_no_more_waits_about_a_subject_than_from_agents(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(distilling, "MOST_WAITING", 3)
+        monkeypatch.setattr(distillation, "MOST_WAITING", 3)
         record = a_session("I like tea.")
         proposed("Waits already.", subject=record.subject)
         many = Finding(lambda said: [of(said[0], f"Drinks tea number {number}.") for number in range(300)])
@@ -248,7 +248,7 @@ class TestRules:
         self, store: None, columns: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         record = a_session("I prefer tea.", **columns)
-        monkeypatch.setattr(distilling, "sealed_backend_for", None)
+        monkeypatch.setattr(distillation, "sealed_backend_for", None)
         assert distil_session(record).row.outcome == "refused"
         assert not Memory.objects.exists()
 
@@ -280,7 +280,7 @@ class TestRules:
         merged.merged_into = subject
         merged.save()
         LearningStop.objects.create(subject=merged)
-        monkeypatch.setattr(distilling, "sealed_backend_for", None)
+        monkeypatch.setattr(distillation, "sealed_backend_for", None)
         assert distil_session(record).row.outcome == "refused"
 
     def test_a_no_in_the_middle_of_a_reading_holds(self, store: None) -> None:
@@ -449,11 +449,11 @@ class TestReadingOn:
         new = [one.text for one in second if not one.is_context]
         assert (new, distilled.row.proposal_count, distilled.known) == (["I prefer cake.", "I prefer pie."], 2, 0)
         context = [one.text for one in second if one.is_context]
-        assert 0 < len(context) <= distilling.CONTEXT_ITEMS + 1
+        assert 0 < len(context) <= distillation.CONTEXT_ITEMS + 1
         assert context[-1] == "I prefer tea number 119."
 
     def test_many_new_items_are_read_page_by_page(self, store: None, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(distilling, "ITEMS_A_PAGE", 3)
+        monkeypatch.setattr(distillation, "ITEMS_A_PAGE", 3)
         record = a_session("Hello")
         distil_session(record)
         add_items("chat-1", *(f"I prefer tea number {number}." for number in range(50)))

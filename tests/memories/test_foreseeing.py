@@ -15,14 +15,14 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.client import candidates, embedding, recalling
-from memories_app import recall_change
+from memories_app.learning.proposing import ProposedQuote
+from memories_app.learning.screening import embed_memories
 from memories_app.models import Memory
-from memories_app.recall_change import Foreseen, foresee
-from memories_app.services.proposing import ProposedQuote
-from memories_app.services.recall_preview import preview_recall
-from memories_app.services.reviewing import approve_memory
-from memories_app.services.screening import embed_memories
-from memories_app.view_models import ShownQuote
+from memories_app.pages.view_models import ShownQuote
+from memories_app.recall.preview import preview_recall
+from memories_app.review import recall_change
+from memories_app.review.decisions import approve_memory
+from memories_app.review.recall_change import Foreseen, foresee
 from sessions_app.models import Subject
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, waiting

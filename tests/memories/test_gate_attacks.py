@@ -17,8 +17,9 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import Roles
+from memories_app.learning import signals
 from memories_app.models import LearningStop, Memory, MemoryVersion, Review, Signal
-from memories_app.services import learning, reviewing
+from memories_app.review import decisions
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import run_sql, second_connection, value_of
@@ -214,7 +215,7 @@ def test_a_change_under_another_id_of_the_same_person_can_be_approved(
     proposal = Memory.objects.get(replaces=base)
     Memory.objects.filter(pk=proposal.pk).update(screened_hash=proposal.content_hash)
     proposal.refresh_from_db()
-    reviewing.approve_memory(
+    decisions.approve_memory(
         proposal, by=a_reviewer("third"), content_hash=proposal.content_hash, base_version=base.version
     )
     base.refresh_from_db()
@@ -230,7 +231,7 @@ def test_a_clock_that_steps_back_keeps_nobody_from_deciding(ada: Subject) -> Non
     Memory.objects.filter(pk=memory.pk).update(
         awaiting_since=now() + timedelta(hours=1), proposed_at=now() + timedelta(hours=1)
     )
-    memory = reviewing.approve_memory(memory, by=a_reviewer("third"), content_hash=memory.content_hash)
+    memory = decisions.approve_memory(memory, by=a_reviewer("third"), content_hash=memory.content_hash)
     assert memory.status == "approved"
     assert Review.objects.get(memory=memory).waited == timedelta()
 
@@ -252,7 +253,7 @@ class TestSayingNoInTheMiddle:
         subject, person = subject_for_key(SubjectKind.USER, "ada"), a_reviewer("first")
         with second_connection() as agent, somebody_else() as start:
             self.propose(agent, subject, table)
-            saying = start(lambda: learning.stop_learning(subject, by=person))
+            saying = start(lambda: signals.stop_learning(subject, by=person))
             wait_until_blocked(saying, by=agent)
             assert not LearningStop.objects.exists()
             agent.commit()
@@ -284,7 +285,7 @@ class TestSayingNoInTheMiddle:
     def test_saying_no_leaves_one_event_and_nothing_of_the_lock(self) -> None:
         subject, person = subject_for_key(SubjectKind.USER, "ada"), a_reviewer("first")
         before = AuditEvent.objects.count()
-        learning.stop_learning(subject, by=person)
+        signals.stop_learning(subject, by=person)
         types = list(AuditEvent.objects.order_by("number").values_list("type", flat=True)[before:])
         assert "learning.stopped" in types
         assert not [each for each in types if each.startswith("subject.")]
@@ -297,7 +298,7 @@ class TestSayingNoInTheMiddle:
         try:
             with second_connection() as agent:
                 self.propose(agent, subject)
-                assert learning.stop_learning(subject, by=person)
+                assert signals.stop_learning(subject, by=person)
                 agent.commit()
         finally:
             run_sql(definition)

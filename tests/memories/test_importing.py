@@ -19,12 +19,13 @@ from phi.memory.row import MemoryRow
 
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
-from memories_app.importing.entries import UnreadableEntry
-from memories_app.importing.rows import entry_of_row
+from memories_app.exchange import exporting, importing
+from memories_app.exchange.entries import UnreadableEntry
+from memories_app.exchange.rows import entry_of_row
+from memories_app.learning import proposing
+from memories_app.learning.screening import screen_memories
 from memories_app.models import Evidence, LearningStop, Memory
-from memories_app.services import exporting, importing, proposing
-from memories_app.services.reviewing import approve_memory
-from memories_app.services.screening import screen_memories
+from memories_app.review.decisions import approve_memory
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind
 from sessions_app.services.attaching import attach_store

@@ -16,9 +16,9 @@ from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Memory
-from memories_app.services import claiming, proposal_expiry, reviewing
+from memories_app.review import claiming, decisions, proposal_expiry
+from memories_app.review.undoing import undo_decision
 from memories_app.services.retiring import ask_revalidation
-from memories_app.services.undoing import undo_decision
 from tests.meanwhile import somebody_else
 from tests.memories.queue import a_reviewer, waiting
 from tests.people import signed_in
@@ -67,16 +67,16 @@ def held(memory: Memory) -> None:
 
 
 def snoozed(memory: Memory) -> None:
-    reviewing.snooze_memory(memory, by=a_reviewer(), length=DAY)
+    decisions.snooze_memory(memory, by=a_reviewer(), length=DAY)
 
 
 def approved_by_one(memory: Memory) -> None:
     Memory.objects.filter(pk=memory.pk).update(risk_flags=["health"])
-    reviewing.approve_memory(memory, by=a_reviewer(), content_hash=memory.content_hash)
+    decisions.approve_memory(memory, by=a_reviewer(), content_hash=memory.content_hash)
 
 
 def decided(memory: Memory) -> None:
-    reviewing.approve_memory(memory, by=a_reviewer(), content_hash=memory.content_hash)
+    decisions.approve_memory(memory, by=a_reviewer(), content_hash=memory.content_hash)
 
 
 def approved_once(memory: Memory) -> None:
@@ -120,11 +120,11 @@ def test_a_claim_that_ran_out_keeps_nothing(ada: User) -> None:
 def test_one_comes_back_and_waits_anew(ada: User) -> None:
     memory = aged(waiting(), 31)
     proposal_expiry.lapse_proposals()
-    with pytest.raises(reviewing.ReviewAlreadyDecided, match="expired unreviewed"):
-        reviewing.approve_memory(memory, by=ada, content_hash=memory.content_hash)
+    with pytest.raises(decisions.ReviewAlreadyDecided, match="expired unreviewed"):
+        decisions.approve_memory(memory, by=ada, content_hash=memory.content_hash)
     proposal_expiry.reopen_proposal(memory, by=ada)
     assert proposal_expiry.lapse_proposals() == 0
-    reviewing.approve_memory(memory, by=ada, content_hash=memory.content_hash)
+    decisions.approve_memory(memory, by=ada, content_hash=memory.content_hash)
     assert undo_decision(memory, by=ada).status == "proposed"
     assert AuditEvent.objects.filter(type="memory.reopened").count() == 1
     with pytest.raises(proposal_expiry.NotLapsed):
@@ -135,7 +135,7 @@ def test_one_comes_back_and_waits_anew(ada: User) -> None:
 def test_who_decides_at_this_very_moment_is_quicker() -> None:
     ada, memory = a_reviewer("ada"), aged(waiting(), 31)
     with transaction.atomic():
-        reviewing.reject_memory(memory, by=ada, content_hash=memory.content_hash, reason="wrong")
+        decisions.reject_memory(memory, by=ada, content_hash=memory.content_hash, reason="wrong")
         with somebody_else() as start:
             assert start(proposal_expiry.lapse_proposals).result() == 0
     assert status_of(memory) == "rejected"
@@ -159,7 +159,7 @@ class TestPages:
     def test_it_is_said_before_it_happens(self, desk: Client) -> None:
         soon, later = aged(waiting("Prefers tea."), 28), aged(waiting("Prefers gin."), 20)
         second = aged(waiting("Prefers rum.", flags=("health",)), 29)
-        reviewing.approve_memory(second, by=a_reviewer(), content_hash=second.content_hash)
+        decisions.approve_memory(second, by=a_reviewer(), content_hash=second.content_hash)
         page = desk.get(reverse("reviews:list"), {"show": "ending"})
         assert [row.memory for row in page.context["rows"]] == [soon]
         page = desk.get(reverse("reviews:list"))

@@ -11,10 +11,10 @@ from django.test import Client
 from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
+from memories_app.learning.distillation import SUBJECT_SUMMARY
+from memories_app.learning.proposing import propose_memory
+from memories_app.learning.signals import allow_learning, is_stopped, stop_learning
 from memories_app.models import Evidence, LearningStop, Signal
-from memories_app.services.distilling import SUBJECT_SUMMARY
-from memories_app.services.learning import allow_learning, is_stopped, stop_learning
-from memories_app.services.proposing import propose_memory
 from memories_app.services.refusals import NothingLearnedHere
 from sessions_app.extensions import ExtensionPoint, Panel
 from sessions_app.models import SessionRecord, Subject

@@ -11,10 +11,12 @@ from django.db import connection, transaction
 from memadmin.audit.models import AuditEvent
 from memories_app.audit_events import RetireReason
 from memories_app.dedup import consolidation
+from memories_app.learning.distillation import distil_session
+from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import ApprovalRule, Evidence, Memory
-from memories_app.services import recall_preview, retiring, reviewing, rules
-from memories_app.services.distilling import distil_session
-from memories_app.services.screening import embed_memories, screen_memories
+from memories_app.recall.preview import preview_recall
+from memories_app.review import decisions, rules
+from memories_app.services import retiring
 from sessions_app.models import Subject
 from tests.agents import run_sql
 from tests.builders import make_session, make_subject
@@ -49,8 +51,8 @@ def a_rule_that_takes_all_it_can() -> ApprovalRule:
 
 def told(subject: Subject | None) -> list[str]:
     """What an agent reads who is asked about refunds."""
-    preview = recall_preview.preview_recall("Where does my refund of order 4711 go?", subject=subject, budget=10_000)
-    return [each.memory.statement for each in preview.choice.chosen]
+    recalled = preview_recall("Where does my refund of order 4711 go?", subject=subject, budget=10_000)
+    return [each.memory.statement for each in recalled.choice.chosen]
 
 
 def poison(key: str = "attack") -> Subject:
@@ -101,7 +103,7 @@ class TestTakingItBack:
         return a_reviewer()
 
     def approve(self, memory: Memory, *, by: User) -> None:
-        reviewing.approve_memory(memory, by=by, content_hash=memory.content_hash, base_version=memory.base_version)
+        decisions.approve_memory(memory, by=by, content_hash=memory.content_hash, base_version=memory.base_version)
 
     def test_all_that_comes_of_a_session_goes_whatever_became_of_it(self, reviewer: User) -> None:
         session, subject = make_session("poisoned"), make_subject()
@@ -121,7 +123,7 @@ class TestTakingItBack:
         # Another memory took over its evidence, and was changed since by somebody who trusted it.
         merged_into = approved("Wants refunds at once.", subject=subject)
         duplicate = learned("Asks for refunds at once.")
-        reviewing.merge_memory(duplicate, by=reviewer, content_hash=duplicate.content_hash, into=merged_into)
+        decisions.merge_memory(duplicate, by=reviewer, content_hash=duplicate.content_hash, into=merged_into)
         self.approve(waiting("Wants refunds at once, and more.", replaces=merged_into), by=reviewer)
         # A change of what came of it, learned elsewhere.
         follows = waiting("Likes refunds in cash, in small notes.", replaces=direct)

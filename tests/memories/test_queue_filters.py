@@ -12,11 +12,10 @@ from django.test import Client
 from django.urls import reverse
 
 from memadmin.web.paging import rows_after, rows_before
-from memories_app import queue
 from memories_app.dedup import consolidation
+from memories_app.learning.screening import embed_memories
 from memories_app.models import ApprovalRule, Memory
-from memories_app.services import reviewing, rules
-from memories_app.services.screening import embed_memories
+from memories_app.review import decisions, queue, rules
 from tests.memories.queue import a_reviewer, waiting
 from tests.people import signed_in
 
@@ -51,9 +50,9 @@ def sampled(*statements: str) -> list[Memory]:
 def test_the_number_in_the_navigation_is_of_what_the_queue_shows(desk: Client, ada: User) -> None:
     left, put_off, over, decided, again = (waiting() for _ in range(5))
     for each in (put_off, over):
-        reviewing.snooze_memory(each, by=ada, length=timedelta(hours=1))
+        decisions.snooze_memory(each, by=ada, length=timedelta(hours=1))
     Memory.objects.filter(pk=over.pk).update(snoozed_until=F("snoozed_until") - timedelta(hours=2))
-    reviewing.reject_memory(decided, by=ada, content_hash=decided.content_hash, reason="wrong")
+    decisions.reject_memory(decided, by=ada, content_hash=decided.content_hash, reason="wrong")
     Memory.objects.filter(pk=again.pk).update(status=Memory.Status.NEEDS_REVALIDATION)
     assert set(shown(desk, "")) == {left, over, again}
     assert queue.count_waiting() == queue.standing().waiting == 3
@@ -110,7 +109,7 @@ def test_snoozing_can_be_taken_back_at_once(desk: Client, ada: User) -> None:
     desk.post(reverse("reviews:wake", args=[memory.pk]))
     assert Memory.objects.get(pk=memory.pk).snoozed_until is None
     assert desk.get(answer["Location"]).context["put_off"] is None
-    reviewing.snooze_memory(memory, by=ada, length=timedelta(hours=1))
+    decisions.snooze_memory(memory, by=ada, length=timedelta(hours=1))
     assert desk.get(QUEUE, {"snoozed": "nonsense"}).context["put_off"] is None
 
 

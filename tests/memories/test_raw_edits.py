@@ -15,7 +15,7 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from memories_app.admin import CHANGED_MEANWHILE
 from memories_app.models import Evidence, Memory, MemoryVersion, Signal
-from memories_app.services.raw_edits import EDITABLE, ONLY_PROPOSED, state_of
+from memories_app.raw_edits import EDITABLE, ONLY_PROPOSED, state_of
 from tests.builders import make_subject
 from tests.memories.builders import approved, one_of_each, proposed
 from tests.people import person, signed_in

@@ -17,11 +17,11 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memories_app.learning.proposing import ProposedQuote
 from memories_app.models import Memory, Review, SavedView
-from memories_app.services import claiming, reviewing
-from memories_app.services.deciding_many import AT_ONCE
-from memories_app.services.proposing import ProposedQuote
-from memories_app.word_diff import changes
+from memories_app.pages.word_diff import changes
+from memories_app.review import claiming, decisions
+from memories_app.review.bulk_decisions import AT_ONCE
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
@@ -84,9 +84,9 @@ class TestQueue:
     def test_filters(self, desk: Client, ada: User, query: str, expected: set[str]) -> None:
         waiting("shared", shared=True, kind="procedure")
         once = waiting("approved once", shared=True, kind="procedure")
-        reviewing.approve_memory(once, by=a_reviewer(), content_hash=once.content_hash)
+        decisions.approve_memory(once, by=a_reviewer(), content_hash=once.content_hash)
         old(waiting("old", source="tool"), 50)
-        reviewing.snooze_memory(waiting("snoozed"), by=ada, length=timedelta(hours=1))
+        decisions.snooze_memory(waiting("snoozed"), by=ada, length=timedelta(hours=1))
         claiming.claim(waiting("held"), by=ada)
         waiting("change", replaces=approved())
         waiting("risky", flags=("link",))
@@ -219,7 +219,7 @@ class TestProposal:
         memory = approved("Prefers tea.")
         late = waiting("Prefers juice.", replaces=memory)
         change = waiting("Prefers black tea.", replaces=memory)
-        reviewing.approve_memory(change, by=a_reviewer(), content_hash=change.content_hash, base_version=1)
+        decisions.approve_memory(change, by=a_reviewer(), content_hash=change.content_hash, base_version=1)
         page = desk.get(page_of(late))
         assert [text.title for text in page.context["shown"].difference] == ["v1, its base", "v2, now", "Proposed"]
         assert "<del>black tea</del><ins>juice</ins>" in page.text
@@ -268,13 +268,13 @@ class TestDeciding:
         claiming.claim(waiting(), by=a_reviewer())
         waiting(by=ada)
         once = waiting(shared=True)
-        reviewing.approve_memory(once, by=ada, content_hash=once.content_hash)
+        decisions.approve_memory(once, by=ada, content_hash=once.content_hash)
         answer = desk.post(page_of(memory, "approve"), read(memory))
         assert answer["Location"].startswith(f"{QUEUE}?decided=")
 
     def test_who_was_slower_is_told_who_won(self, desk: Client) -> None:
         memory = waiting()
-        reviewing.reject_memory(memory, by=a_reviewer("grace"), content_hash=memory.content_hash, reason="wrong")
+        decisions.reject_memory(memory, by=a_reviewer("grace"), content_hash=memory.content_hash, reason="wrong")
         answer = desk.post(page_of(memory, "approve"), read(memory))
         assert answer.status_code == 409
         assert "grace already rejected this proposal. Your decision was not saved." in answer.text

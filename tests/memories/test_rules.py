@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditEvent
+from memories_app.learning.screening import embed_memories
 from memories_app.models import ApprovalRule, Memory, Review
-from memories_app.services import claiming, reviewing, rules
+from memories_app.review import claiming, decisions, rules
 from memories_app.services.refusals import NotApproved
-from memories_app.services.screening import embed_memories
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
 
@@ -205,15 +205,15 @@ class TestHindsight:
     def test_it_is_computed_from_what_people_decided(self, officer: User) -> None:
         for _ in range(2):
             memory = sure()
-            reviewing.approve_memory(memory, by=officer, content_hash=memory.content_hash)
+            decisions.approve_memory(memory, by=officer, content_hash=memory.content_hash)
         memory = sure("Prefers tee.")
-        reviewing.edit_and_approve(
+        decisions.edit_and_approve(
             memory, by=officer, content_hash=memory.content_hash, changes={"statement": "Prefers tea."}
         )
         memory = sure()
-        reviewing.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
+        decisions.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
         memory = sure(confidence=0.1)
-        reviewing.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
+        decisions.reject_memory(memory, by=officer, content_hash=memory.content_hash, reason="wrong")
         past = rules.hindsight(ApprovalRule(name="x", min_confidence=0.8))
         assert (past.looked_at, past.taken, past.approved, past.edited, past.rejected) == (5, 4, 2, 1, 1)
         assert past.agreement == 50
@@ -265,11 +265,11 @@ class TestPages:
         other = a_reviewer("other")
         for agreed in (True, False):
             memory = waiting(shared=True)
-            reviewing.approve_memory(memory, by=officer, content_hash=memory.content_hash)
+            decisions.approve_memory(memory, by=officer, content_hash=memory.content_hash)
             if agreed:
-                reviewing.approve_memory(memory, by=other, content_hash=memory.content_hash)
+                decisions.approve_memory(memory, by=other, content_hash=memory.content_hash)
             else:
-                reviewing.reject_memory(memory, by=other, content_hash=memory.content_hash, reason="wrong")
+                decisions.reject_memory(memory, by=other, content_hash=memory.content_hash, reason="wrong")
         page = reviewer.get(reverse("reviews:health"))
         paces = {pace.name: (pace.decided, pace.rejected, pace.agreement) for pace in page.context["paces"]}
         assert paces == {"officer": (2, 0, 50), "other": (2, 1, None)}

@@ -8,9 +8,9 @@ import pytest
 from django.conf import settings
 
 from memadmin.client import embedding
+from memories_app.learning.risk_detection import risks_of
+from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import Memory
-from memories_app.risk_detection import risks_of
-from memories_app.services.screening import embed_memories, screen_memories
 from tests.builders import make_subject
 from tests.memories.builders import approved
 

@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from memadmin.audit.models import AuditEvent
 from memories_app.audit_events import RetireReason
-from memories_app.distilling.saying import said_in
+from memories_app.learning.distillation import distil_session
+from memories_app.learning.distillers.saying import said_in
+from memories_app.learning.evidence_linking import place_evidence
 from memories_app.models import Evidence, Memory
 from memories_app.services import retiring
-from memories_app.services.distilling import distil_session
-from memories_app.services.evidence_linking import place_evidence
 from tests.agents import assistant as said_by_assistant
 from tests.agents import run_sql, value_of
 from tests.builders import make_session, make_subject
@@ -98,7 +98,7 @@ class TestIsNoted:
         self, store: None, quote: str, tools: list[str], page: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Also where the call stands on the page before."""
-        monkeypatch.setattr("memories_app.services.evidence_linking.PAGE", page)
+        monkeypatch.setattr("memories_app.learning.evidence_linking.PAGE", page)
         record = a_session(*LOOKED_UP)
         memory = waiting("x", subject=record.subject, source="tool")
         Evidence.objects.create(memory=memory, record_id=record.pk, quote=quote, speaker="user")

@@ -22,17 +22,17 @@ from memadmin.client.memories import MemoryClient
 from memadmin.client.recalling import choose
 from memadmin.client.vector_lookup import IndexAway, Near
 from memadmin.deploy.roles import Roles
-from memories_app import jobs, vectors
+from memories_app import jobs
 from memories_app.audit_events import RetireReason
+from memories_app.learning.screening import embed_memories
 from memories_app.models import Memory, VectorNote
-from memories_app.services import indexing
-from memories_app.services.recall_preview import preview_recall
+from memories_app.recall import indexing, vectors
+from memories_app.recall.preview import preview_recall
+from memories_app.recall.vectors import Vector, VectorIndex
+from memories_app.recall.vectors.pgvector import PgVectorIndex
+from memories_app.recall.vectors.qdrant import QdrantIndex
+from memories_app.review.decisions import approve_memory
 from memories_app.services.retiring import retire_memory
-from memories_app.services.reviewing import approve_memory
-from memories_app.services.screening import embed_memories
-from memories_app.vectors import Vector, VectorIndex
-from memories_app.vectors.pgvector import PgVectorIndex
-from memories_app.vectors.qdrant import QdrantIndex
 from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import subject_for_key
 from tests.builders import make_subject

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
 from memories_app.models import Memory, Recall, RecalledMemory
-from memories_app.recall_view_models import HEIGHT, WEEKS, weeks_of
+from memories_app.recall.view_models import HEIGHT, WEEKS, weeks_of
 from tests.memories.builders import approved
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memories_app.services.indexing import NoOtherIndex, compare_vectors
-from memories_app.vectors import IndexAway
+from memories_app.recall.indexing import NoOtherIndex, compare_vectors
+from memories_app.recall.vectors import IndexAway
 
 
 class Command(BaseCommand):

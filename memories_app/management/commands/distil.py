@@ -15,9 +15,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
-from memories_app.distilling.saying import OmissionReason
+from memories_app.learning.distillation import Distilled, awaiting_distillation, distil_session
+from memories_app.learning.distillers.saying import OmissionReason
 from memories_app.models import Distillation
-from memories_app.services.distilling import Distilled, awaiting_distillation, distil_session
 from sessions_app.models import SessionRecord
 from sessions_app.stores.base import StoreUnavailable
 

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from memadmin import audit
+from memories_app.exchange.exporting import export_memories
 from memories_app.models import Memory
-from memories_app.services.exporting import export_memories
 from sessions_app.models import SubjectKind
 from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memories_app.importing.formats import FORMATS
-from memories_app.services.importing import Imported, NotMemories, import_file, import_store
+from memories_app.exchange.formats import FORMATS
+from memories_app.exchange.importing import Imported, NotMemories, import_file, import_store
 from sessions_app import registry
 from sessions_app.stores.base import StoreUnavailable
 

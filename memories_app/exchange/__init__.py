@@ -1,0 +1,1 @@
+"""Import from other systems and export. `entries`, `formats` and `rows` are pure: values in, entries out."""

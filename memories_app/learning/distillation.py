@@ -1,0 +1,410 @@
+"""Distilling: reading sessions for what agents could remember, and proposing it. Nothing is learned without review.
+
+A session is read once: the next reading goes on behind the last item that was read, with a few before it as context.
+What is known of its subject already is not proposed again, whatever was decided about it: a rejected statement does not
+come back because somebody says it twice.
+
+Summaries are memories of kind `summary` and pass the same gate: one of each session, and one of each subject, which has
+the key SUBJECT_SUMMARY, so that two of them never stand side by side in a prompt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.timezone import now
+
+from memadmin import audit
+from memories_app import audit_events
+from memories_app.learning.distillers.rules import RulesDistiller
+from memories_app.learning.distillers.saying import (
+    OPERATOR,
+    Before,
+    DistillationResult,
+    DistilledMemory,
+    Distiller,
+    DistillingTimeout,
+    Nonsense,
+    OmissionReason,
+    SessionMessage,
+    Unread,
+    said_in,
+)
+from memories_app.learning.proposing import ProposedQuote, propose_memory
+from memories_app.learning.signals import is_stopped
+from memories_app.models import Distillation, Evidence, Memory, Signal
+from memories_app.querysets import MemoryQuerySet
+from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
+from memories_app.tool_provenance import MOST_TOOLS
+from sessions_app.encryption import sealing_of
+from sessions_app.items import StoredItem
+from sessions_app.models import SessionRecord, SessionStore, Subject
+from sessions_app.services.subjects import standing_subject
+from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.stores.sealed import sealed_backend_for
+
+logger = logging.getLogger(__name__)
+
+Outcome = Distillation.Outcome
+
+LOOKED_BACK = timedelta(days=7)
+"""Sessions that were quiet for longer are read by the command alone: a large history is not learned by surprise."""
+
+RECENTLY = timedelta(hours=1)
+"""How far back is looked each minute; as far as LOOKED_BACK only once an hour, where a worker was away."""
+
+CONTEXT_ITEMS = 20
+"""How many items before the new ones a distiller sees."""
+
+ITEMS_A_PAGE = 200
+
+SUBJECT_SUMMARY = "subject_summary"
+"""The key of the summary of a subject."""
+
+FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
+"""What was true once and may be true again; anything else that is known is not proposed anew."""
+
+LONGEST_QUOTE = 4000
+
+MOST_WAITING = 200
+"""Of proposals about one subject. As many as agents may have waiting, which the database counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled:
+    """The row, and what else came of it: what was known already."""
+
+    row: Distillation
+    known: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return sum(self.row.left_out.values())
+
+
+@cache
+def _distiller_named(name: str) -> Distiller:
+    if name == "rules":
+        return RulesDistiller()
+    # Loads the SDK, which web processes do without.
+    from memories_app.learning.distillers.agent import AgentDistiller
+
+    return AgentDistiller(name.removeprefix("agent:"))
+
+
+def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> QuerySet[SessionRecord]:
+    """Sessions of known subjects that were written to since they were last read, the longest waiting first."""
+    read = Distillation.objects.filter(record_id=OuterRef("pk"), read_up_to__gte=OuterRef("activity_count"))
+    records = SessionRecord.objects.on_record().filter(
+        ~Exists(read.exclude(outcome=Outcome.RUNNING)),
+        subject__isnull=False,
+        last_activity_at__gt=active_since,
+        last_activity_at__lte=quiet_since,
+    )
+    if not settings.DISTIL_LOCKED:
+        records = records.exclude(Q(is_sensitive=True) | Q(store__is_sensitive=True) | Q(is_encrypted=True))
+    return records.order_by("last_activity_at", "pk")
+
+
+def distil_quiet_sessions(*, within: timedelta = LOOKED_BACK, limit: int = 100) -> int:
+    """Reads what fell quiet `within` this time, up to `limit` sessions of each store; returns how many were read."""
+    if settings.DISTILLER == "none":
+        return 0
+    at, count = now(), 0
+    quiet_since = at - settings.DISTIL_AFTER
+    waiting = awaiting_distillation(quiet_since=quiet_since, active_since=quiet_since - within)
+    for store in SessionStore.objects.all():
+        try:
+            for record in waiting.filter(store=store).select_related("store", "subject")[:limit]:
+                distil_session(record)
+                count += 1
+        except StoreUnavailable:
+            logger.warning("store %s is away, nothing is learned from its sessions now", store.pk)
+    return count
+
+
+def distil_session(record: SessionRecord, *, distiller: Distiller | None = None, from_start: bool = False) -> Distilled:
+    """Reads what is new in a session, or all of it, and proposes what it finds. Raises StoreUnavailable, and then it
+    counts as not read.
+
+    What is written while it reads counts as not read. Whatever else goes wrong is the outcome of the row, and is not
+    tried again before somebody says something more.
+    """
+    distiller = distiller or _distiller_named("rules" if settings.DISTILLER == "none" else settings.DISTILLER)
+    row = Distillation.objects.create(
+        record_id=record.pk, session_id=record.session_id, distiller=distiller.name, read_up_to=record.activity_count
+    )
+    subject = standing_subject(record.subject) if record.subject else None
+    if subject is None or not _may_read(record) or is_stopped(subject):
+        return _ended(row, record, Outcome.REFUSED, DistillationResult())
+    try:
+        part = _Part(record, None if from_start else _last_reading(record))
+        said = [*part.said(), *_remarks(record, all_of_them=part.is_whole)]
+        row.last_item_id, row.last_item_hash = part.last
+        reading = distiller.read(said, before=_before(record, subject))
+    except StoreUnavailable:
+        row.delete()
+        raise
+    except Unread as problem:
+        outcome = {Nonsense: Outcome.NONSENSE, DistillingTimeout: Outcome.TIMED_OUT}.get(type(problem), Outcome.FAILED)
+        logger.warning("session %s was not distilled: %s", record.pk, problem.__cause__.__class__.__name__)
+        return _ended(row, record, outcome, DistillationResult(cost=problem.cost))
+    except Exception as problem:
+        # Its own mistake, or a session that it does not know how to take: the others do not wait for it.
+        logger.warning("session %s was not distilled: %s", record.pk, type(problem).__name__)
+        return _ended(row, record, Outcome.FAILED, DistillationResult())
+    try:
+        return _propose(row, record, subject, reading, said)
+    except NothingLearnedHere:
+        # Somebody said so while the session was read.
+        return _ended(row, record, Outcome.REFUSED, DistillationResult(cost=reading.cost))
+
+
+def _may_read(record: SessionRecord) -> bool:
+    # A store with a key may have plain sessions, too; what is sealed among plain items stays closed, or is opened.
+    if not (record.is_locked or record.is_encrypted):
+        return True
+    has_key = not record.is_encrypted or sealing_of(record.store).of_session(record.session_id).has_key
+    return settings.DISTIL_LOCKED and has_key
+
+
+class _Part:
+    """The items of a session behind those that were read before, or all; `last` is the id of the last one, and its
+    digest, once all were read."""
+
+    def __init__(self, record: SessionRecord, earlier: Distillation | None) -> None:
+        self._backend = sealed_backend_for(record.store, opens=settings.DISTIL_LOCKED)
+        self._session_id = record.session_id
+        self._context: Container[str] = ()
+        self.last = (earlier.last_item_id, earlier.last_item_hash) if earlier else ("", "")
+        items = self._behind(earlier) if earlier else None
+        self.is_whole = items is None
+        self._items = self._backend.every_item(self._session_id) if items is None else items
+
+    def said(self) -> Iterator[SessionMessage]:
+        return said_in(self._noting(self._items), context=self._context)
+
+    def _noting(self, items: Iterable[StoredItem]) -> Iterator[StoredItem]:
+        for item in items:
+            self.last = (item.id, _digest(item))
+            yield item
+
+    def _behind(self, earlier: Distillation) -> Iterator[StoredItem] | None:
+        """None where the last item is not there any more, or another one is in its place: then all is read."""
+        try:
+            page = self._backend.page_around(self._session_id, earlier.last_item_id, 2 * CONTEXT_ITEMS)
+        except UnknownItem:
+            return None
+        ids = [item.id for item in page.items]
+        place = ids.index(earlier.last_item_id) if earlier.last_item_id in ids else -1
+        if place < 0 or _digest(page.items[place]) != earlier.last_item_hash:
+            return None
+        self._context = set(ids[: place + 1])
+        return self._from(page.items)
+
+    def _from(self, items: Sequence[StoredItem]) -> Iterator[StoredItem]:
+        while items:
+            yield from items
+            items = self._backend.page_after(self._session_id, items[-1].position, ITEMS_A_PAGE).items
+
+
+def _digest(item: StoredItem) -> str:
+    return sha256(item.raw.encode(errors="surrogatepass")).hexdigest()
+
+
+def _last_reading(record: SessionRecord) -> Distillation | None:
+    done = Distillation.objects.filter(record_id=record.pk, outcome=Outcome.DONE).exclude(last_item_id="")
+    return done.order_by("-began_at").first()
+
+
+def _before(record: SessionRecord, subject: Subject) -> Before:
+    known = Memory.Status.APPROVED, *Memory.AWAITING
+    of_session = _summaries_of(record).filter(status__in=known).newest_first().first()
+    of_subject = _summaries_about(subject).filter(status__in=known).newest_first().first()
+    return Before(of_session.statement if of_session else "", of_subject.statement if of_subject else "")
+
+
+def _summaries_of(record: SessionRecord) -> MemoryQuerySet:
+    of_session = Evidence.objects.filter(record_id=record.pk).values("memory")
+    return Memory.objects.filter(pk__in=of_session, kind=Memory.Kind.SUMMARY).exclude(key=SUBJECT_SUMMARY)
+
+
+def _summaries_about(subject: Subject) -> MemoryQuerySet:
+    return Memory.objects.about(subject).filter(kind=Memory.Kind.SUMMARY, key=SUBJECT_SUMMARY)
+
+
+def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[SessionMessage]:
+    """What operators wrote about its items, or what they wrote since it was read."""
+    signals = Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text="")
+    for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
+        yield SessionMessage(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
+
+
+@transaction.atomic
+def _propose(
+    row: Distillation,
+    record: SessionRecord,
+    subject: Subject,
+    reading: DistillationResult,
+    said: Sequence[SessionMessage],
+) -> Distilled:
+    # Two distillers of one subject propose one after the other, so that each sees what the other did.
+    Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
+    known_words = {
+        _plain(statement)
+        for statement in Memory.objects.about(subject)
+        .exclude(status__in=FORGETTABLE)
+        .values_list("statement", flat=True)
+    }
+    known, left_out = 0, Counter(reading.left_out)
+    room = MOST_WAITING - Memory.objects.about(subject).filter(status=Memory.Status.PROPOSED).count()
+    was_read = {one for one in said if not one.is_context}
+    with audit.recording(audit_events.SESSION_DISTILLED) as event:
+        event.target, event.subject = record, subject
+        for found in reading.found:
+            if found.said not in was_read or not found.is_proven:
+                left_out[OmissionReason.UNPROVEN] += 1
+            elif found.has_secret:
+                left_out[OmissionReason.SECRET] += 1
+            elif _plain(found.statement) in known_words:
+                known += 1
+            elif row.proposal_count >= room:
+                left_out[OmissionReason.TOO_MANY] += 1
+            elif _proposed(found, record, subject, row.distiller):
+                known_words.add(_plain(found.statement))
+                row.proposal_count += 1
+            else:
+                left_out[OmissionReason.UNFIT] += 1
+        new = next((one for one in said if not one.is_context), None)
+        # A summary is made of everything, whatever words stand beside it.
+        tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
+        for text, key, earlier in (
+            (reading.summary, "", _summaries_of(record)),
+            (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
+        ):
+            if not text or new is None or _plain(text) in known_words:
+                continue
+            if _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(new, tools=tools)):
+                row.proposal_count += 1
+            else:
+                left_out[OmissionReason.UNFIT] += 1
+        Signal.objects.filter(record_id=record.pk, distilled_at__isnull=True, created_at__lte=row.began_at).update(
+            distilled_at=now()
+        )
+        _end(row, Outcome.DONE, reading)
+        row.left_out = {reason.value: count for reason, count in left_out.items()}
+        row.save()
+        event.reason_code, event.counters = Outcome.DONE, _counters(row, known)
+    return Distilled(row, known)
+
+
+def _proposed(found: DistilledMemory, record: SessionRecord, subject: Subject, extractor: str) -> bool:
+    said = found.said
+    source = {"user": Memory.Source.USER, OPERATOR: Memory.Source.OPERATOR}.get(said.speaker, Memory.Source.TOOL)
+    try:
+        propose_memory(
+            found.statement,
+            kind=found.kind,
+            key=found.key,
+            subject=subject,
+            provenance=Memory.Provenance.EXPLICIT if found.is_explicit else Memory.Provenance.INFERRED,
+            # What an assistant said may come from a tool or a page: no rule approves it.
+            source=source,
+            confidence=found.confidence,
+            extractor=extractor,
+            evidence=[_quote(record, said, found.quote)],
+        )
+    except Unproposable:
+        return False
+    return True
+
+
+def _proposed_summary(
+    summary: str,
+    key: str,
+    earlier: MemoryQuerySet,
+    record: SessionRecord,
+    subject: Subject,
+    extractor: str,
+    first: SessionMessage,
+) -> bool:
+    """It changes the one that agents use. One that waits is superseded, for this one says more; unless somebody is
+    about to decide about it."""
+    standing = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
+    try:
+        summarized = propose_memory(
+            summary,
+            kind=Memory.Kind.SUMMARY,
+            key=key,
+            subject=subject,
+            # Words of a model about words of others: no rule approves it.
+            source=Memory.Source.TOOL,
+            extractor=extractor,
+            replaces=standing,
+            evidence=[_quote(record, first, first.text[:200])],
+        )
+    except (Unproposable, Overtaken):
+        return False
+    unread = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now())
+    waiting = earlier.filter(unread, status=Memory.Status.PROPOSED).exclude(pk=summarized.pk)
+    Memory.objects.filter(pk__in=list(waiting.values_list("pk", flat=True))).update(
+        status=Memory.Status.SUPERSEDED, decided_at=now()
+    )
+    return True
+
+
+def _quote(record: SessionRecord, said: SessionMessage, text: str) -> ProposedQuote:
+    return ProposedQuote(
+        text[:LONGEST_QUOTE],
+        record_id=record.pk,
+        session_id=record.session_id,
+        item_id=said.item_id,
+        speaker=said.speaker,
+        said_at=said.at,
+        signal_id=said.signal_id,
+        tools=said.tools,
+    )
+
+
+@transaction.atomic
+def _ended(row: Distillation, record: SessionRecord, outcome: Outcome, reading: DistillationResult) -> Distilled:
+    _end(row, outcome, reading)
+    audit.record(
+        audit_events.SESSION_DISTILLED,
+        target=record,
+        subject=record.subject_id,
+        reason_code=outcome,
+        counters=_counters(row),
+    )
+    row.save()
+    return Distilled(row)
+
+
+def _end(row: Distillation, outcome: Outcome, reading: DistillationResult) -> None:
+    row.outcome, row.ended_at = outcome, now()
+    row.model_calls = reading.cost.model_calls
+    row.input_tokens, row.output_tokens = reading.cost.input_tokens, reading.cost.output_tokens
+
+
+def _counters(row: Distillation, known: int = 0) -> dict[str, int]:
+    return {
+        "proposed": row.proposal_count,
+        "known": known,
+        "left_out": sum(row.left_out.values()),
+        "model_calls": row.model_calls,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+    }
+
+
+def _plain(statement: str) -> str:
+    return " ".join(statement.split()).strip(".!").casefold()

@@ -1,0 +1,130 @@
+"""Forms about one memory: other words for it, retiring, erasing a version, and the recall preview."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+
+from django import forms
+
+from memadmin.client.recalling import DEFAULT_BUDGET
+from memadmin.web.masking import MASK
+from memories_app.audit_events import EraseReason, RetireReason
+from memories_app.models.memories import LONGEST_STATEMENT
+from memories_app.tool_provenance import LONGEST_TOOL
+from sessions_app.models import SubjectAlias
+
+
+class ReadForm(forms.Form):
+    """What somebody read before they decide: the text by its hash, and the version of the memory it would change."""
+
+    content_hash = forms.CharField(max_length=64)
+    base_version = forms.IntegerField(required=False, min_value=1)
+    note = forms.CharField(max_length=1000, required=False)
+
+
+class StatementForm(ReadForm):
+    """Other words for what somebody read."""
+
+    statement = forms.CharField(
+        label="Statement",
+        max_length=LONGEST_STATEMENT,
+        widget=forms.Textarea({"class": "form-control", "rows": 4, "autofocus": True}),
+        error_messages={
+            "required": "A memory cannot be empty.",
+            "max_length": f"A memory has at most {LONGEST_STATEMENT:,} characters.",
+        },
+    )
+
+    def clean_statement(self) -> str:
+        """People edit what they see, and a mask must not be stored in place of what it hides."""
+        statement = str(self.cleaned_data["statement"])
+        if MASK.search(statement):
+            raise forms.ValidationError("Replace the masked value: otherwise the mask itself would be stored.")
+        return statement
+
+
+class RetireForm(forms.Form):
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *RetireReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={
+            "required": "Choose a reason.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
+        },
+    )
+
+
+class ToolForm(forms.Form):
+    """Which tool is not to be trusted, by the name under which agents call it."""
+
+    tool = forms.CharField(
+        max_length=LONGEST_TOOL,
+        label="Name of the tool",
+        widget=forms.TextInput({"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+        error_messages={
+            "required": "Enter a tool name.",
+            "max_length": f"Names of tools have at most {LONGEST_TOOL} characters.",
+        },
+    )
+
+
+class EraseForm(forms.Form):
+    reason = forms.ChoiceField(
+        choices=[("", "Choose a reason"), *EraseReason.choices],
+        widget=forms.Select({"class": "form-select"}),
+        error_messages={
+            "required": "Choose a reason.",
+            "invalid_choice": "This reason does not exist. Choose one from the list.",
+        },
+    )
+
+
+class RecallForm(forms.Form):
+    """What an agent would be told: about whom, asked what, with how much room."""
+
+    query = forms.CharField(
+        label="Customer message",
+        max_length=4000,
+        strip=True,
+        widget=forms.Textarea({"class": "form-control", "rows": 2}),
+        error_messages={"required": "Enter a message to the agent."},
+    )
+    subject = forms.CharField(
+        label="Subject",
+        required=False,
+        max_length=512,
+        widget=forms.TextInput({"class": "form-control", "placeholder": "subject ID (optional)"}),
+    )
+    agent = forms.CharField(
+        label="Agent", required=False, max_length=200, widget=forms.TextInput({"class": "form-control"})
+    )
+    budget = forms.IntegerField(
+        label="Token budget",
+        min_value=1,
+        max_value=20_000,
+        initial=DEFAULT_BUDGET,
+        widget=forms.NumberInput({"class": "form-control"}),
+    )
+    as_of = forms.DateField(
+        label="As of",
+        required=False,
+        widget=forms.DateInput({"class": "form-control", "type": "date"}, format="%Y-%m-%d"),
+    )
+
+    def clean_query(self) -> str:
+        return str(self.cleaned_data["query"]).replace("\0", " ")
+
+    def clean_subject(self) -> SubjectAlias | None:
+        """The id under which a subject is known; a user's where several kinds have the same one."""
+        key = self.cleaned_data["subject"]
+        if not key:
+            return None
+        found = SubjectAlias.objects.select_related("subject").filter(key=key).order_by("-kind", "pk").first()
+        if found is None:
+            raise forms.ValidationError("There is no subject with this ID.")
+        return found
+
+    def clean_as_of(self) -> datetime | None:
+        """The end of that day."""
+        day = self.cleaned_data["as_of"]
+        return None if day is None else datetime.combine(day, time.max, tzinfo=UTC)

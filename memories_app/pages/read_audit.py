@@ -1,0 +1,73 @@
+"""Audit events of memories that a page shows, recorded before it is sent. Raises audit.AuditUnavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from memadmin import audit
+from memadmin.accounts.content_access import rules
+from memories_app import audit_events
+from memories_app.models import Memory, Recall
+from memories_app.pages.view_models import ShownQuote
+from memories_app.recall.preview import RecallPreview
+from sessions_app.models import Subject
+
+
+def listed(memories: Sequence[Memory]) -> None:
+    if memories:
+        audit.before_showing(
+            audit_events.MEMORIES_LISTED, shown=with_subjects(memories), counters={"memories": len(memories)}
+        )
+
+
+def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], beside: Iterable[Memory] = ()) -> None:
+    """One memory with what was said: words of sessions, so it takes a purpose as those do; and others beside it."""
+    read = [quote for quote in quotes if quote.text]
+    audit.before_showing(
+        audit_events.MEMORY_VIEWED,
+        target=shown,
+        subject=shown.subject_id,
+        shown={quote.record.pk for quote in read if quote.record} | with_subjects(beside),
+        counters={"evidence": len(read)},
+        reason_code=rules.purpose_of(request),
+    )
+
+
+def recalled(preview: RecallPreview, subject: Subject | None) -> None:
+    """What a preview shows, which no agent was told."""
+    shown = {each.memory.id for each in preview.choice.chosen} | {each.memory.id for each in preview.choice.left_out}
+    shown |= {each.memory.pk for each in preview.hidden}
+    audit.before_showing(audit_events.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
+
+
+def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
+    """What a proposal would change in what agents are told. The question may be words of a session: it takes a purpose
+    as those do."""
+    rules.purpose_of(request)
+    audit.before_showing(
+        audit_events.RECALL_PREVIEWED,
+        subject=proposal.subject_id,
+        shown={*shown, proposal.pk},
+        counters={"memories": len(shown)},
+    )
+
+
+def told(recall: Recall, memories: Sequence[Memory]) -> None:
+    """What an agent was told in a run."""
+    audit.before_showing(
+        audit_events.RECALL_VIEWED,
+        target=recall,
+        subject=recall.subject_id,
+        shown=with_subjects(memories),
+        counters={"memories": len(memories)},
+    )
+
+
+def with_subjects(memories: Iterable[Memory]) -> set[UUID]:
+    refs: set[UUID] = set()
+    for each in memories:
+        refs |= {each.pk} if each.subject_id is None else {each.pk, each.subject_id}
+    return refs

@@ -1,0 +1,243 @@
+"""Memories and what they came from, as pages show them: values masked, quotes of locked sessions kept back.
+
+A quote is a piece of a session. Whoever may not open the session now, because reading it takes a grant, does not read
+it here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Count
+from django.urls import reverse
+
+from memadmin.audit.models import AuditActor
+from memadmin.client.recalling import ChosenMemory
+from memadmin.counting import count_up_to
+from memories_app.models import Evidence, Memory, MemoryVersion, RecalledMemory
+from memories_app.pages.word_diff import Piece, changes
+from sessions_app import access
+from sessions_app.masking import Masker
+from sessions_app.models import SessionRecord, Subject
+
+if TYPE_CHECKING:
+    from memories_app.recall.preview import RecallPreview
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """A memory with the statement that this page shows, which is masked."""
+
+    memory: Memory
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a memory is, as people call it."""
+
+    kind: str
+    provenance: str
+    source: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A shown memory in a list, with whom it is about; both are empty for what all share."""
+
+    memory: Memory
+    statement: str
+    words: Words
+    address: str
+    subject: str
+    subject_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuote:
+    """A piece of evidence. `missing` says why there are no words, and `record` is None where the session is gone."""
+
+    evidence: Evidence
+    text: str
+    record: SessionRecord | None
+    missing: str = ""
+
+
+def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
+    masker = Masker()
+    return [ShownMemory(memory, masker.text(memory.statement)) for memory in memories]
+
+
+def memory_rows(shown: Sequence[ShownMemory]) -> list[MemoryRow]:
+    """One query, for the ids of their subjects."""
+    labels = subject_labels(each.memory for each in shown)
+    return [
+        MemoryRow(
+            each.memory,
+            each.statement,
+            words_for(each.memory),
+            each.memory.get_absolute_url(),
+            labels.get(each.memory.subject_id, "") if each.memory.subject_id else "",
+            reverse("sessions:subject", args=[each.memory.subject_id]) if each.memory.subject_id else "",
+        )
+        for each in shown
+    ]
+
+
+def subject_labels(memories: Iterable[Memory]) -> dict[UUID, str]:
+    """The ids by which people know those whom they are about. One query."""
+    return Subject.objects.labels({each.subject_id for each in memories if each.subject_id})
+
+
+WORDS: dict[str, dict[str, str]] = {
+    name: {choice.value: str(choice.label) for choice in choices}
+    for name, choices in (
+        ("kind", Memory.Kind),
+        ("provenance", Memory.Provenance),
+        ("source", Memory.Source),
+        ("status", Memory.Status),
+    )
+}
+
+
+def words_for(memory: Memory) -> Words:
+    """For rows: Django's get_kind_display makes a list of all choices at each call."""
+    return Words(**{name: words.get(value := getattr(memory, name), value) for name, words in WORDS.items()})
+
+
+def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
+    """Those that say so as they are shown: of a hit in what is masked nobody learns. One query, or none."""
+    masked = {each.memory.pk: each.statement for each in shown if each.statement != each.memory.statement}
+    if not masked:
+        return list(shown)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM unnest(%s::uuid[], %s::text[]) AS shown(id, statement)"
+            " WHERE to_tsvector('english', statement) @@ websearch_to_tsquery('english', %s)",
+            [list(masked), list(masked.values()), words],
+        )
+        saying = {pk for (pk,) in cursor.fetchall()}
+    return [each for each in shown if each.memory.pk not in masked or each.memory.pk in saying]
+
+
+def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
+    """What may be shown of the evidence, in the order given. One query, and two more where a session is locked."""
+    ids = {each.record_id for each in evidence if each.record_id}
+    records = {record.pk: record for record in SessionRecord.objects.on_record().with_names().filter(pk__in=ids)}
+    closed = {record.pk for record in records.values() if record.is_locked or record.is_encrypted}
+    closed -= access.openable_by(user) if closed else set()
+    masker = Masker()
+    quotes = []
+    for each in evidence:
+        record = records.get(each.record_id) if each.record_id else None
+        if each.gone_at:
+            quotes.append(ShownQuote(each, "", record, "The source was removed; only its hash is stored."))
+        elif each.record_id and record is None:
+            quotes.append(ShownQuote(each, "", None, "Its session is no longer available."))
+        elif record and record.pk in closed:
+            quotes.append(ShownQuote(each, "", record, "Its session is locked or encrypted: reading it needs a grant."))
+        else:
+            quotes.append(ShownQuote(each, masker.text(each.quote), record))
+    return quotes
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """A text that a memory had, as what changed against the one before; who wrote it, where that is known."""
+
+    version: MemoryVersion
+    pieces: list[Piece]
+    author: str
+
+
+def shown_versions(memory: Memory) -> list[ShownVersion]:
+    """Newest first. Two queries."""
+    versions = list(memory.versions.order_by("number"))
+    refs = {version.author_ref for version in versions if version.author_ref}
+    labels = dict(AuditActor.objects.filter(ref__in=refs).values_list("ref", "label"))
+    masker, shown, before = Masker(), list[ShownVersion](), ""
+    for version in versions:
+        text = masker.text(version.statement)
+        pieces = changes(before, text) if before and text else [Piece("kept", text)]
+        author = labels.get(version.author_ref, "") if version.author_ref else "the database"
+        shown.append(ShownVersion(version, pieces, author or "a person whose name was erased"))
+        before = text
+    return shown[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """That agents were told it once, and in which session where that is on record."""
+
+    recalled: RecalledMemory
+    record: SessionRecord | None
+    told_count: int
+
+
+def uses_of(memory: Memory, limit: int) -> list[Use]:
+    """The newest first. Three queries."""
+    recalled = list(memory.recalls.select_related("recall").order_by("-recalled_at", "-pk")[:limit])
+    ids = {each.recall.record_id for each in recalled if each.recall.record_id}
+    records = SessionRecord.objects.on_record().with_names().in_bulk(ids)
+    counts = dict(
+        RecalledMemory.objects.filter(recall__in={each.recall_id for each in recalled})
+        .values_list("recall")
+        .annotate(told=Count("pk"))
+    )
+    return [
+        Use(each, records.get(each.recall.record_id) if each.recall.record_id else None, counts[each.recall_id])
+        for each in recalled
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What came back from runs that were told: counted up to COUNT_CAP."""
+
+    helped: int
+    corrected: int
+    recalled: int
+
+
+def feedback_on(memory: Memory) -> Feedback:
+    """Three queries."""
+    return Feedback(
+        helped=count_up_to(memory.signals.filter(value__gt=0)),
+        corrected=count_up_to(memory.signals.filter(value__lt=0)),
+        recalled=count_up_to(memory.recalls.all()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChoice:
+    """A memory in a preview: chosen, left out or hidden, with its statement masked."""
+
+    memory_id: UUID
+    statement: str
+    about: str
+    detail: ChosenMemory | None = None
+
+
+def shown_preview(preview: RecallPreview, subject_key: str) -> dict[str, object]:
+    """What the preview's page shows, masked: the chosen, the others with their reasons, and the text as it is told."""
+    masker = Masker()
+    return {
+        "chosen": [
+            ShownChoice(each.memory.id, masker.text(each.memory.statement), ", ".join(each.reasons), each)
+            for each in preview.choice.chosen
+        ],
+        "left_out": [
+            *(
+                ShownChoice(each.memory.id, masker.text(each.memory.statement), each.reason)
+                for each in preview.choice.left_out
+            ),
+            *(ShownChoice(each.memory.pk, masker.text(each.memory.statement), each.reason) for each in preview.hidden),
+        ],
+        "text": masker.text(preview.choice.text(subject_key)),
+    }

@@ -1,0 +1,1 @@
+"""Retrieval: vector indexes, the preview of a recall, and records of what runs were given."""

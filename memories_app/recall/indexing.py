@@ -1,0 +1,134 @@
+"""Keeping another index of vectors like the database: what is approved lies in it, and nothing else.
+
+A trigger notes each memory whose vector another index must take in or let go, also where its row is deleted
+(VectorNote). A note goes when it was carried out, so nothing is lost to a crash, or to an index that is away.
+`compare_vectors` looks at all of both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memories_app.models import Memory, VectorNote
+from memories_app.querysets import MemoryQuerySet
+from memories_app.recall.vectors import Vector, VectorIndex, outside
+
+BATCH = 200
+PAGE = 1000
+
+
+class NoOtherIndex(Exception):
+    """There is nothing to carry over or to compare."""
+
+    def __init__(self) -> None:
+        super().__init__("Vectors lie in the database alone: MEMADMIN_VECTOR_INDEX names no other index.")
+
+
+@dataclass(slots=True)
+class Compared:
+    """How many vectors the other index has, and how many are not as in the database."""
+
+    held: int = 0
+    lacking: int = 0
+    outdated: int = 0
+    left_over: int = 0
+
+    @property
+    def is_alike(self) -> bool:
+        return not (self.lacking or self.outdated or self.left_over)
+
+
+def vector_of(memory: Memory, embedder: str, numbers: Sequence[float]) -> Vector:
+    return Vector(memory.pk, memory.subject_id, memory.agents, embedder, memory.content_hash, numbers)
+
+
+def carry_vectors(limit: int = BATCH) -> int:
+    """Carries out up to `limit` notes, oldest first, and returns how many. Three queries. Raises IndexAway, and then
+    they stay. Where there is no other index they go as they are."""
+    notes = dict(VectorNote.objects.order_by("noted_at").values_list("memory_id", "token")[:limit])
+    if index := outside():
+        _make_alike(index, notes)
+    # One that was noted again meanwhile has another token.
+    VectorNote.objects.filter(memory_id__in=notes, token__in=notes.values()).delete()
+    return len(notes)
+
+
+def forget_vectors(memories: Collection[UUID]) -> None:
+    """They lie in no other index when it returns: for who erases memories, and vouches for it. Raises IndexAway."""
+    if index := outside():
+        index.drop(memories)
+
+
+def compare_vectors(*, mend: bool = False) -> Compared:
+    """Holds all that the other index has against all that was approved. With `mend` makes it so: this fills a new one.
+
+    What is noted is on its way, and no difference. Raises NoOtherIndex and IndexAway. Reads both sides, PAGE at a time.
+    """
+    index = outside()
+    if index is None:
+        raise NoOtherIndex
+    compared = Compared()
+    for page in index.pages(PAGE):
+        compared.held += len(page)
+        _compare(index, list(page), compared, mend=mend)
+    last = UUID(int=0)
+    approved = _approved().order_by("pk").values_list("pk", flat=True)
+    while keys := list(approved.filter(pk__gt=last)[:PAGE]):
+        there = index.held(keys)
+        _compare(index, [key for key in keys if key not in there], compared, mend=mend)
+        last = keys[-1]
+    return compared
+
+
+def _compare(index: VectorIndex, keys: Sequence[UUID], compared: Compared, *, mend: bool) -> None:
+    # Asked twice: something may have changed between the two questions, and have been carried over.
+    wrong = _unlike(index, _unlike(index, keys))
+    for difference in wrong.values():
+        compared.lacking += difference.is_lacking
+        compared.outdated += difference.is_outdated
+        compared.left_over += difference.is_left_over
+    if mend and wrong:
+        _make_alike(index, wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorDifference:
+    """The text that a vector should be of, and the one that it is of; None where there should be none, or is none."""
+
+    should: str | None
+    is_of: str | None
+
+    @property
+    def is_lacking(self) -> bool:
+        return self.is_of is None
+
+    @property
+    def is_left_over(self) -> bool:
+        return self.should is None
+
+    @property
+    def is_outdated(self) -> bool:
+        return None not in (self.should, self.is_of)
+
+
+def _unlike(index: VectorIndex, keys: Collection[UUID]) -> Mapping[UUID, VectorDifference]:
+    if not keys:
+        return {}
+    are = index.held(keys)
+    should = dict(_approved().filter(pk__in=keys).values_list("pk", "content_hash"))
+    noted = set(VectorNote.objects.filter(memory_id__in=keys).values_list("memory_id", flat=True))
+    both = {key: VectorDifference(should.get(key), are.get(key)) for key in keys if key not in noted}
+    return {key: found for key, found in both.items() if found.should != found.is_of}
+
+
+def _approved() -> MemoryQuerySet:
+    return Memory.objects.filter(status=Memory.Status.APPROVED, embedding__isnull=False)
+
+
+def _make_alike(index: VectorIndex, memories: Collection[UUID]) -> None:
+    kept = _approved().filter(pk__in=memories).only("subject", "agents", "content_hash", "embedder", "embedding")
+    vectors = {memory.pk: vector_of(memory, memory.embedder, list(memory.embedding)) for memory in kept}
+    index.drop([key for key in memories if key not in vectors])
+    index.put(list(vectors.values()))

@@ -1,0 +1,1 @@
+"""The review queue: proposals, claims, decisions, approval rules, expiry and the daily digest."""

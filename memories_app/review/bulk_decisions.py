@@ -1,0 +1,92 @@
+"""Decisions about many proposals at once: which of them qualify is said first, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+
+from memadmin.accounts.grants.verbs import addresses_of
+from memories_app.models import Memory
+from memories_app.review.claiming import name_of
+from memories_app.review.decisions import approve_memory, is_held_from, reject_memory, snooze_memory
+from memories_app.services.refusals import MemoryActionRefused
+
+AT_ONCE = 100
+
+VERBS: Mapping[str, Callable[..., Memory]] = {
+    "approve": approve_memory,
+    "reject": reject_memory,
+    "snooze": snooze_memory,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TickedProposal:
+    """A proposal that was ticked, and why it is left out; empty where it qualifies."""
+
+    memory: Memory
+    why_not: str
+
+
+def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedProposal]:
+    """What was ticked, oldest first, with what speaks against it. `read` has the content hash of each as it was shown.
+
+    Three queries, and one for each person who proposed some of them.
+    """
+    found = Memory.objects.filter(pk__in=list(read)[:AT_ONCE]).select_related("claimed_by", "proposed_by")
+    memories = list(found.annotate(moment=Now()).order_by("awaiting_since", "pk"))
+    mine = addresses_of(by)
+    people = {memory.proposed_by for memory in memories if memory.proposed_by}
+    own = {person.pk for person in people if person.pk == by.pk or mine & addresses_of(person)}
+    return [TickedProposal(memory, why_not(memory, read[memory.pk], by, own, verb)) for memory in memories]
+
+
+def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None], verb: str) -> str:
+    if not memory.is_awaiting:
+        return f"is {memory.get_status_display()} already"
+    if is_held_from(memory, by):
+        return f"{name_of(memory.claimed_by)} has claimed it"
+    if memory.content_hash != read_hash:
+        return "was changed since you read it"
+    if verb == "snooze":
+        return ""
+    if memory.proposed_by_id in own:
+        return "you proposed it"
+    if verb == "approve":
+        if memory.needs_two:
+            return "needs a second approver; open it separately"
+        if memory.replaces_id:
+            return "changes a memory; open it separately"
+        if not memory.is_screened:
+            return "its risk check is pending"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOutcome:
+    done: list[Memory]
+    left: list[TickedProposal]
+
+
+def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> BulkOutcome:
+    """Decides about each that qualifies, in a transaction of its own: what goes wrong with one stops no other.
+
+    `said` is what the verb asks for besides: a reason, a length.
+    """
+    done, left = [], []
+    for one in chosen(read, by=by, verb=verb):
+        if one.why_not:
+            left.append(one)
+            continue
+        said_of_it = said if verb == "snooze" else said | {"content_hash": read[one.memory.pk]}
+        try:
+            done.append(partial(VERBS[verb], one.memory, by=by)(**said_of_it))
+        except MemoryActionRefused as problem:
+            left.append(TickedProposal(one.memory, str(problem)))
+    return BulkOutcome(done, left)

@@ -1,0 +1,168 @@
+"""What stands beside a proposal: the difference it makes, what it came from, what is like it, what was found in it.
+
+Values are masked for everybody, as in timelines, and words of locked sessions take a grant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db.models import F
+from django.utils.timezone import now
+from pgvector.django import CosineDistance
+
+from memories_app.learning.risk_detection import risks_of
+from memories_app.models import Memory, MemoryVersion, Review
+from memories_app.pages.risk_labels import CHECKS
+from memories_app.pages.view_models import ShownQuote, quotes_for
+from memories_app.pages.word_diff import Piece, changes
+from memories_app.review.claiming import name_of
+from memories_app.review.decisions import standing_approvals
+from sessions_app.masking import Masker
+
+MOST_LIKE = 5
+LIKE_ENOUGH = 0.6
+"""Cosine similarity from which two texts are called alike."""
+
+SHOWN_EVIDENCE = 20
+
+TELLING_WORDS = 12
+"""By how many of its words a text without a vector is compared."""
+
+WORD = re.compile(r"\w{2,40}")
+
+Show = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarMemory:
+    memory: Memory
+    text: str
+    contradicts: bool
+    likeness: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    sentence: str
+    is_risk: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextDifference:
+    """A text of the memory that a proposal would change, each held against the one before."""
+
+    title: str
+    pieces: list[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    statement: str
+    base: Memory | None
+    is_base_changed: bool
+    difference: list[TextDifference]
+    evidence: list[ShownQuote]
+    neighbours: list[SimilarMemory]
+    checks: list[Check]
+    approvals: list[Review]
+    proposed_by: str
+
+
+def beside(memory: Memory, *, reader: User) -> Beside:
+    """About ten queries, whatever there is."""
+    show: Show = Masker().text
+    base = memory.replaces
+    return Beside(
+        statement=show(memory.statement),
+        base=base,
+        is_base_changed=base is not None and base.version != memory.base_version,
+        difference=difference(memory, base, show) if base else [],
+        evidence=quotes_for(reader, list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])),
+        neighbours=neighbours_of(memory, show),
+        checks=checks_of(memory),
+        approvals=list(standing_approvals(memory).select_related("reviewer")),
+        proposed_by=proposer(memory),
+    )
+
+
+def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]:
+    """The version it was written against, the one that stands now where that is another, and the proposal."""
+    written_against = MemoryVersion.objects.filter(memory=base, number=memory.base_version or 0).first()
+    texts = [(f"v{memory.base_version}, its base", written_against.statement if written_against else "")]
+    if base.version != memory.base_version:
+        texts.append((f"v{base.version}, now", base.statement))
+    texts.append(("Proposed", memory.statement))
+    shown = [(title, show(text)) for title, text in texts]
+    first = TextDifference(shown[0][0], [Piece("kept", shown[0][1] or "erased")])
+    return [
+        first,
+        *(TextDifference(title, changes(before, text)) for (_, before), (title, text) in pairwise(shown)),
+    ]
+
+
+def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
+    """What contradicts it first, then what is like it: by meaning where both have a vector, else by words."""
+    others = Memory.objects.filter(status__in=[*Memory.AWAITING, Memory.Status.APPROVED]).exclude(
+        pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
+    )
+    others = others.exclude(replaces=memory).defer("embedding", "words", "data")
+    others = others.filter(subject=None) if memory.subject is None else others.about(memory.subject)
+    found: dict[Any, SimilarMemory] = {}
+    if memory.key:
+        for other in others.filter(kind=memory.kind, key=memory.key).order_by("-decided_at", "pk")[:MOST_LIKE]:
+            found[other.pk] = SimilarMemory(other, show(other.statement), True, None)
+    for other in like(memory, others)[:MOST_LIKE]:
+        likeness = getattr(other, "likeness", None)
+        found.setdefault(other.pk, SimilarMemory(other, show(other.statement), False, likeness))
+    return list(found.values())
+
+
+def like(memory: Memory, others: Any) -> list[Memory]:
+    if memory.embedding is not None and memory.embedded_hash == memory.content_hash:
+        if memory.subject_id is None:
+            # As the index of vectors says it.
+            others = others.filter(status=Memory.Status.APPROVED)
+        distance = CosineDistance("embedding", memory.embedding)
+        near = others.filter(embedder=memory.embedder).annotate(distance=distance).order_by("distance")[:MOST_LIKE]
+        alike = [other for other in near if 1 - other.distance >= LIKE_ENOUGH]
+        for other in alike:
+            other.likeness = round(1 - other.distance, 2)
+        return alike
+    words = sorted(set(WORD.findall(memory.statement.lower())), key=len)[-TELLING_WORDS:]
+    query = SearchQuery(" OR ".join(words), search_type="websearch", config="english")
+    return list(
+        others.filter(words=query).annotate(fit=SearchRank(F("words"), query)).order_by("-fit", "pk")[:MOST_LIKE]
+    )
+
+
+def checks_of(memory: Memory) -> list[Check]:
+    """What was looked for in its text: what was found with its reason, the rest as not found."""
+    risks = {risk.flag: risk for risk in risks_of(memory.statement, memory.data, regions=settings.PHONE_REGIONS)}
+    checks = []
+    for sentence, flags in CHECKS:
+        found = [risks[flag] for flag in risks if flag in flags]
+        checks += [Check(risk.sentence, True) for risk in found] or [Check(sentence, False)]
+    if memory.replaces_id and memory.valid_until and memory.valid_until <= now():
+        checks.append(
+            Check("Approving this ends the memory that it changes: agents no longer recall that memory", True)
+        )
+    if memory.subject_id is None:
+        checks.append(Check("Agents would read it for every subject", True))
+    if memory.source in (Memory.Source.TOOL, Memory.Source.WEB):
+        whence = "a tool" if memory.source == Memory.Source.TOOL else "a web page"
+        checks.append(Check(f"Comes from {whence}, not from a person", True))
+    return checks
+
+
+def proposer(memory: Memory) -> str:
+    if memory.proposed_by:
+        return name_of(memory.proposed_by)
+    return memory.extractor or "an agent"

@@ -1,0 +1,367 @@
+"""Deciding about what agents learned: one transaction each, with the proposal locked and looked at again.
+
+A decision is about a text and, where the proposal would change a memory, about a version of that: who decides says what
+they have read, and what is there by now has to be the same. Nobody decides about what they proposed, nor does a second
+account of theirs. What is shared or risky takes two people; the first approval waits for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Greatest, Now
+
+from memadmin import audit
+from memadmin.accounts.grants.verbs import addresses_of
+from memories_app import audit_events
+from memories_app.learning.proposing import look_at_statement
+from memories_app.learning.risk_detection import risks_of
+from memories_app.models import Evidence, Memory, Review
+from memories_app.review.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows
+from memories_app.services.refusals import (
+    CannotBeMerged,
+    MemoryActionRefused,
+    NotScreened,
+    Overtaken,
+    OwnProposal,
+    SecondPersonNeeded,
+    gate_explained,
+)
+
+EDITABLE = ("statement", "kind", "key", "agents", "valid_until")
+
+CONTENT = (
+    *("kind", "key", "agents", "provenance", "source", "confidence", "valid_from", "valid_until", "revalidate_on"),
+    *("risk_flags", "screened_hash", "extractor"),
+)
+"""What a proposal to change a memory brings besides its text."""
+
+SEARCHED_BY = ("embedding", "embedder", "embedded_hash")
+
+IN_USE = (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION)
+
+REVALIDATE_AGAIN = timedelta(days=180)
+"""When a memory that was looked at again is looked at the next time."""
+
+
+class ChangedMeanwhile(Overtaken):
+    sentence = "This proposal changed since you opened it. Your decision was not saved; read the current version."
+
+
+class BaseChanged(Overtaken):
+    """The memory that it would change has another text than it was written, or read, against."""
+
+    sentence = (
+        "The memory that this proposal changes has a new version. Your decision was not saved; read the difference."
+    )
+
+
+class BaseGone(Overtaken):
+    def __init__(self, memory: Memory, base: Memory) -> None:
+        self.base = base
+        super().__init__(
+            memory,
+            f"The memory that this would change is {base.get_status_display()}, and agents no longer use it. "
+            "Reject this proposal, or propose a separate memory.",
+        )
+
+
+@transaction.atomic
+def approve_memory(
+    memory: Memory, *, by: User, content_hash: str, base_version: int | None = None, note: str = ""
+) -> Memory:
+    """Approves a text that somebody has read; agents recall it at once, or when a second person has approved it, too.
+
+    `content_hash` and `base_version` say what was read. Raises Overtaken when that is not what stands there, when
+    somebody else holds it or has decided; OwnProposal, SecondPersonNeeded and NotScreened.
+    """
+    memory, base = locked(memory, by=by, content_hash=content_hash)
+    require_fresh_base(memory, base, base_version)
+    if not memory.is_screened:
+        raise NotScreened(memory)
+    return note_approval(memory, base, by=by, note=note)
+
+
+@transaction.atomic
+def edit_and_approve(
+    memory: Memory,
+    *,
+    by: User,
+    content_hash: str,
+    changes: Mapping[str, Any],
+    base_version: int | None = None,
+    note: str = "",
+) -> Memory:
+    """Approves a proposal in other words, which are looked through for risks first. Who found them is one of the two
+    where two must approve.
+
+    `changes` is of EDITABLE. Earlier approvals were of another text and do not count. Raises what approving raises,
+    and Unproposable.
+    """
+    assert set(changes) <= set(EDITABLE), "these columns are not a reviewer's to change"
+    memory, base = locked(memory, by=by, content_hash=content_hash)
+    require_fresh_base(memory, base, base_version)
+    changed = {name: value for name, value in changes.items() if getattr(memory, name) != value}
+    if changed:
+        look_at_statement(changed.get("statement", memory.statement))
+        audit.record(audit_events.MEMORY_EDITED, by=by, target=memory, subject=memory.subject_id)
+        for name, value in changed.items():
+            setattr(memory, name, value)
+        memory.save(update_fields=list(changed))
+        memory.refresh_from_db(fields=["content_hash", "version"])
+        screen(memory)
+    elif not memory.is_screened:
+        raise NotScreened(memory)
+    return note_approval(memory, base, by=by, note=note, was_edited=bool(changed))
+
+
+def screen(memory: Memory) -> None:
+    """Looks for risks in words that a reviewer found, at once: they wait for them."""
+    memory.risk_flags = [risk.flag for risk in risks_of(memory.statement, memory.data, regions=settings.PHONE_REGIONS)]
+    memory.screened_hash = memory.content_hash
+    memory.save(update_fields=["risk_flags", "screened_hash"])
+
+
+@transaction.atomic
+def reject_memory(memory: Memory, *, by: User, content_hash: str, reason: str, note: str = "") -> Memory:
+    """Keeps a proposal from agents. Raises Overtaken, OwnProposal, and Undeclared for a reason that is none."""
+    memory, _ = locked(memory, by=by, content_hash=content_hash)
+    audit.record(
+        audit_events.MEMORY_REJECTED,
+        by=by,
+        target=memory,
+        subject=memory.subject_id,
+        reason_code=reason,
+        details={"note": note} if note else None,
+    )
+    note_review(memory, Review.Decision.REJECT, by=by, reason_code=reason, note=note)
+    return close(memory, Memory.Status.REJECTED)
+
+
+@transaction.atomic
+def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, note: str = "") -> Memory:
+    """Says that a proposal is what another memory says: its evidence goes there, and that one's text stays.
+
+    Raises Overtaken, OwnProposal and CannotBeMerged.
+    """
+    memory, _ = locked(memory, by=by, content_hash=content_hash, beside=into)
+    into = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=into.pk)
+    require_mergeable(memory, into)
+    audit.record(audit_events.MEMORY_MERGED, by=by, target=memory, subject=memory.subject_id, shown=[into])
+    moved = move_evidence(memory, into, version=into.version)
+    note_review(memory, Review.Decision.MERGE, by=by, note=note, before={"into": str(into.pk), "evidence": moved})
+    return close(memory, Memory.Status.MERGED, merged_into=into)
+
+
+@transaction.atomic
+def snooze_memory(memory: Memory, *, by: User, length: timedelta) -> Memory:
+    """Takes a proposal out of the queue for some time; it keeps its place. Raises Overtaken."""
+    memory, _ = locked(memory, by=by, is_decision=False)
+    audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id)
+    waiting = Memory.objects.filter(pk=memory.pk)
+    waiting.update(snoozed_until=Now() + length, claimed_by=None, claimed_until=None)
+    memory.refresh_from_db(fields=["snoozed_until", "claimed_by", "claimed_until"])
+    return memory
+
+
+@transaction.atomic
+def wake_memory(memory: Memory, *, by: User) -> Memory:
+    """The opposite of snoozing."""
+    memory, _ = locked(memory, by=by, is_decision=False)
+    audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id, counters={"ended": 1})
+    memory.snoozed_until = None
+    memory.save(update_fields=["snoozed_until"])
+    return memory
+
+
+@transaction.atomic
+def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
+    """Says that a proposal was held against the memory as it is now. Approvals from before were of another change.
+
+    Raises BaseChanged when it has moved on again.
+    """
+    memory, base = locked(memory, by=by)
+    if base is None or base.version != base_version:
+        raise BaseChanged(memory)
+    audit.record(audit_events.BASE_ACCEPTED, by=by, target=memory, subject=memory.subject_id)
+    standing_approvals(memory).update(undone_at=Now())
+    memory.base_version = base.version
+    memory.save(update_fields=["base_version"])
+    return memory
+
+
+def locked(
+    memory: Memory, *, by: User, content_hash: str | None = None, beside: Memory | None = None, is_decision: bool = True
+) -> tuple[Memory, Memory | None]:
+    """The proposal and the memory it would change, locked and still to be decided about by this person."""
+    by_key = locked_rows(memory.pk, memory.replaces_id, beside.pk if beside else None)
+    memory = by_key[memory.pk]
+    if not memory.is_awaiting:
+        raise ReviewAlreadyDecided(memory, by=by)
+    if is_held_from(memory, by):
+        raise HeldBySomebody(memory)
+    if content_hash is not None and memory.content_hash != content_hash:
+        raise ChangedMeanwhile(memory)
+    if is_decision and is_same_person(by, memory.proposed_by):
+        raise OwnProposal(memory)
+    return memory, by_key.get(memory.replaces_id)
+
+
+def is_held_from(memory: Memory, person: User) -> bool:
+    """Whether somebody else reads it now; `moment` is the database's time."""
+    until = memory.claimed_until
+    return memory.claimed_by_id not in (None, person.pk) and until is not None and until > moment_of(memory)
+
+
+def moment_of(memory: Memory) -> datetime:
+    moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
+    return moment
+
+
+def is_same_person(one: User, other: User | None) -> bool:
+    """Two accounts with an address in common are one person, as they are for grants. Two queries."""
+    if other is None:
+        return False
+    return one.pk == other.pk or bool(addresses_of(one) & addresses_of(other))
+
+
+def require_fresh_base(memory: Memory, base: Memory | None, read_version: int | None) -> None:
+    if base is None:
+        return
+    if base.status not in IN_USE:
+        raise BaseGone(memory, base)
+    if not memory.base_version == base.version == read_version:
+        raise BaseChanged(memory)
+
+
+def require_mergeable(memory: Memory, into: Memory) -> None:
+    if into.pk == memory.pk:
+        raise CannotBeMerged(memory, "A memory cannot be merged into itself.")
+    if into.status not in (*IN_USE, Memory.Status.PROPOSED):
+        raise CannotBeMerged(memory, f"That memory is {into.get_status_display()}; it cannot be a merge target.")
+    if into.subject_id != memory.subject_id and not (
+        into.subject and memory.subject_id in set(into.subject.group_ids())
+    ):
+        raise CannotBeMerged(memory, "That memory belongs to another subject.")
+
+
+def standing_approvals(memory: Memory) -> Any:
+    """Approvals by people of the text that it has now, since it began to wait."""
+    return Review.objects.filter(
+        memory=memory,
+        decision=Review.Decision.APPROVE,
+        undone_at=None,
+        content_hash=memory.content_hash,
+        decided_at__gte=memory.awaiting_since,
+        reviewer__isnull=False,
+    )
+
+
+def note_approval(memory: Memory, base: Memory | None, *, by: User, note: str, was_edited: bool = False) -> Memory:
+    earlier = [review.reviewer for review in standing_approvals(memory).select_related("reviewer")]
+    if any(is_same_person(by, person) for person in earlier):
+        raise SecondPersonNeeded(memory)
+    waits = memory.needs_two and not earlier
+    audit.record(
+        audit_events.MEMORY_APPROVED,
+        by=by,
+        target=memory,
+        subject=memory.subject_id,
+        counters={"edited": int(was_edited), "waits_for_second": int(waits)},
+    )
+    review = note_review(memory, Review.Decision.APPROVE, by=by, note=note, was_edited=was_edited)
+    if waits:
+        Memory.objects.filter(pk=memory.pk).update(claimed_by=None, claimed_until=None)
+        return memory
+    return put_in_force(memory, base, review)
+
+
+def note_review(memory: Memory, decision: Review.Decision, *, by: User, **columns: Any) -> Review:
+    return Review.objects.create(
+        memory=memory,
+        reviewer=by,
+        decision=decision,
+        content_hash=memory.content_hash,
+        waited=max(moment_of(memory) - memory.awaiting_since, timedelta()),
+        # A clock that was set back would put the decision before what it is about, and the gate would not see it.
+        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
+        **columns,
+    )
+
+
+def put_in_force(memory: Memory, base: Memory | None, review: Review) -> Memory:
+    """Agents recall it from now on. The gate looks at it all once more."""
+    with gate_explained(memory):
+        if base is None:
+            columns: dict[str, Any] = {}
+            if memory.revalidate_on and memory.revalidate_on <= moment_of(memory).date():
+                columns["revalidate_on"] = moment_of(memory).date() + REVALIDATE_AGAIN
+            return close(memory, Memory.Status.APPROVED, **columns)
+        review.before = {
+            "version": base.version,
+            "status": base.status,
+            "columns": {name: as_json(getattr(base, name)) for name in CONTENT},
+        }
+        for name in ("statement", "data", *CONTENT, *SEARCHED_BY):
+            setattr(base, name, getattr(memory, name))
+        base.status, base.decided_at = Memory.Status.APPROVED, moment_of(memory)
+        base.save(update_fields=["statement", "data", *CONTENT, *SEARCHED_BY, "status", "decided_at"])
+        base.refresh_from_db(fields=["version", "content_hash"])
+        review.before["evidence"] = move_evidence(memory, base, version=base.version)
+        review.save(update_fields=["before"])
+        return close(memory, Memory.Status.MERGED, merged_into=base)
+
+
+def as_json(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def move_evidence(memory: Memory, into: Memory, *, version: int) -> list[str]:
+    """The ids of what was moved."""
+    moved = [str(pk) for pk in Evidence.objects.filter(memory=memory).values_list("pk", flat=True)]
+    if moved:
+        Evidence.objects.filter(pk__in=moved).update(memory=into, version=version)
+    return moved
+
+
+def close(memory: Memory, status: Memory.Status, **columns: Any) -> Memory:
+    """It waits no more, and nobody holds it."""
+    columns |= {
+        "status": status,
+        "decided_at": moment_of(memory),
+        "claimed_by": None,
+        "claimed_until": None,
+        "snoozed_until": None,
+    }
+    for name, value in columns.items():
+        setattr(memory, name, value)
+    memory.save(update_fields=list(columns))
+    return memory
+
+
+__all__ = [
+    "BaseChanged",
+    "BaseGone",
+    "CannotBeMerged",
+    "ChangedMeanwhile",
+    "HeldBySomebody",
+    "MemoryActionRefused",
+    "NotScreened",
+    "Overtaken",
+    "OwnProposal",
+    "ReviewAlreadyDecided",
+    "SecondPersonNeeded",
+    "accept_base",
+    "approve_memory",
+    "edit_and_approve",
+    "merge_memory",
+    "reject_memory",
+    "snooze_memory",
+    "wake_memory",
+]

@@ -1,0 +1,109 @@
+"""How the review queue is kept: who decided how much, how long it waited, and how often a second person agreed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db.models import Aggregate, Avg, Count, Exists, OuterRef, Q
+from django.db.models.functions import Now
+
+from memadmin.counting import count_up_to
+from memories_app.models import Memory, Review
+from memories_app.review.claiming import name_of
+from memories_app.review.queue import age
+
+LOOKED_BACK = timedelta(days=7)
+
+MOST_REVIEWERS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWeek:
+    """What became of memories in a week. `sampled` of what rules approved were looked at by a person."""
+
+    proposed: int
+    by_people: int
+    by_rule: int
+    sampled: int
+    agreed: int
+    rejected: int
+    waited: str
+
+
+class Median(Aggregate):
+    """The middle of an expression's values; None without any."""
+
+    name = "Median"
+    template = "percentile_cont(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+
+
+def this_week() -> MemoryWeek:
+    """Two queries: over the decisions of a week, and over its proposals up to a cap."""
+    begun = Now() - LOOKED_BACK
+    by_rule, sampled = Q(rule__isnull=False), Q(is_sample=True, agreed__isnull=False)
+    approved = Q(decision=Review.Decision.APPROVE)
+    decisions = Review.objects.filter(undone_at=None, decided_at__gt=begun).aggregate(
+        by_people=Count("pk", filter=approved & ~by_rule),
+        by_rule=Count("pk", filter=approved & by_rule),
+        sampled=Count("pk", filter=sampled),
+        agreed=Count("pk", filter=sampled & Q(agreed=True)),
+        rejected=Count("pk", filter=Q(decision=Review.Decision.REJECT)),
+        median=Median("waited", filter=~by_rule),
+    )
+    median = decisions.pop("median")
+    return MemoryWeek(
+        proposed=count_up_to(Memory.objects.filter(proposed_at__gt=begun)),
+        waited=age(median) if median is not None else "",
+        **decisions,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What one reviewer did in a week. `agreement` is None where no second person decided after them."""
+
+    name: str
+    decided: int
+    rejected: int
+    waited: str
+    seconded: int
+    agreement: int | None
+
+
+def paces() -> list[Pace]:
+    """The busiest first. Two queries, over the decisions of a week."""
+    lately = Review.objects.filter(reviewer__isnull=False, undone_at=None, decided_at__gt=Now() - LOOKED_BACK)
+    after = Review.objects.filter(
+        memory=OuterRef("memory"), undone_at=None, reviewer__isnull=False, decided_at__gt=OuterRef("decided_at")
+    ).exclude(reviewer=OuterRef("reviewer"))
+    first = Q(decision=Review.Decision.APPROVE)
+    counted = (
+        lately.annotate(
+            is_agreed=Exists(after.filter(decision=Review.Decision.APPROVE)),
+            is_refused=Exists(after.filter(decision=Review.Decision.REJECT)),
+        )
+        .values("reviewer")
+        .annotate(
+            decided=Count("pk"),
+            rejected=Count("pk", filter=Q(decision=Review.Decision.REJECT)),
+            mean_wait=Avg("waited"),
+            agreed=Count("pk", filter=first & Q(is_agreed=True)),
+            refused=Count("pk", filter=first & Q(is_refused=True)),
+        )
+        .order_by("-decided", "reviewer")[:MOST_REVIEWERS]
+    )
+    rows = list(counted)
+    people = User.objects.in_bulk([row["reviewer"] for row in rows])
+    return [
+        Pace(
+            name_of(people.get(row["reviewer"])),
+            row["decided"],
+            row["rejected"],
+            age(row["mean_wait"] or timedelta()),
+            seconded := row["agreed"] + row["refused"],
+            round(100 * row["agreed"] / seconded) if seconded else None,
+        )
+        for row in rows
+    ]

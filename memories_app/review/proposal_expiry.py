@@ -1,0 +1,103 @@
+"""Proposals that nobody decided about: after a while they are over, so that what waits is what somebody may still need.
+
+Never what was approved once, nor what somebody has approved and a second person is waited for; and not while it is
+snoozed or somebody reads it. It is said before it happens, on each page of the queue and in the digest.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from django.utils.timezone import now
+
+from memadmin import audit
+from memories_app import audit_events
+from memories_app.models import Memory, Review
+from memories_app.querysets import MemoryQuerySet
+from memories_app.review.claiming import locked_rows
+from memories_app.services.refusals import Overtaken
+
+WARNED_BEFORE = timedelta(days=3)
+
+BATCH = 200
+
+
+class NotLapsed(Overtaken):
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory, f"This proposal has not expired: its status is {memory.get_status_display()}.")
+
+
+def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
+    """Proposals that are over `within` this time unless somebody decides, longest waiting first; none where they never
+    are."""
+    waiting = Memory.objects.awaiting_review()
+    if not settings.PROPOSAL_LIFETIME:
+        return waiting.none()
+    return waiting.not_put_off().filter(
+        ~Exists(first_approvals()),
+        status=Memory.Status.PROPOSED,
+        awaiting_since__lte=now() - settings.PROPOSAL_LIFETIME + within,
+    )
+
+
+def first_approvals() -> models.QuerySet[Review]:
+    """Approvals by people that count, of the memory of an outer query."""
+    return Review.objects.filter(
+        memory=OuterRef("pk"),
+        decision=Review.Decision.APPROVE,
+        undone_at=None,
+        content_hash=OuterRef("content_hash"),
+        decided_at__gte=OuterRef("awaiting_since"),
+    )
+
+
+def lapses_at(memory: Memory) -> datetime | None:
+    """When a proposal is over, where it is not decided, snoozed or approved by somebody; None for what never is."""
+    if not settings.PROPOSAL_LIFETIME or memory.status != Memory.Status.PROPOSED:
+        return None
+    end: datetime = memory.awaiting_since + settings.PROPOSAL_LIFETIME
+    return max(end, memory.snoozed_until or end)
+
+
+def lapse_proposals(limit: int = BATCH) -> int:
+    """Ends up to `limit` that are over, each in a transaction of its own, and returns how many. What somebody reads or
+    decides about at this very moment is left to them."""
+    over = lapsing().filter(Q(claimed_by=None) | Q(claimed_until__lte=Now()))
+    count = 0
+    for key in list(over.values_list("pk", flat=True)[:limit]):
+        with transaction.atomic():
+            memory = over.filter(pk=key).select_for_update(of=("self",), skip_locked=True).first()
+            if memory is not None:
+                lapse(memory)
+                count += 1
+    return count
+
+
+def lapse(memory: Memory) -> None:
+    days = (now() - memory.awaiting_since).days
+    audit.record(audit_events.PROPOSAL_LAPSED, target=memory, subject=memory.subject_id, counters={"days": days})
+    Memory.objects.filter(pk=memory.pk).update(
+        status=Memory.Status.LAPSED, decided_at=Now(), claimed_by=None, claimed_until=None, snoozed_until=None
+    )
+
+
+@transaction.atomic
+def reopen_proposal(memory: Memory, *, by: User) -> Memory:
+    """Lets a proposal wait again that was over, from now on. Raises NotLapsed."""
+    memory = locked_rows(memory.pk)[memory.pk]
+    if memory.status != Memory.Status.LAPSED:
+        raise NotLapsed(memory)
+    audit.record(audit_events.PROPOSAL_REOPENED, by=by, target=memory, subject=memory.subject_id)
+    Memory.objects.filter(pk=memory.pk).update(status=Memory.Status.PROPOSED, decided_at=None, awaiting_since=Now())
+    memory.refresh_from_db()
+    return memory
+
+
+def count_lapsed(*, within: timedelta) -> int:
+    """How many were over lately. One query, of an index of these alone."""
+    return Memory.objects.filter(status=Memory.Status.LAPSED, decided_at__gt=now() - within).count()

@@ -1,0 +1,264 @@
+"""The review queue: what waits, under filters, in the order of waiting; and what comes after a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Count, Exists, Min, Q
+from django.db.models.functions import Now
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin.counting import COUNT_CAP, count_up_to
+from memadmin.web.filters import FilterForm
+from memadmin.web.paging import rows_after, rows_before
+from memories_app.dedup.similarity import Hint
+from memories_app.models import Memory
+from memories_app.pages.risk_labels import FLAGS, HINTS, Flag, flag_named
+from memories_app.pages.view_models import Words, subject_labels, words_for
+from memories_app.querysets import MemoryQuerySet
+from memories_app.review.proposal_expiry import WARNED_BEFORE, first_approvals, lapses_at, lapsing
+from memories_app.review.rules import samples_to_see
+from sessions_app.masking import Masker
+
+BESIDE = 30
+"""How many of the queue stand beside the one that is read, and how many of them before it."""
+
+BEFORE = 4
+
+SHOW = {
+    "mine": "claimed by me",
+    "shared": "shared by all",
+    "second": "second approver needed",
+    "changes": "changes to a memory",
+    "again": "to be re-validated",
+    "late": "late",
+    "ending": "expires soon",
+    "known": "possible duplicates",
+    "contradicts": "contradictions",
+    "sampled": "samples of rules",
+    "snoozed": "snoozed",
+}
+
+
+class QueueFilter(FilterForm):
+    """What of the queue is shown. Without any: all that waits and was not put off."""
+
+    show = forms.ChoiceField(
+        choices=[("", "Oldest first"), *((name, words.capitalize()) for name, words in SHOW.items())],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Show"}),
+    )
+    kind = forms.ChoiceField(
+        choices=[("", "Any kind"), *((value, label.capitalize()) for value, label in Memory.Kind.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Kind"}),
+    )
+    risk = forms.ChoiceField(
+        choices=[("", "Any risk"), ("any", "Risky"), ("none", "Without risks")]
+        + [(name, flag.word.capitalize()) for name, flag in FLAGS.items()],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Risk"}),
+    )
+    source = forms.ChoiceField(
+        choices=[("", "Any source"), *((value, label.capitalize()) for value, label in Memory.Source.choices)],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "Source"}),
+    )
+
+    def __init__(self, query: QueryDict, user: User) -> None:
+        super().__init__(query)
+        self.user = user
+
+    def queryset(self) -> MemoryQuerySet:
+        waiting = Memory.objects.awaiting_review()
+        if self.errors:
+            return waiting.none()
+        active = self.active
+        if active.get("show") == "sampled":
+            # Approved by a rule; what waits for is a look.
+            waiting = Memory.objects.filter(pk__in=samples_to_see().order_by().values("memory"))
+            waiting = waiting.order_by("awaiting_since", "pk")
+        if active.get("show") != "snoozed":
+            waiting = waiting.not_put_off()
+        for name, value in active.items():
+            waiting = narrowed(waiting, name, value, self.user)
+        return waiting
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        if name == "show":
+            return SHOW[value]
+        if name == "risk":
+            return {"any": "risky", "none": "without risks"}.get(value) or flag_named(value).word
+        return str(value if name == "kind" else Memory.Source(value).label)
+
+
+def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> MemoryQuerySet:
+    match name, value:
+        case "show", "mine":
+            return waiting.filter(claimed_by=user, claimed_until__gt=Now())
+        case "show", "shared":
+            return waiting.filter(TAKES_TWO, subject=None)
+        case "show", "second":
+            return waiting.filter(TAKES_TWO, Exists(first_approvals().exclude(reviewer=user)))
+        case "show", "changes":
+            return waiting.filter(replaces__isnull=False)
+        case "show", "again":
+            return waiting.filter(status=Memory.Status.NEEDS_REVALIDATION)
+        case "show", "late":
+            return waiting.filter(awaiting_since__lt=now() - settings.REVIEW_WITHIN)
+        case "show", "ending":
+            return waiting.filter(pk__in=lapsing(within=WARNED_BEFORE).order_by().values("pk"))
+        case "show", "known":
+            return waiting.filter(~Q(hints=[]), hints__overlap=[Hint.DUPLICATE, Hint.NEAR_DUPLICATE])
+        case "show", "contradicts":
+            return waiting.filter(~Q(hints=[]), hints__contains=[Hint.CONTRADICTION])
+        case "show", "sampled":
+            return waiting
+        case "show", "snoozed":
+            return waiting.filter(snoozed_until__gt=Now())
+        case "risk", "any":
+            return waiting.filter(TAKES_TWO).exclude(risk_flags=[])
+        case "risk", "none":
+            return waiting.filter(risk_flags=[])
+        case "risk", flag:
+            return waiting.filter(TAKES_TWO, risk_flags__contains=[flag])
+    return waiting.filter(**{name: value})
+
+
+# As the index of it says it.
+TAKES_TWO = Q(subject__isnull=True) | ~Q(risk_flags=[])
+
+
+def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory | None:
+    """What comes next for this reviewer: the first behind `after` that is theirs to decide, else the first of all."""
+    free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
+    theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
+    theirs = theirs.filter(~Exists(first_approvals().filter(reviewer=user)))
+    return rows_after(theirs, after).first() or theirs.first()
+
+
+def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
+    """The queue where this one stands: a few before it, itself, and those behind. Two queries."""
+    waiting = for_rows(filters.queryset())
+    before = list(rows_before(waiting, memory)[:BEFORE])
+    return [*reversed(before), memory, *rows_after(waiting, memory)[: BESIDE - len(before)]]
+
+
+def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
+    """With what a row shows."""
+    return memories.defer("embedding", "words", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    memory: Memory
+    address: str
+    statement: str
+    words: Words
+    # The id by which people know its subject; empty for what all share.
+    subject: str
+    waited: str
+    is_late: bool
+    is_held: bool
+    flags: list[Flag]
+    hints: list[Flag]
+    # In how long it expires unreviewed, where that is soon.
+    ends_in: str
+
+
+def rows_of(memories: list[Memory], user: User) -> list[QueueRow]:
+    """What the list says of each, its values masked. A query for the ids of subjects, one where some expire soon."""
+    moment, masker = now(), Masker()
+    ending, labels = ends_of(memories, moment), subject_labels(memories)
+    return [
+        QueueRow(
+            memory,
+            reverse("reviews:review", args=[memory.pk]),
+            masker.text(memory.statement),
+            words_for(memory),
+            labels.get(memory.subject_id, "") if memory.subject_id else "",
+            age(moment - waits_since(memory)),
+            memory.is_awaiting and moment - memory.awaiting_since > settings.REVIEW_WITHIN,
+            is_held(memory, user, moment),
+            [flag_named(flag) for flag in memory.risk_flags[:2]],
+            hints_of(memory),
+            ending.get(memory.pk, ""),
+        )
+        for memory in memories
+    ]
+
+
+def waits_since(memory: Memory) -> datetime:
+    """For a decision, or as a sample for a look."""
+    return memory.awaiting_since if memory.is_awaiting or memory.decided_at is None else memory.decided_at
+
+
+def hints_of(memory: Memory) -> list[Flag]:
+    """How it was marked; of what waits no more the marks tell nothing."""
+    return [HINTS[hint] for hint in memory.hints if hint in HINTS] if memory.is_awaiting else []
+
+
+def ends_of(memories: Collection[Memory], moment: datetime) -> dict[UUID, str]:
+    """Of those that expire soon, in how long. One query, or none."""
+    ends = {memory.pk: end for memory in memories if (end := lapses_at(memory)) and end - moment <= WARNED_BEFORE}
+    still = lapsing(within=WARNED_BEFORE).filter(pk__in=ends).order_by().values_list("pk", flat=True) if ends else ()
+    return {key: age(ends[key] - moment) for key in still}
+
+
+def is_held(memory: Memory, user: User, moment: datetime) -> bool:
+    """Whether somebody else is deciding about it."""
+    until = memory.claimed_until
+    return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
+
+
+def age(length: timedelta) -> str:
+    """How long something waits, by its two largest units: "3 d 4 h", "22 h", "5 min"."""
+    minutes = max(int(length.total_seconds() // 60), 0)
+    days, hours = divmod(minutes // 60, 24)
+    if days:
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    return f"{hours} h" if hours else f"{minutes} min"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """How the queue stands: capped counts, and how long the oldest has waited."""
+
+    waiting: int
+    late: int
+    ending: int
+    oldest: str
+
+    @property
+    def target(self) -> str:
+        """The review target as text; older proposals are late."""
+        return age(settings.REVIEW_WITHIN)
+
+
+def standing() -> QueueStatus:
+    """A query of at most a thousand rows of an index, since the oldest are those that are late; and one more where some
+    are so old that they may expire soon."""
+    at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]
+    counted = oldest_first.aggregate(
+        waiting=Count("pk"),
+        late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),
+        oldest=Min("awaiting_since"),
+    )
+    oldest, ending = counted["oldest"], 0
+    if oldest and oldest <= at - settings.PROPOSAL_LIFETIME + WARNED_BEFORE:
+        ending = count_up_to(lapsing(within=WARNED_BEFORE))
+    return QueueStatus(counted["waiting"], counted["late"], ending, age(at - oldest) if oldest else "")
+
+
+def count_waiting() -> int:
+    """What awaits review and is not put off, capped; every page of a reviewer asks. One query."""
+    return count_up_to(Memory.objects.awaiting_review().not_put_off())

@@ -1,0 +1,208 @@
+"""Rules that approve by themselves: what a person need not see, with a share that one sees all the same.
+
+A rule takes new proposals that were screened and compared, replace nothing, contradict nothing, say nothing that is
+known or proposed in other words, and are held by nobody. What is shared or risky it never takes, nor what comes from a
+tool or a page, as the gate has it, nor what a person proposed: they could have made the rule.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models.functions import Greatest, Now
+
+from memadmin import audit
+from memadmin.client import embedding
+from memories_app import audit_events
+from memories_app.dedup.consolidation import mark_beside
+from memories_app.models import ApprovalRule, Memory, Review
+from memories_app.querysets import MemoryQuerySet
+from memories_app.review.claiming import locked_rows
+from memories_app.services.refusals import MemoryActionRefused, Overtaken, gate_explained
+
+logger = logging.getLogger(__name__)
+
+BATCH = 100
+
+LOOKED_BACK = timedelta(days=30)
+
+LOOKED_AT = 5_000
+"""How many decisions of that time at most."""
+
+UNTRUSTED = (Memory.Source.TOOL, Memory.Source.WEB)
+
+CONDITIONS = ("kinds", "provenance", "sources", "extractor", "min_confidence")
+COLUMNS = ("name", *CONDITIONS, "sample_percent", "is_active")
+
+
+class SampleDecided(Overtaken):
+    sentence = "This sample has already been checked."
+
+
+def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:
+    """Those of the memories that fit its conditions. What the rule does, and what it would have done, go by this."""
+    taken = memories.filter(
+        subject__isnull=False,
+        risk_flags=[],
+        replaces__isnull=True,
+        proposed_by__isnull=True,
+        confidence__gte=rule.min_confidence,
+    ).exclude(source__in=UNTRUSTED)
+    if rule.kinds:
+        taken = taken.filter(kind__in=rule.kinds)
+    if rule.provenance:
+        taken = taken.filter(provenance=rule.provenance)
+    if rule.extractor:
+        taken = taken.filter(extractor=rule.extractor)
+    return taken.filter(source__in=rule.sources) if rule.sources else taken
+
+
+def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
+    """What the rule approves now, oldest first."""
+    waiting = Memory.objects.awaiting_review().filter(
+        Q(claimed_by=None) | Q(claimed_until__lte=Now()),
+        status=Memory.Status.PROPOSED,
+        screened_hash=F("content_hash"),
+        hints=[],
+    )
+    if settings.EMBEDDER != embedding.NONE:
+        # Without its vector nobody can tell whether it says nearly what another one says.
+        waiting = waiting.filter(embedded_hash=F("content_hash"))
+    speaks_of_the_same = Memory.objects.filter(
+        subject=OuterRef("subject"), kind=OuterRef("kind"), key=OuterRef("key"), status=Memory.Status.APPROVED
+    )
+    return taken_by(rule, waiting).filter(Q(key="") | ~Exists(speaks_of_the_same))
+
+
+@transaction.atomic
+def save_rule(rule: ApprovalRule, *, by: User, values: Mapping[str, Any]) -> ApprovalRule:
+    """Makes or changes a rule; what it has approved stays approved."""
+    assert set(values) <= set(COLUMNS), "these columns are not a form's to change"
+    for name, value in values.items():
+        setattr(rule, name, value)
+    if rule._state.adding:
+        rule.created_by = by
+        with audit.recording(audit_events.RULE_SAVED, by=by) as event:
+            rule.save(force_insert=True)
+            event.target = rule
+            event.counters = {"active": int(rule.is_active)}
+    else:
+        audit.record(audit_events.RULE_SAVED, by=by, target=rule, counters={"active": int(rule.is_active)})
+        rule.save(update_fields=list(values))
+    return rule
+
+
+def apply_rules(limit: int = BATCH) -> int:
+    """Approves up to `limit` proposals for each rule that is on, each in a transaction of its own; returns how many."""
+    count = 0
+    for rule in ApprovalRule.objects.filter(is_active=True):
+        for key in waiting_for(rule).values_list("pk", flat=True)[:limit]:
+            try:
+                count += approve_by_rule(Memory(pk=key), rule)
+            except MemoryActionRefused as problem:
+                # The others do not wait for one that the gate keeps back.
+                logger.warning("rule %s did not approve memory %s: %s", rule.pk, key, problem)
+    return count
+
+
+@transaction.atomic
+def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
+    """Whether it did: somebody may have taken or changed the proposal meanwhile, or switched the rule off."""
+    memory = locked_rows(memory.pk)[memory.pk]
+    if not waiting_for(rule).filter(pk=memory.pk).exists():
+        return False
+    # Marks are made once an hour; a rule does not wait for them, and does not go by those of an hour ago.
+    if mark_beside(memory):
+        return False
+    audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
+    is_sample = random.randrange(100) < rule.sample_percent
+    moment = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
+    Review.objects.create(
+        memory=memory,
+        rule=rule,
+        decision=Review.Decision.APPROVE,
+        content_hash=memory.content_hash,
+        is_sample=is_sample,
+        waited=max(moment - memory.awaiting_since, timedelta()),
+        # As people's: a clock that was set back keeps nothing waiting.
+        decided_at=Greatest(Now(), Value(memory.awaiting_since)),
+    )
+    memory.status, memory.decided_at = Memory.Status.APPROVED, moment
+    with gate_explained(memory):
+        memory.save(update_fields=["status", "decided_at"])
+    return True
+
+
+def samples_to_see() -> Any:
+    """What rules approved and a person is to look at, oldest first."""
+    unseen = Review.objects.filter(is_sample=True, agreed__isnull=True, undone_at=None, rule__isnull=False)
+    return unseen.filter(memory__status=Memory.Status.APPROVED).order_by("decided_at", "pk")
+
+
+@transaction.atomic
+def judge_sample(review: Review, *, by: User, agreed: bool) -> Memory:
+    """Says whether a rule was right. Where it was not, the memory goes back to the queue, and agents lose it at once.
+
+    Raises SampleDecided.
+    """
+    memory = locked_rows(review.memory_id)[review.memory_id]
+    review = Review.objects.select_for_update(of=("self",), no_key=True).get(pk=review.pk)
+    if review.agreed is not None or not review.is_sample or memory.status != Memory.Status.APPROVED:
+        raise SampleDecided(memory)
+    audit.record(
+        audit_events.SAMPLE_JUDGED, by=by, target=memory, subject=memory.subject_id, counters={"agreed": int(agreed)}
+    )
+    review.agreed = agreed
+    review.save(update_fields=["agreed"])
+    if not agreed:
+        moment = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
+        memory.status, memory.awaiting_since, memory.decided_at = Memory.Status.NEEDS_REVALIDATION, moment, None
+        memory.save(update_fields=["status", "awaiting_since", "decided_at"])
+    return memory
+
+
+@dataclass(frozen=True, slots=True)
+class Hindsight:
+    """What a rule would have approved of what people decided lately, and what they made of that."""
+
+    looked_at: int
+    taken: int
+    approved: int
+    edited: int
+    rejected: int
+
+    @property
+    def agreement(self) -> int | None:
+        """Of a hundred that it would have approved, how many people approved as they were."""
+        return round(100 * self.approved / self.taken) if self.taken else None
+
+
+def hindsight(rule: ApprovalRule) -> Hindsight:
+    """Computed from decisions of the last 30 days, the newest 5,000 of them. Two queries.
+
+    It goes by what each memory is now: a risk that was found later counts, too.
+    """
+    decided = Review.objects.filter(
+        reviewer__isnull=False,
+        undone_at=None,
+        decided_at__gt=Now() - LOOKED_BACK,
+        decision__in=[Review.Decision.APPROVE, Review.Decision.REJECT],
+    )
+    newest = decided.order_by("-decided_at", "-id").values_list("memory_id", "decision", "was_edited")[:LOOKED_AT]
+    last: dict[Any, tuple[str, bool]] = {}
+    for key, decision, was_edited in newest:
+        last.setdefault(key, (decision, was_edited))
+    taken = set(taken_by(rule, Memory.objects.filter(pk__in=last)).values_list("pk", flat=True))
+    made = [last[key] for key in taken]
+    approved = sum(decision == Review.Decision.APPROVE and not was_edited for decision, was_edited in made)
+    edited = sum(was_edited for _, was_edited in made)
+    return Hindsight(len(last), len(taken), approved, edited, len(taken) - approved - edited)

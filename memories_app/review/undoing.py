@@ -1,0 +1,80 @@
+"""Undoing a decision within a minute: everything is put back as it stood before it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import models, transaction
+
+from memadmin import audit
+from memories_app import audit_events
+from memories_app.models import Evidence, Memory, MemoryVersion, Review
+from memories_app.review.claiming import LEASE, last_review, locked_rows, name_of
+from memories_app.review.decisions import CONTENT
+from memories_app.services.refusals import Overtaken, gate_explained
+
+UNDO_WITHIN = timedelta(minutes=1)
+
+
+class CannotBeUndone(Overtaken):
+    pass
+
+
+@transaction.atomic
+def undo_decision(memory: Memory, *, by: User) -> Memory:
+    """Takes back the last decision about a memory, which was this person's, of the last minute.
+
+    It waits again at the place it had, held by who took it back. Raises CannotBeUndone with the reason.
+    """
+    by_key = locked_rows(memory.pk, memory.replaces_id)
+    memory = by_key[memory.pk]
+    review = last_review(memory)
+    if review is None or review.reviewer_id != by.pk:
+        who = name_of(review.reviewer) if review else "Nobody"
+        raise CannotBeUndone(memory, f"{who} made the latest decision; only they can undo it.")
+    moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
+    if moment - review.decided_at > UNDO_WITHIN:
+        raise CannotBeUndone(
+            memory, "A decision can be undone within one minute. This one is older; agents may already use it."
+        )
+    audit.record(audit_events.DECISION_UNDONE, by=by, target=memory, subject=memory.subject_id)
+    if review.decision == Review.Decision.APPROVE and memory.status == Memory.Status.MERGED:
+        restore_base(by_key[memory.replaces_id], memory, review)
+    if review.before and review.before.get("evidence"):
+        Evidence.objects.filter(pk__in=review.before["evidence"]).update(memory=memory, version=memory.version)
+    review.undone_at = moment
+    review.save(update_fields=["undone_at"])
+    memory.status = waiting_status(memory)
+    memory.decided_at = memory.merged_into = None
+    memory.claimed_by, memory.claimed_until = by, moment + LEASE
+    memory.save(update_fields=["status", "decided_at", "merged_into", "claimed_by", "claimed_until"])
+    return memory
+
+
+def waiting_status(memory: Memory) -> Memory.Status:
+    """As what it waited: once more, or for the first time; that, too, may begin anew. A query, or none."""
+    was_approved = (
+        memory.awaiting_since > memory.proposed_at
+        and memory.reviews.filter(decision=Review.Decision.APPROVE, decided_at__lt=memory.awaiting_since).exists()
+    )
+    return Memory.Status.NEEDS_REVALIDATION if was_approved else Memory.Status.PROPOSED
+
+
+def restore_base(base: Memory, memory: Memory, review: Review) -> None:
+    before: dict[str, Any] = review.before or {}
+    version = MemoryVersion.objects.filter(memory=base, number=before["version"], erased_at=None).first()
+    if base.content_hash != memory.content_hash or version is None:
+        raise CannotBeUndone(memory, "The memory has changed again since. Propose a new change instead.")
+    base.statement, base.data = version.statement, version.data
+    for name in CONTENT:
+        setattr(base, name, from_json(Memory._meta.get_field(name), before["columns"][name]))
+    base.status = before["status"]
+    with gate_explained(base):
+        # The embedding belongs to the other text now, and says so by its hash.
+        base.save(update_fields=["statement", "data", *CONTENT, "status"])
+
+
+def from_json(field: Any, value: Any) -> datetime | date | Any:
+    return field.to_python(value) if isinstance(field, models.DateField) else value

@@ -1,0 +1,204 @@
+"""The review queue on screen: the list, one proposal with what is needed to decide about it, saved views, health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.timezone import now
+
+from memadmin.web.filters import sentences
+from memadmin.web.fragments import wants_fragment
+from memadmin.web.lists import ListPage
+from memadmin.web.pages import operator_page
+from memadmin.web.requests import OperatorRequest
+from memories_app.audit_events import RejectReason
+from memories_app.models import Memory, Review, SavedView
+from memories_app.pages import access, read_audit
+from memories_app.review.claiming import HeldBySomebody, claim, last_review
+from memories_app.review.context import Beside, beside
+from memories_app.review.forms import EditForm, QuestionForm, ViewForm
+from memories_app.review.queue import (
+    QueueFilter,
+    age,
+    around,
+    ends_of,
+    for_rows,
+    hints_of,
+    is_held,
+    next_to_decide,
+    rows_of,
+    standing,
+)
+from memories_app.review.recall_change import foresee
+from memories_app.review.rules import samples_to_see
+from memories_app.review.undoing import UNDO_WITHIN
+from memories_app.services.refusals import MemoryActionRefused, Overtaken
+
+READ, REVIEW = "memories_app.read_memory", "memories_app.review_memory"
+
+PROPOSALS = ListPage("memories/reviews.html", salt="reviews")
+MOST_VIEWS = 20
+
+
+@operator_page(REVIEW)
+def review_queue(request: OperatorRequest) -> HttpResponse:
+    """The list beside how the queue stands, or as a table in which many are decided about at once."""
+    filters = QueueFilter(request.GET, request.user)
+    is_table = request.GET.get("as") == "table"
+    page = PROPOSALS.page(request, for_rows(filters.queryset()))
+    read_audit.listed(page.rows)
+    context = queue_context(request, filters) | {"is_table": is_table, "rows": rows_of(page.rows, request.user)}
+    return PROPOSALS.render(request, context, page, status=400 if filters.problems else 200)
+
+
+@operator_page(REVIEW)
+def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """One proposal; opening it claims it, and lets go of what this person held before."""
+    memory = access.memory_for(request.user, memory_id)
+    problem: MemoryActionRefused | None = None
+    if request.method == "GET" and memory.is_awaiting:
+        try:
+            claim(memory, by=request.user)
+        except Overtaken as overtaken:
+            problem = overtaken
+    return proposal_page(request, memory, problem=problem)
+
+
+@operator_page(REVIEW, methods="GET, POST")
+def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
+    """What agents would be told if it was approved: the page asks for this part after itself, and again for another
+    question."""
+    memory = access.memory_for(request.user, memory_id)
+    form = QuestionForm(request.POST if request.method == "POST" else None)
+    question, status = "", 200
+    if form.is_bound:
+        question, status = (form.cleaned_data["question"], 200) if form.is_valid() else ("", 422)
+    foreseen = foresee(memory, reader=request.user, question=question) if memory.is_awaiting else None
+    if foreseen:
+        read_audit.foreseen(request, memory, foreseen.seen)
+    then = {"foreseen": foreseen, "question_form": form}
+    if not wants_fragment(request):
+        return proposal_page(request, memory, then=then, status=status)
+    query = QueueFilter(request.GET, request.user).query_string()
+    response = render(request, "memories/_recall_after.html", {"memory": memory, "query": query, **then}, status=status)
+    patch_vary_headers(response, ["HX-Request", "HX-Boosted"])
+    return response
+
+
+def proposal_page(
+    request: OperatorRequest,
+    memory: Memory,
+    *,
+    problem: MemoryActionRefused | None = None,
+    edit: EditForm | None = None,
+    then: Mapping[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page of a proposal as it is now, also when a decision about it was refused."""
+    filters = QueueFilter(request.GET, request.user)
+    # After a lost race what is there by now is shown, not what was read before the race.
+    memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
+    shown = beside(memory, reader=request.user)
+    in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
+    read_audit.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
+    moment = now()
+    is_somebodys = isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment)
+    may_decide = memory.is_awaiting and not is_somebodys and memory.proposed_by_id != request.user.pk
+    context = queue_context(request, filters) | {
+        "memory": memory,
+        "shown": shown,
+        "rows": rows_of(in_queue, request.user),
+        "problem": problem,
+        "is_held": is_somebodys,
+        "may_decide": may_decide,
+        "following": None if may_decide else next_to_decide(filters, after=memory, user=request.user),
+        "decision": None if memory.is_awaiting else last_review(memory),
+        "waited": age(moment - memory.awaiting_since),
+        "ends_in": ends_of([memory], moment).get(memory.pk, ""),
+        "hints": hints_of(memory),
+        "sample": samples_to_see().filter(memory=memory).first() if memory.status == Memory.Status.APPROVED else None,
+        "reasons": RejectReason.choices,
+        "edit": edit or edit_form(memory, shown.statement),
+        "may_approve": may_approve(memory, shown, request),
+        **(then or {"question_form": QuestionForm()}),
+    }
+    return render(request, "memories/review.html", context, status=status)
+
+
+def edit_form(memory: Memory, statement: str) -> EditForm:
+    """With the statement as it is shown: what is masked is to be written anew, or left out."""
+    read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
+    return EditForm(initial=read | {"statement": statement, "kind": memory.kind})
+
+
+def may_approve(memory: Memory, shown: Beside, request: OperatorRequest) -> bool:
+    """Whether the button is on; the verb asks all of it again."""
+    own = {memory.proposed_by_id, *(review.reviewer_id for review in shown.approvals)}
+    return memory.is_screened and not shown.is_base_changed and request.user.pk not in own
+
+
+def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, Any]:
+    """What the head of the queue shows on each of its pages."""
+    return {
+        "filters": filters,
+        "query": filters.query_string(),
+        "standing": standing(),
+        "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
+        "view_form": ViewForm(),
+        "undoable": undoable(request),
+        "put_off": put_off(request),
+    }
+
+
+def undoable(request: OperatorRequest) -> Review | None:
+    """The decision that led here, while it can be undone."""
+    try:
+        decided = UUID(request.GET.get("decided", ""))
+    except ValueError:
+        return None
+    mine = Review.objects.filter(memory=decided, reviewer=request.user, undone_at=None)
+    return mine.filter(decided_at__gt=now() - UNDO_WITHIN).select_related("memory").order_by("-decided_at").first()
+
+
+def put_off(request: OperatorRequest) -> Memory | None:
+    """What was snoozed a moment ago and still is."""
+    try:
+        snoozed = UUID(request.GET.get("snoozed", ""))
+    except ValueError:
+        return None
+    waiting = Memory.objects.awaiting_review().filter(pk=snoozed, snoozed_until__gt=now())
+    return waiting.only("pk", "snoozed_until").first()
+
+
+@operator_page(REVIEW, methods="POST")
+def save_view(request: OperatorRequest) -> HttpResponse:
+    """Keeps the filters that are on under a name; a name that is there gets them instead."""
+    form = ViewForm(request.POST)
+    filters = QueueFilter(QueryDict(request.POST.get("query", "")), request.user)
+    if not form.is_valid() or filters.problems:
+        for sentence in [*sentences(form), *filters.problems]:
+            messages.error(request, sentence)
+        return redirect("reviews:list")
+    query = filters.query_string()
+    name = form.cleaned_data["name"]
+    mine = SavedView.objects.filter(owner=request.user)
+    if mine.count() >= MOST_VIEWS and not mine.filter(name=name).exists():
+        messages.error(request, f"You have {MOST_VIEWS} views already. Delete one first.")
+    else:
+        SavedView.objects.update_or_create(owner=request.user, name=name, defaults={"query": query})
+        messages.success(request, f"Saved as “{name}”.")
+    return redirect(f"{reverse('reviews:list')}?{query}")
+
+
+@operator_page(REVIEW, methods="POST")
+def delete_view(request: OperatorRequest, view_id: UUID) -> HttpResponse:
+    access.view_for(request.user, view_id).delete()
+    messages.success(request, "The view is deleted. The proposals are unchanged.")
+    return redirect("reviews:list")
