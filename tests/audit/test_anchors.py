@@ -152,7 +152,7 @@ class TestEveryPlaceThatCanBeRead:
 
     def test_notices_that_the_log_was_longer(self, place: Anchor) -> None:
         put(place, checkpoint(1000))
-        with pytest.raises(Ahead, match="knows this log at size 1000, and it is shorter now") as ahead:
+        with pytest.raises(Ahead, match="has a checkpoint of size 1000, and the log is shorter") as ahead:
             put(place, checkpoint(7))
         assert ahead.value.known.size == 1000
 
@@ -231,7 +231,7 @@ class TestWebhook:
             handler.end_headers()
 
         Receiver.answer = redirect
-        with pytest.raises(AnchorFailed, match="answered 307, a redirect, which is not followed"):
+        with pytest.raises(AnchorFailed, match="answered 307, a redirect; redirects are not followed"):
             put(WebhookAnchor(receiver), checkpoint(7))
         assert len(Receiver.requests) == 1
 
@@ -297,7 +297,7 @@ class TestBucket:
 
     def test_without_object_lock_is_refused(self, bucket: str) -> None:
         boto3.client("s3").create_bucket(Bucket=f"{bucket}-open")
-        with pytest.raises(AnchorFailed, match="would not take the checkpoint"):
+        with pytest.raises(AnchorFailed, match="did not accept the checkpoint"):
             put(BucketAnchor(f"{bucket}-open", "", 30), checkpoint(7))
 
     def test_that_is_not_there_is_a_sentence(self, bucket: str) -> None:

@@ -234,7 +234,7 @@ class TestAHealthyLog:
         log.unlink()
         report = verify()
         assert report.verdict == "unanchored"
-        assert any("has none of the checkpoints that were brought to it" in note for note in report.notes)
+        assert any("has none of the checkpoints that were sent to it" in note for note in report.notes)
 
     def test_is_not_said_to_be_proved_where_nobody_outside_knows_it(self, settings: Settings) -> None:
         settings.ANCHOR_PATH = None

@@ -66,13 +66,13 @@ def verdict() -> tuple[str, set[str]]:
 
 def test_events_wait_and_everybody_is_told_why(restored: Path) -> None:
     record_events(3)
-    with pytest.raises(OlderStateRestored, match="knows this log at size 20, and it is shorter now"):
+    with pytest.raises(OlderStateRestored, match="has a checkpoint of size 20, and the log is shorter"):
         Sequencer().step()
     assert (tree_store.size(), AuditPending.objects.count()) == (12, 3)
     problems = {problem.code: problem.sentence for problem in status.log_status().problems}
     assert "begin_epoch" in problems["refused"]
     assert verdict() == ("broken", {"restored_backup"})
-    with pytest.raises(CommandError, match="shorter now"):
+    with pytest.raises(CommandError, match="the log is shorter"):
         call_command("sequence_audit", once=True)
 
 
@@ -149,7 +149,7 @@ def test_a_record_that_owns_up_to_less_than_was_known_is_no_excuse(restored: Pat
 
 def test_no_epoch_begins_where_nothing_was_restored(anchor: Path) -> None:
     grow(3)
-    with pytest.raises(CommandError, match="No anchor knows more of the log"):
+    with pytest.raises(CommandError, match="No anchor has a newer checkpoint than the database"):
         call_command("begin_epoch", reason="restored_backup")
     assert not AuditEvent.objects.filter(type="log.epoch_begun").exists()
 

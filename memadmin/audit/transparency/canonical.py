@@ -1,6 +1,6 @@
-"""The bytes of an event that its leaf is the hash of: canonical JSON (RFC 8785), so that every program gets the same.
+"""Canonical JSON (RFC 8785) of an event, the bytes that its leaf hashes, equal in every implementation.
 
-A version that was ever written stays readable for ever: a change of the shape is a new version beside this one.
+Versions that were written once stay readable for ever: a change of the shape is a new version beside this one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 1
 
 
 def body_of(event: AuditEvent) -> dict[str, Any]:
-    """What the leaf says of an event; also how exports and proofs show it. What is absent is null."""
+    """The hashed form of an event, also used in exports and proofs. Absent values are null."""
     return {
         "v": VERSION,
         "number": event.number,
@@ -46,7 +46,7 @@ def leaf_bytes(event: AuditEvent) -> bytes:
 
 
 def leaf_of(event: AuditEvent) -> bytes:
-    """The hash that stands for this event in the tree."""
+    """The leaf hash of this event in the tree."""
     return leaf_hash(leaf_bytes(event))
 
 
@@ -56,7 +56,7 @@ def utc(instant: datetime) -> str:
 
 
 class EventText(NamedTuple):
-    """An event in PostgreSQL's own words, to be read by `COLUMNS`."""
+    """An event as texts formatted by PostgreSQL, selected with `COLUMNS`."""
 
     number: int
     id: str
@@ -82,7 +82,7 @@ event.actor_kind, event.actor_ref::text, event.role_ref::text, event.object_kind
 event.subject_ref::text, event.shown::text, event.outcome, event.reason_code, event.counters::text, event.cause::text,
 encode(event.commitment, 'hex')
 """
-"""Of `audit_event AS event`, as `EventText` has them."""
+"""Columns of `audit_event AS event` in the order of `EventText`."""
 
 WORDS = re.compile(r"[a-z0-9_. ]*")
 IDS = re.compile(r"\{[0-9a-f-]{36}(?:,[0-9a-f-]{36})*\}")
@@ -93,15 +93,15 @@ LARGEST = 2**53 - 1
 
 
 def leaf_of_written(event: EventText) -> bytes | None:
-    """The same hash as `leaf_of` at a tenth of the cost; None for an event with what none may hold, which only
-    `leaf_of` can tell.
+    """The same hash as `leaf_of` at a tenth of the cost; None for an event with values that the checks do not allow,
+    for which `leaf_of` is needed.
     """
     written = bytes_of_written(event)
     return None if written is None else leaf_hash(written)
 
 
 def bytes_of_written(event: EventText) -> bytes | None:
-    """What `leaf_bytes` gives, where nothing has to be escaped or rounded; None elsewhere."""
+    """The same bytes as `leaf_bytes` if no value needs escaping or rounding; else None."""
     words = f"{event.type} {event.actor_kind} {event.object_kind or ''} {event.outcome} {event.reason}"
     if event.number > LARGEST or not WORDS.fullmatch(words):
         return None
@@ -113,7 +113,7 @@ def bytes_of_written(event: EventText) -> bytes | None:
     if event.counters != "{}":
         if not COUNTERS.fullmatch(event.counters):
             return None
-        # A quote comes before whatever may be in a name: sorted with their values they are sorted by their names.
+        # A quote sorts before every character of a name: sorting with values equals sorting by name.
         counters = "{" + ",".join(sorted(event.counters[1:-1].replace(" ", "").split(","))) + "}"
     return (
         f'{{"actor":"{event.actor}","actor_kind":"{event.actor_kind}","at":"{event.at}","cause":{_quoted(event.cause)}'

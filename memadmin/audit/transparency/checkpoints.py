@@ -1,4 +1,4 @@
-"""Signed statements of the tree's root, written by whoever holds the sequencer's lock."""
+"""Checkpoints: signed statements of the tree's root, written by the process with the sequencer's lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memadmin.audit.transparency.tree import Frontier
 
 MOST_EVENTS = 1000
 LONGEST = timedelta(minutes=1)
-"""No event waits longer, or behind more others, for a checkpoint that covers it."""
+"""Limits of the time and the number of events before the next checkpoint."""
 
 
 def latest() -> Checkpoint | None:
@@ -42,16 +42,16 @@ def is_due(size: int, before: Checkpoint | None, now: datetime) -> bool:
 
 
 def signer(before: Checkpoint | None) -> SigningKey | None:
-    """The key of today, under the name of this log: the origin of its first checkpoint."""
+    """The current key, under the name of this log: the origin of its first checkpoint."""
     return keys.signing_key(before.origin if before else f"memadmin/{uuid.uuid4().hex}")
 
 
 def trusted_keys(before: Checkpoint | None) -> list[PublicKey]:
-    """Keys whose checkpoints are ours."""
+    """Keys of this installation."""
     if before:
         found = [keys.signing_key(before.origin), keys.signing_key_before(before.origin)]
         return [before.key, *(key.public for key in found if key)]
-    # Nothing tells the name of a log without checkpoints; a key is the same under every name.
+    # A log without checkpoints has no name yet; a key is the same under every name.
     key = keys.signing_key("memadmin")
     return [key.public] if key else []
 
@@ -61,7 +61,7 @@ def is_new_key(key: SigningKey, before: Checkpoint | None) -> bool:
 
 
 def signs_in(key: SigningKey, before: Checkpoint | None) -> SigningKey | None:
-    """The key of yesterday, if it is still set and really is the one before `key`."""
+    """The previous key, if it is still set and really preceded `key`."""
     former = keys.signing_key_before(key.name)
     if before and former and is_new_key(key, before) and former.public.key == before.key.key:
         return former
@@ -76,9 +76,9 @@ def write(
     *,
     replaced: Checkpoint | None = None,
 ) -> Checkpoint:
-    """Signs the root of the tree as it is, and inserts it. One query.
+    """Signs the current root of the tree and inserts the checkpoint. One query.
 
-    With `replaced`, the newest that was known of the log before it was restored, a new epoch begins.
+    With `replaced`, the newest checkpoint known before the database was restored, a new epoch begins.
     """
     epoch = before.epoch if before else 1
     checkpoint = Checkpoint(
@@ -99,7 +99,7 @@ def write(
 
 
 def database_now() -> datetime:
-    """The time by the clock that stamps the events; it goes on within a transaction."""
+    """The time of the clock that stamps the events; it advances within a transaction."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]

@@ -1,8 +1,8 @@
-"""What happens after a database was restored from an older state.
+"""Epochs: how the log continues after the database was restored from an older state.
 
-Places outside know the log at a size that it has no longer. If it grew on, other events would stand where known ones
-stood. So events wait, and whoever restored it says so: a signed record begins a new epoch, names the size and the root
-that are lost, and is the first thing that is anchored of it.
+Anchors then contain checkpoints larger than the log. If it simply grew, new events would take positions of lost ones.
+So events wait until an operator confirms the restore: a signed record begins a new epoch, contains the lost size and
+root, and is anchored first.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from memadmin.audit.transparency.canonical import leaf_of
 from memadmin.audit.transparency.notes import Checkpoint
 
 LOCK = 0x6D656D61
-"""Of PostgreSQL's advisory locks: whoever holds it may add to the tree."""
+"""PostgreSQL advisory lock of the process that may append to the tree."""
 
 NEWEST_TRIES = 20
 
 
 class NothingRestored(Exception):
-    """No place knows more of the log than we do. The message is a sentence."""
+    """No anchor has a newer checkpoint than the database. The message is a sentence."""
 
     def __init__(self) -> None:
-        super().__init__("No anchor knows more of the log than the database does: no epoch begins.")
+        super().__init__("No anchor has a newer checkpoint than the database. No epoch was begun.")
 
 
 class NoSigningKey(Exception):
     def __init__(self) -> None:
-        super().__init__("The record of an epoch has to be signed: set MEMADMIN_SIGNING_KEY.")
+        super().__init__("The record of an epoch must be signed. Set MEMADMIN_SIGNING_KEY.")
 
 
 def awaited(before: Checkpoint | None) -> AuditAnchor | None:
-    """What told that an older state was restored, since the newest checkpoint; while there is any, events wait.
+    """An anchor result since the newest checkpoint that shows a restored older state; while it exists, events wait.
 
-    One query, of the last NEWEST_TRIES rows: each turn of the sequencer asks.
+    One query on the last NEWEST_TRIES rows, in each turn of the sequencer.
     """
     tried = AuditAnchor.objects.order_by("-pk")[:NEWEST_TRIES]
     ahead = AuditAnchor.objects.filter(pk__in=tried.values("pk"), outcome=anchors.AHEAD)
@@ -48,7 +48,7 @@ def awaited(before: Checkpoint | None) -> AuditAnchor | None:
 
 
 def look_outside(*, is_quick: bool) -> None:
-    """Notes down a place that knows more of the log than we do. Waits for the network unless `is_quick`."""
+    """Records an anchor with a newer checkpoint than the database. Waits for the network unless `is_quick`."""
     own = checkpoints.latest()
     if awaited(own):
         return
@@ -63,7 +63,7 @@ def look_outside(*, is_quick: bool) -> None:
 
 
 def begin_epoch(*, reason_code: str) -> Checkpoint:
-    """Lets the log go on from the older state that was restored, and says so outside at once.
+    """Continues the log from the restored older state, and anchors the record of it at once.
 
     Raises NothingRestored or NoSigningKey.
     """
@@ -85,7 +85,7 @@ def begin_epoch(*, reason_code: str) -> Checkpoint:
             reason_code=reason_code,
             counters={"epoch": max(before.epoch, lost.epoch) + 1, "size": tree.size, "lost_size": lost.size},
         )
-        # Before all that waits, so that the epoch begins with its own record.
+        # Before all queued events, so that the epoch begins with its own record.
         event = AuditEvent.objects.get(id=event_id)
         tree_store.write(tree, [(event.number, leaf_of(event))])
         AuditPending.objects.filter(number=event.number).delete()

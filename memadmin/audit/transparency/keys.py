@@ -1,4 +1,4 @@
-"""The keys that this installation signs checkpoints with."""
+"""The keys with which this installation signs checkpoints."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from memadmin.audit.transparency.notes import SigningKey
 
 
 def signing_key(origin: str) -> SigningKey | None:
-    """The key of today. None where an operator has set none: then there are no checkpoints, and pages say so."""
+    """The current key. None if the operator has set none: then there are no checkpoints, and pages show that."""
     seed = settings.SIGNING_KEY or (_kept_seed(settings.SIGNING_KEY_KEPT) if settings.SIGNING_KEY_KEPT else b"")
     return SigningKey(origin, seed) if seed else None
 
 
 def signing_key_before(origin: str) -> SigningKey | None:
-    """The key of yesterday, where it is still set so that it can sign in the one of today."""
+    """The previous key, if it is still set to sign in the current one."""
     return SigningKey(origin, settings.SIGNING_KEY_BEFORE) if settings.SIGNING_KEY_BEFORE else None
 
 
 def _kept_seed(path: Path) -> bytes:
-    """Made by whoever comes first; two programs that start together get the same."""
+    """The stored seed, created by the first process; processes that start together get the same."""
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,5 +38,5 @@ def _kept_seed(path: Path) -> bytes:
     except OSError as problem:
         raise ImproperlyConfigured(f"The signing key in {path} cannot be used: {problem.strerror}.") from None
     if len(seed) != 32:
-        raise ImproperlyConfigured(f"{path} must hold the 32 bytes of a signing key; it holds {len(seed)}.")
+        raise ImproperlyConfigured(f"{path} must contain the 32 bytes of a signing key; it contains {len(seed)}.")
     return seed

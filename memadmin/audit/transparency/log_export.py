@@ -1,14 +1,14 @@
-"""The whole log as a file that the stand-alone verifier reads: JSON Lines, each an object.
+"""Export of the whole log for the stand-alone verifier: JSON Lines, each an object.
 
 The first line is `{"format": "memadmin-audit-log/1", "origin", "exported_at", "size"}`, the last `{"end": {"leaves"}}`.
 Between them, in any order that keeps leaves in theirs:
 
-- `{"index", "leaf", "number", "event", "details"?}`: a place with its hash, and the event in the shape that was hashed,
-  null where it is gone;
+- `{"index", "leaf", "number", "event", "details"?}`: a position with its hash, and the event in its hashed form, null
+  if it is missing;
 - `{"checkpoint": {"size", "root", "note"}}`;
-- `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without a place, whether it is queued for one,
-  and for how long it was seen to get none;
-- `{"anchored": {"sink", "size", "at", "receipt"}}`: where the log says that it was anchored, which proves nothing.
+- `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without a position, whether it is queued, and
+  for how many seconds it was observed without one;
+- `{"anchored": {"sink", "size", "at", "receipt"}}`: an anchor according to the log itself, which proves nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ POLL_SECONDS = 0.5
 
 
 def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
-    """All of it, as it is at one moment. Details may tell of people and are left out unless they are asked for.
+    """The whole log in one snapshot. Details may contain personal data and are left out unless requested.
 
-    Constant memory; keeps a transaction open while somebody reads. Ends ten seconds late where an event has no place.
+    Constant memory; keeps a transaction open while it is read. Ends ten seconds later if an event has no position.
     """
     with one_moment():
         latest = checkpoints.latest()
@@ -93,7 +93,7 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """All queries of the block see the same state. Inside of a transaction, the one that its queries see."""
+    """All queries of the block see the same state; inside of a transaction, its own."""
     is_ours = not connection.in_atomic_block
     with transaction.atomic():
         if is_ours:
@@ -103,7 +103,7 @@ def one_moment() -> Iterator[None]:
 
 
 def _watched(numbers: list[int]) -> dict[int, float]:
-    """Seconds for which events got no place. An old one may have been committed just now, and then gets it at once."""
+    """Seconds for which events got no position. An old event may have been committed just now and gets one at once."""
     began = time.monotonic()
     still = set(numbers)
     while still and time.monotonic() - began <= LONGEST_UNSEQUENCED.total_seconds():

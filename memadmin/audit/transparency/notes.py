@@ -1,8 +1,8 @@
 """Signed checkpoints, as text in the note format of C2SP (tlog-checkpoint, signed-note). Pure.
 
-A note is self-contained: among its lines is the public key that signed it, so that one of ten years ago still
-verifies. Whether that key may be trusted is another question: a reader pins one, and a key that follows it is signed in
-by its predecessor, in a note that carries both signatures.
+A note is self-contained: it includes the public key that signed it, so that it can still be verified after ten years.
+Trust in that key is a separate question: a reader pins one, and its successor is signed in by its predecessor, in a
+note with both signatures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class BadNote(Exception):
-    """A text is no checkpoint, or no key that it should be signed by has signed it."""
+    """A text is not a checkpoint, or is not signed by an expected key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PublicKey:
         data = _bytes(encoded)
         found = cls(name, data[1:])
         if len(data) != 33 or data[:1] != ED25519 or found.short_hash.hex() != short_hash:
-            raise BadNote(f"{text!r} is no public key of the note format.")
+            raise BadNote(f"{text!r} is not a public key in the note format.")
         return found
 
     def has_signed(self, text: str, signature: bytes) -> bool:
@@ -69,7 +69,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A private key under the name that its notes are signed with, which is the origin of the log."""
+    """A private key with the name used in signatures, the origin of the log."""
 
     name: str
     seed: bytes = field(repr=False)
@@ -88,7 +88,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a note says: this log had this root at this size."""
+    """The content of a note: this log had this root at this size."""
 
     origin: str
     size: int
@@ -96,13 +96,13 @@ class Checkpoint:
     at: datetime
     key: PublicKey
     epoch: int = 1
-    """Counts the restores after which the log went on from an older state."""
+    """Number of the epoch: 1, plus the restores after which the log continued from an older state."""
     replaced: tuple[int, bytes] | None = None
-    """In the first note of such an epoch: the largest size that was known outside, with its root."""
+    """In the first note of such an epoch: the largest anchored size, with its root."""
 
     @property
     def text(self) -> str:
-        """What is signed."""
+        """The signed text."""
         lines = [
             self.origin,
             str(self.size),
@@ -118,10 +118,10 @@ class Checkpoint:
 
     @classmethod
     def parse(cls, text: str) -> Checkpoint:
-        """Raises BadNote. Lines that this version does not know are left to those that do, and stay signed."""
+        """Raises BadNote. Lines unknown to this version are ignored, and stay signed."""
         origin, size, root, *lines = text.removesuffix("\n").split("\n") if text.count("\n") >= 3 else [""] * 3
         if not NAME.fullmatch(origin) or not re.fullmatch("0|[1-9][0-9]{0,18}", size):
-            raise BadNote("The text does not begin with an origin and a size, as a checkpoint does.")
+            raise BadNote("The text is not a checkpoint: it does not begin with an origin and a size.")
         told = dict(line.partition(" ")[::2] for line in lines)
         try:
             replaced_size, _, replaced_root = told.get("replaces", "").partition(" ")
@@ -135,7 +135,7 @@ class Checkpoint:
                 replaced=(int(replaced_size), _hash(replaced_root)) if replaced_size else None,
             )
         except (KeyError, ValueError) as problem:
-            raise BadNote("The text lacks the time, the epoch or the key of a checkpoint.") from problem
+            raise BadNote("The text is not a checkpoint: it has no time, epoch or key.") from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +170,13 @@ class Note:
 
 
 def sign(checkpoint: Checkpoint, *signers: SigningKey) -> str:
-    """The note; the first signer is the key that the checkpoint names, a second one the key before it."""
+    """The signed note; the first signer is the key named in the checkpoint, the second the previous key."""
     checkpoint = replace(checkpoint, key=signers[0].public)
     return checkpoint.text + "\n" + "".join(signer.signature_line(checkpoint.text) for signer in signers)
 
 
 def verified(note: str, trusted: Iterable[PublicKey] = ()) -> Checkpoint:
-    """What a note says, once the key that it names has signed it. Raises BadNote.
+    """The checkpoint of a note, after the signature of its key was checked. Raises BadNote.
 
     With `trusted` keys, one of them must be that key or have signed too.
     """
@@ -186,7 +186,7 @@ def verified(note: str, trusted: Iterable[PublicKey] = ()) -> Checkpoint:
         raise BadNote(f"The checkpoint of size {checkpoint.size} is not signed by the key that it names.")
     wanted: Sequence[PublicKey] = list(trusted)
     if wanted and not any(key.key == checkpoint.key.key or parsed.is_signed_by(key) for key in wanted):
-        raise BadNote(f"The checkpoint of size {checkpoint.size} is signed by none of the keys that are trusted.")
+        raise BadNote(f"The checkpoint of size {checkpoint.size} is not signed by a trusted key.")
     return checkpoint
 
 
@@ -199,14 +199,14 @@ def _bytes(text: str) -> bytes:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         data = b""
-    # The last character may have bits that are not used; one text, one note.
+    # The last character may have unused bits; each note has exactly one text.
     if not data or _base64(data) != text:
-        raise BadNote(f"{text[:80]!r} is no base64.")
+        raise BadNote(f"{text[:80]!r} is not base64.")
     return data
 
 
 def _hash(text: str) -> bytes:
     data = _bytes(text)
     if len(data) != 32:
-        raise BadNote(f"{text[:80]!r} is no SHA-256 hash in base64.")
+        raise BadNote(f"{text[:80]!r} is not a SHA-256 hash in base64.")
     return data

@@ -1,4 +1,4 @@
-"""That one event is in the log: shown without the rest of it."""
+"""Proofs that one event is in the log, without the other events."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FORMAT = "memadmin-audit-event/1"
 
 
 class NotProvableYet(Exception):
-    """An event is too new. The message is a sentence."""
+    """The event is too new for a proof. The message is a sentence."""
 
 
 class NotSequenced(NotProvableYet):
     def __init__(self) -> None:
-        super().__init__("The event has no place in the log yet; this takes a few seconds.")
+        super().__init__("The event has no position in the log yet; this takes a few seconds.")
 
 
 class NotSealed(NotProvableYet):
@@ -33,12 +33,12 @@ class NotSealed(NotProvableYet):
 
 @dataclass(frozen=True, slots=True)
 class EventProof:
-    """What leads from an event to a root that was signed."""
+    """An event with its path to a signed root."""
 
     event: AuditEvent
     index: int
     leaf: bytes
-    """The hash of the event as it is now."""
+    """Hash of the event in its current state."""
     path: Sequence[bytes]
     """From the leaf upwards."""
     checkpoint: Checkpoint
@@ -46,15 +46,15 @@ class EventProof:
     sealed_at: datetime
     """When a checkpoint covered the event for the first time; `checkpoint` may be a later one that is anchored."""
     anchors: Sequence[AuditAnchor]
-    """Places outside of the database that know this checkpoint; empty while none does."""
+    """Anchors with this checkpoint; empty if there are none yet."""
 
     @property
     def holds(self) -> bool:
-        """Whether it really leads there. False means that the event was changed, or the tree."""
+        """Whether the path leads to the root. False means that the event or the tree was changed."""
         return tree.includes(self.checkpoint.root, self.checkpoint.size, self.index, self.leaf, self.path)
 
     def as_json(self, *, with_details: bool = False) -> dict[str, Any]:
-        """What the stand-alone verifier checks; without the details, which may tell of people, unless asked for."""
+        """Input for the stand-alone verifier. Details may contain personal data and are left out unless requested."""
         found: dict[str, Any] = {
             "format": FORMAT,
             "event": body_of(self.event),
@@ -74,9 +74,9 @@ class EventProof:
 
 
 def proof_of(event: AuditEvent) -> EventProof:
-    """Leads to the first checkpoint over the event that is anchored, or else to the first at all. Six short queries.
+    """A proof up to the first anchored checkpoint over the event, else up to the first checkpoint. Six short queries.
 
-    Raises NotSequenced or NotSealed, and `stored.TreeDamaged` where hashes are missing.
+    Raises NotSequenced or NotSealed, and `tree_store.TreeDamaged` if hashes are missing.
     """
     index = AuditLeaf.objects.filter(event_number=event.number).values_list("index", flat=True).first()
     if index is None:
@@ -101,7 +101,7 @@ def proof_of(event: AuditEvent) -> EventProof:
 
 
 def consistency_of(old: AuditCheckpoint, new: AuditCheckpoint) -> dict[str, Any]:
-    """That nothing was changed between two checkpoints; the stand-alone verifier checks it. One query."""
+    """Consistency proof between two checkpoints for the stand-alone verifier. One query."""
     return {
         "format": "memadmin-audit-consistency/1",
         "old": old.note,

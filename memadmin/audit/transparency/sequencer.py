@@ -1,12 +1,12 @@
-"""Gives committed events their places in the tree.
+"""The sequencer: assigns committed events their positions in the tree.
 
 Events are numbered when they are inserted and become visible when their transaction commits, in another order. So
-there is no number up to which everything is known: a trigger notes each event in `audit_pending`, and whatever is
-visible there is taken, however low its number. The note is removed in the transaction that writes the leaf. A note
-without an event, of an insert that gave way to another, is removed too: an event is seen with its note or never.
+no number marks the end of all committed events: a trigger adds each event to `audit_pending`, and every visible row
+there is taken, however low its number. The row is removed in the transaction that writes the leaf. A row without an
+event, after an insert that was skipped by a conflict, is removed too: an event and its row become visible together.
 
-Any number of processes may run this. Whoever gets the lock works, for one batch; it is given back by the end of the
-transaction, however that comes, so a killed sequencer leaves nothing behind.
+Any number of processes may run this. The one with the lock works on one batch; the lock ends with the transaction, so
+a killed sequencer leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from memadmin.audit.transparency.notes import Checkpoint
 
 MOST_EVENTS = 1000
 POLL_SECONDS = 0.1
-"""A turn takes about 3 ms of processor time, here and in the database, whatever it finds."""
+"""A turn takes about 3 ms of processor time, here and in the database, even without events."""
 TICK_SECONDS = 1.0
-"""How often it is looked whether a checkpoint is due while nothing happens."""
+"""Interval of checks whether a checkpoint is due while there are no events."""
 PAUSE_SECONDS = 1.0
 """After a failure."""
 LOOK_SECONDS = 60.0
-"""How often it is looked whether some place on this machine knows more of the log than we do."""
+"""Interval of checks for a newer checkpoint in an anchor on this machine."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one turn did."""
+    """Result of one turn."""
 
     size: int
     """Of the tree, after it."""
@@ -54,14 +54,14 @@ class Batch:
 
 
 class OlderStateRestored(Exception):
-    """The log is shorter than it was known outside. It must not grow over what is lost as if nothing had happened."""
+    """The log is shorter than an anchored checkpoint. It must not continue over lost events without a record."""
 
     def __init__(self, anchor: AuditAnchor) -> None:
         super().__init__(anchor.receipt)
 
 
 class Sequencer:
-    """One candidate. Not shared between threads."""
+    """One process that may become the sequencer. Not shared between threads."""
 
     def __init__(self) -> None:
         self._looked_at: float | None = None
@@ -69,11 +69,11 @@ class Sequencer:
         self._edge: tree_store.Edge | None = None
 
     def step(self, *, is_last: bool = False) -> Batch | None:
-        """Takes up to 1,000 events; None when another candidate is at work. About ten queries.
+        """Takes up to 1,000 events; None when another process works. About ten queries.
 
         A checkpoint is written when one is due, and with `is_last` for anything that has none.
 
-        Raises OlderStateRestored, and `stored.TreeDamaged` where hashes are missing to append to.
+        Raises OlderStateRestored, and `tree_store.TreeDamaged` if hashes to append to are missing.
         """
         self._look_outside()
         with acting(Actor("job", "sequencer")), transaction.atomic():
@@ -104,12 +104,12 @@ class Sequencer:
             if is_last:
                 wants_checkpoint |= tree.size > (before.size if before else 0)
             written = checkpoints.write(tree, key, before, now) if key and wants_checkpoint else None
-        # Not before the commit: what was rolled back has not grown.
+        # Only after the commit: after a rollback the tree has not grown.
         self._edge = edge
         return Batch(tree.size, events, written, is_full=len(numbers) >= MOST_EVENTS)
 
     def run(self, stop: threading.Event) -> None:
-        """Works until it is told to stop, whatever happens to the database meanwhile."""
+        """Works until `stop` is set, also through failures of the database."""
         ticked = 0.0
         try:
             while not stop.is_set():
@@ -123,11 +123,11 @@ class Sequencer:
                     if not (batch and batch.is_full):
                         stop.wait(POLL_SECONDS)
                 except (OlderStateRestored, tree_store.TreeDamaged) as problem:
-                    # Somebody has to look; the jobs beside us have nothing to do with it.
+                    # An operator has to act; the jobs in this process are not affected.
                     self._say_once(str(problem))
                     stop.wait(PAUSE_SECONDS)
                 except Error as problem:
-                    logger.warning("The sequencer could not work, and tries again: %s", problem)
+                    logger.warning("The sequencer failed and will try again: %s", problem)
                     connection.close()
                     stop.wait(PAUSE_SECONDS)
             self.finish()
@@ -135,18 +135,18 @@ class Sequencer:
             connection.close()
 
     def finish(self) -> Batch | None:
-        """Takes what is left and signs it, so that a log that rests is covered to its end."""
+        """Takes the remaining events and signs them, so that an idle log is covered to its end."""
         try:
             while (batch := self.step(is_last=True)) and batch.is_full:
                 pass
         except (Error, OlderStateRestored, tree_store.TreeDamaged) as problem:
-            logger.warning("The sequencer could not finish: %s", problem)
+            logger.warning("The sequencer could not sign the last events: %s", problem)
             return None
         return batch
 
     def _look_outside(self) -> None:
-        """Everywhere when it begins, and from time to time where no network is in between; the job that brings
-        checkpoints to other machines notices it there.
+        """Checks all anchors at the start, and local ones at intervals; the job that sends checkpoints to other
+        machines checks those.
         """
         now = time.monotonic()
         if self._looked_at is None or now >= self._looked_at + LOOK_SECONDS:
@@ -159,14 +159,14 @@ class Sequencer:
             self._said = sentence
 
     def _may_lead(self) -> bool:
-        # In a statement of its own: what is read after it must be what the last leader has written.
+        # A separate statement: later reads must see what the last leader has written.
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [epochs.LOCK])
             may: bool = cursor.fetchone()[0]
         return may
 
     def _pending(self, most: int) -> list[int]:
-        """What committed transactions have put into the queue, in its order, so that events of one keep theirs."""
+        """Numbers queued by committed transactions, in order, so that events of one transaction keep theirs."""
         return list(AuditPending.objects.order_by("number").values_list("number", flat=True)[:most])
 
     def _take_from_queue(self, numbers: list[int]) -> None:
@@ -174,7 +174,7 @@ class Sequencer:
 
 
 def oldest_unsequenced() -> timedelta | None:
-    """How long ago the first event was inserted that has no place yet; None when all have one. One query, one row."""
+    """Age of the first event without a position; None when all have one. One query, one row."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT clock_timestamp() - event.at FROM audit_pending JOIN audit_event AS event USING (number)"

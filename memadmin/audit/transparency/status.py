@@ -1,4 +1,4 @@
-"""How the log stands: for the head of its page, for `check_deploy`, for whoever asks whether it can be relied on."""
+"""Status of the log: for the head of its page, `check_deploy` and health checks."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class AuditProblem:
 
 @dataclass(frozen=True, slots=True)
 class PlaceStatus:
-    """What is known of one anchor."""
+    """Status of one anchor."""
 
     name: str
     anchored_at: datetime | None
-    """When a checkpoint was last left there."""
+    """Time of the last checkpoint stored there."""
     anchored_size: int
     failure: str
-    """Why the last try failed; empty when it did not."""
+    """Why the last attempt failed; empty when it did not."""
     is_refused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
     size: int
-    """Events that have a place."""
+    """Events with a position."""
     unsequenced: int
-    """Events that have none yet, counted up to 1,000."""
+    """Events without a position yet, counted up to 1,000."""
     oldest_unsequenced: timedelta | None
     checkpoint: Checkpoint | None
     """The newest."""
@@ -51,7 +51,7 @@ class LogStatus:
 
     @property
     def unsigned(self) -> int:
-        """Events that have a place, under no checkpoint yet."""
+        """Events with a position but without a checkpoint yet."""
         return self.size - (self.checkpoint.size if self.checkpoint else 0)
 
     @property
@@ -68,7 +68,7 @@ class LogStatus:
 
 
 def log_status() -> LogStatus:
-    """Some ten queries of a row each, however long the log is; asks no anchor itself."""
+    """The current status. About ten queries of one row each, however long the log is; contacts no anchor."""
     status = LogStatus(
         size=tree_store.size(),
         unsequenced=AuditPending.objects.all()[:MOST_COUNTED].count(),
@@ -80,7 +80,7 @@ def log_status() -> LogStatus:
 
 
 def latest_verdict() -> AuditVerdict | None:
-    """What the last verification found. One query."""
+    """Result of the last verification. One query."""
     return AuditVerdict.objects.order_by("-at", "-pk").first()
 
 
@@ -92,14 +92,16 @@ def _problems(status: LogStatus) -> list[AuditProblem]:
         seconds = int(status.oldest_unsequenced.total_seconds())
         problems.append(
             AuditProblem(
-                "unsequenced", f"Events have waited {seconds:,} s for their place in the log: is a worker running?"
+                "unsequenced",
+                f"Events have waited {seconds:,} s for a position in the log. Check that a worker is running.",
             )
         )
     unsigned_for = _age_of_leaf(status.checkpoint.size if status.checkpoint else 0)
     if unsigned_for and unsigned_for > LONGEST_UNSIGNED:
         problems.append(
             AuditProblem(
-                "unsigned", "Events have no signed checkpoint: the worker needs MEMADMIN_SIGNING_KEY, and must run."
+                "unsigned",
+                "Events have no signed checkpoint. Check that a worker is running and MEMADMIN_SIGNING_KEY is set.",
             )
         )
     if not status.places:
@@ -111,7 +113,7 @@ def _problems(status: LogStatus) -> list[AuditProblem]:
         why = next((f" {place.failure}" for place in status.places if place.failure and not place.is_refused), "")
         problems.append(
             AuditProblem(
-                "unanchored", f"Not anchored for {minutes:,} min: what is newer the database owner could rewrite.{why}"
+                "unanchored", f"Not anchored for {minutes:,} min: the database owner could rewrite newer events.{why}"
             )
         )
     return problems
@@ -132,7 +134,7 @@ def _status_of(name: str) -> PlaceStatus:
 
 
 def _age_of_leaf(index: int) -> timedelta | None:
-    """How long ago the event at this place was inserted; None where there is no such place yet."""
+    """Age of the event at this position; None if the position does not exist yet."""
     number = AuditLeaf.objects.filter(index=index).values_list("event_number", flat=True).first()
     at = AuditEvent.objects.filter(number=number).values_list("at", flat=True).first() if number is not None else None
     return now() - at if at else None

@@ -1,7 +1,7 @@
 """The Merkle tree of RFC 9162, section 2.1: roots, inclusion and consistency proofs. Pure: hashes in, hashes out.
 
 A node `(level, index)` is the hash of the complete subtree over leaves `index * 2**level` up to the next one's first.
-Leaves are level 0. Only every eighth level is stored; what lies between is computed from at most 128 hashes of the
+Leaves are level 0. Only every eighth level is stored; levels between are computed from at most 128 hashes of the
 stored level below, so a proof reads a few hundred short rows however large the tree is, and one row is written per 256
 leaves.
 """
@@ -37,10 +37,10 @@ class Span:
 
 
 Read = Callable[[Sequence[Span]], Sequence[Sequence[bytes]]]
-"""Gives the hashes of each span in order. Asked once for each root or proof."""
+"""Returns the hashes of each span in order. Called once for each root or proof."""
 
 Range = tuple[int, int]
-"""Leaves from the first to before the second, as the RFC's recursion cuts them."""
+"""Leaves from the first to before the second, a part of the RFC's recursion."""
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -53,7 +53,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Frontier:
-    """The right edge of a tree that grows: one hash for each bit of its size, and the root at any moment."""
+    """The right edge of a growing tree: one hash for each set bit of its size, enough to compute the root."""
 
     size: int = 0
     _edge: list[tuple[int, bytes]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Frontier:
         return Frontier(self.size, [*self._edge])
 
     def append(self, leaf: bytes) -> list[Node]:
-        """Takes in one leaf hash; returns the nodes to store that it completed, lowest first."""
+        """Appends one leaf hash; returns the completed nodes to store, lowest first."""
         level, index, hash_, completed = 0, self.size, leaf, []
         while self._edge and self._edge[-1][0] == level:
             hash_ = node_hash(self._edge.pop()[1], hash_)
@@ -90,9 +90,9 @@ def root(size: int, read: Read) -> bytes:
 
 
 def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:
-    """The hashes beside the way from leaf `index` up to the root of the first `size` leaves, from the leaf upwards."""
+    """Sibling hashes on the path from leaf `index` to the root of the first `size` leaves, from the leaf upwards."""
     if not 0 <= index < size:
-        raise ValueError(f"there is no leaf {index} among the first {size}")
+        raise ValueError(f"leaf {index} is not among the first {size}")
     start, stop, beside = 0, size, []
     while stop - start > 1:
         middle = start + _left_size(stop - start)
@@ -106,9 +106,9 @@ def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:
 
 
 def consistency_proof(old: int, size: int, read: Read) -> list[bytes]:
-    """What shows that the tree of `size` leaves begins with the tree of `old` leaves."""
+    """Hashes that prove that the tree of `size` leaves begins with the tree of `old` leaves."""
     if not 0 < old <= size:
-        raise ValueError(f"nothing can be said about {old} leaves among {size}")
+        raise ValueError(f"no consistency proof exists for {old} leaves of {size}")
     start, stop, parts = 0, size, []
     while old != stop:
         middle = start + _left_size(stop - start)
@@ -168,7 +168,7 @@ def is_consistent(old_root: bytes, old: int, root: bytes, size: int, proof: Sequ
 
 
 def complete_parts(leaves: Range) -> list[tuple[int, int]]:
-    """The complete subtrees, as level and index, that make up a range of the RFC's recursion, from left to right."""
+    """The complete subtrees of a range of the RFC's recursion, as level and index, from left to right."""
     start, stop = leaves
     parts = []
     while start < stop:
@@ -179,7 +179,7 @@ def complete_parts(leaves: Range) -> list[tuple[int, int]]:
 
 
 def _left_size(size: int) -> int:
-    """The largest power of two below `size`: where the RFC cuts a tree in two."""
+    """The largest power of two below `size`: where the RFC splits a tree."""
     return 1 << ((size - 1).bit_length() - 1)
 
 

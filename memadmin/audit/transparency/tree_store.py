@@ -1,4 +1,4 @@
-"""The tree as the tables keep it."""
+"""The tree in its tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHERE (%(levels)s::int[])[span.number] > 0
 ORDER BY 1, 2
 """
 WRITTEN = f"SELECT {canonical.COLUMNS} FROM audit_event AS event WHERE number = ANY(%s) ORDER BY number"
-# The hashes behind each other and not in an array, which costs Python more than all else about the statement.
+# Hashes concatenated instead of in an array, which would cost more in Python than the rest of the statement.
 INSERT_LEAVES = """
 INSERT INTO audit_leaf (index, event_number, hash)
 SELECT %s + place - 1, number, substring(%s::bytea FROM (place * 32 - 31)::int FOR 32)
@@ -42,17 +42,17 @@ INSERT INTO audit_node (level, index, hash) SELECT * FROM unnest(%s::smallint[],
 
 
 class TreeDamaged(Exception):
-    """Leaves or nodes that must be there are not: `verify_audit` says what happened."""
+    """Leaves or nodes are missing: `verify_audit` reports the cause."""
 
     def __init__(self, span: Span) -> None:
         super().__init__(
-            f"The audit log's tree lacks hashes of level {span.level} between {span.start} and {span.stop}:"
-            " run verify_audit."
+            f"Hashes of level {span.level} between {span.start} and {span.stop} are missing in the audit log's tree."
+            " Run verify_audit."
         )
 
 
 def size() -> int:
-    """How many leaves the tree has. One query, of one row."""
+    """Number of leaves. One query, of one row."""
     last = AuditLeaf.objects.order_by("-index").values_list("index", flat=True).first()
     return 0 if last is None else last + 1
 
@@ -77,7 +77,7 @@ def read(spans: Sequence[Span]) -> list[Sequence[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where a tree ended when it was last seen."""
+    """The end of a tree at the last read."""
 
     tree: Frontier
     last_leaf: bytes
@@ -87,7 +87,7 @@ class Edge:
 
 
 def edge(known: Edge | None = None) -> Edge:
-    """The right edge of the tree, to append to. One query, and one more unless it is the one that is known.
+    """The right edge of the tree, to append to. One query, and one more unless it equals `known`.
 
     Raises TreeDamaged.
     """
@@ -110,7 +110,7 @@ def written(numbers: Sequence[int]) -> list[EventText]:
 
 
 def leaf_of(event: EventText) -> bytes:
-    """The hash that stands for this event in the tree. No query, but for an event that no check has let in."""
+    """The leaf hash of this event. No query, except for an event with values that the checks do not allow."""
     leaf = canonical.leaf_of_written(event)
     return canonical.leaf_of(AuditEvent.objects.get(number=event.number)) if leaf is None else leaf
 

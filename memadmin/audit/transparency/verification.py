@@ -1,4 +1,4 @@
-"""Has the stand-alone verifier look at our own log and anchors, and keeps what it says."""
+"""Verification of our own log and anchors by the stand-alone verifier, with stored results."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from memadmin.audit.transparency.notes import Checkpoint, Note
 from memadmin.audit.transparency.verifier import Key, Report
 
 NOTES_FROM_AFAR = 50
-"""How many of the newest notes are fetched from a place on another machine."""
+"""Number of the newest notes fetched from an anchor on another machine."""
 
 
 def verify(*, wait: Callable[[float], None] | None = None) -> Report:
-    """What the verifier finds in the database of today, stored as the latest verdict.
+    """The verifier's report on the current database, stored as the latest verdict.
 
-    Reads the whole log: some 30 seconds for a million events, and ten more where an event has no place.
+    Reads the whole log: about 30 seconds for a million events, and ten more if an event has no position.
     """
     problems: list[str] = []
     kept: list[str] = []
@@ -49,17 +49,17 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
 
 
 def notes_at(place: Anchor) -> list[str]:
-    """What a place knows. One that cannot be read is given its newest note again, and has to take it for the same.
+    """Notes of an anchor. A write-only anchor is sent its newest note again and must accept it as the same.
 
-    Raises AnchorFailed, or AnchorConflict where it knows better.
+    Raises AnchorFailed, or AnchorConflict if the anchor contradicts.
     """
     anchored = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-checkpoint_size")
     if place.is_local:
         kept = list(place.after(NOWHERE))
         if not kept and anchored.exists():
-            raise AnchorFailed(f"{place.name} has none of the checkpoints that were brought to it.")
+            raise AnchorFailed(f"{place.name} has none of the checkpoints that were sent to it.")
         return kept
-    # The epoch of the place's oldest note that we want is not known here; asking for the first one reads no more.
+    # The epoch of the oldest wanted note is unknown here; using the first epoch reads no more notes.
     oldest = anchored.values_list("checkpoint_size", flat=True)[NOTES_FROM_AFAR:].first()
     if notes := list(place.after((1, oldest) if oldest else NOWHERE)):
         return notes
@@ -72,7 +72,7 @@ def notes_at(place: Anchor) -> list[str]:
 
 
 def _pinned() -> list[Key]:
-    """The log's first key, and those that an operator vouches for because they were not signed in."""
+    """The log's first key, and the keys that an operator trusts although they were not signed in."""
     first = AuditCheckpoint.objects.order_by("size").first()
     if first is None or not settings.TRUSTED_KEYS:
         return []
@@ -80,7 +80,7 @@ def _pinned() -> list[Key]:
 
 
 def _connect() -> psycopg.Connection[Any]:
-    """Beside Django's own, which may be in a transaction, and which the verifier would leave changed."""
+    """A new connection: Django's may be in a transaction, and the verifier changes its connection's settings."""
     params = connection.get_connection_params()
     params.pop("cursor_factory", None)
     params.pop("context", None)

@@ -1,7 +1,7 @@
-"""Places outside of the database that know the log's checkpoints, so that it cannot be rewritten unseen.
+"""Anchors: copies of the log's checkpoints outside of the database, so that rewriting the log is detected.
 
-Whoever owns the database and has the signing key can write a whole new log and sign it. That it is not the old one
-shows only where a checkpoint of the old one is kept that they cannot reach.
+The owner of the database can, with the signing key, write and sign a whole new log. Only a checkpoint of the old log
+that they cannot change shows the difference.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note, PublicK
 ANCHORED, FAILED, AHEAD = "anchored", "failed", Ahead.outcome
 
 PAUSE = timedelta(minutes=5)
-"""Between two tries at a place that is on another machine, or failed."""
+"""Time between two attempts at an anchor that is on another machine, or failed."""
 
 logger = logging.getLogger(__name__)
 
 
 def configured() -> list[Anchor]:
-    """The places of this installation's settings."""
+    """The anchors in this installation's settings."""
     places: list[Anchor] = []
     if settings.ANCHOR_PATH:
         places.append(FileAnchor(settings.ANCHOR_PATH))
@@ -42,9 +42,9 @@ def configured() -> list[Anchor]:
 
 
 def publish(*, at_once: bool = False) -> list[AuditAnchor]:
-    """Brings the newest checkpoint to every place that lacks it, and writes down what became of it.
+    """Sends the newest checkpoint to every anchor without it, and stores the results.
 
-    Places on other machines are asked every five minutes, and so are those that failed, unless `at_once`.
+    Anchors on other machines, and those that failed, are tried every five minutes, unless `at_once`.
     """
     newest = AuditCheckpoint.objects.order_by("-size").first()
     tried = []
@@ -66,10 +66,10 @@ def publish(*, at_once: bool = False) -> list[AuditAnchor]:
 def newest_beyond(
     own: Checkpoint | None, trusted: Sequence[PublicKey], *, is_quick: bool = False
 ) -> tuple[Anchor, Checkpoint] | None:
-    """The newest checkpoint of this log that some place knows and we do not: an older state was restored.
+    """The newest checkpoint of this log in an anchor that the database lacks: an older state was restored.
 
-    What none of the trusted keys has signed is ignored, else whoever writes to a place could stop the log. Places that
-    cannot be read are passed over; may wait for the network, unless `is_quick`.
+    Checkpoints without a trusted signature are ignored, else anyone with write access to an anchor could stop the log.
+    Unreadable anchors are skipped; may wait for the network, unless `is_quick`.
     """
     position: Position = position_of(own) if own else (0, 0)
     found: list[tuple[Position, Anchor, Checkpoint]] = []
@@ -79,7 +79,7 @@ def newest_beyond(
         try:
             notes = place.after(position)
         except AnchorFailed as problem:
-            logger.warning("It is not known whether the audit log was restored from an older state: %s", problem)
+            logger.warning("Could not check whether the audit log was restored from an older state: %s", problem)
             continue
         for note in notes:
             try:
@@ -98,7 +98,7 @@ def _put(place: Anchor, row: AuditCheckpoint) -> tuple[str, str]:
     try:
         return ANCHORED, place.put(Checkpoint.parse(Note.parse(row.note).text), row.note)
     except AnchorConflict as problem:
-        logger.error("The audit log's checkpoint of size %s was refused: %s", row.size, problem)
+        logger.error("An anchor refused the audit log's checkpoint of size %s: %s", row.size, problem)
         return problem.outcome, str(problem)
     except AnchorFailed as problem:
         logger.warning("The audit log's checkpoint of size %s is not anchored: %s", row.size, problem)

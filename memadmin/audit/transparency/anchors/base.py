@@ -1,4 +1,4 @@
-"""What every place outside of the database must do with a checkpoint that is brought to it."""
+"""The interface of anchors: stores of checkpoints outside of the database."""
 
 from __future__ import annotations
 
@@ -12,68 +12,66 @@ Position = tuple[int, int]
 
 NOWHERE: Position = (0, 0)
 MOST_RECEIPT = 2000
-"""Characters that are kept of what a place answers."""
+"""Characters of an anchor's response that are stored."""
 
 
 class AnchorFailed(Exception):
-    """A place could not be reached, or would not take the checkpoint; later it may. The message is a sentence."""
+    """An anchor was unreachable or did not accept the checkpoint; a retry may succeed. The message is a sentence."""
 
 
 class AnchorConflict(Exception):
-    """What is there already contradicts the checkpoint. Trying again changes nothing: somebody has to look."""
+    """The anchor's content contradicts the checkpoint. A retry does not help; an operator has to act."""
 
     outcome = "refused"
 
 
 class SecondRoot(AnchorConflict):
-    """Another root is known for this size: the log was rewritten."""
+    """The anchor has another root for this size: the log was rewritten."""
 
     def __init__(self, place: str, ours: Checkpoint) -> None:
         super().__init__(
-            f"{place} knows another root for size {ours.size}: the log was rewritten after that one was anchored, or"
-            " another log anchors there."
+            f"{place} has another root for size {ours.size}: the log was rewritten after that root was anchored, or"
+            " another log uses this anchor."
         )
 
 
 class OtherLog(AnchorConflict):
     def __init__(self, place: str, known: Checkpoint) -> None:
-        super().__init__(
-            f"{place} holds checkpoints of another log, {known.origin}. Each log needs a place of its own."
-        )
+        super().__init__(f"{place} contains checkpoints of another log, {known.origin}. Each log needs its own anchor.")
 
 
 class Ahead(AnchorConflict):
-    """The place knows more of this log than we have: the database was restored from an older state."""
+    """The anchor has a newer checkpoint of this log: the database was restored from an older state."""
 
     outcome = "ahead"
 
     def __init__(self, place: str, known: Checkpoint) -> None:
         self.known = known
         super().__init__(
-            f"{place} knows this log at size {known.size}, and it is shorter now: an older state was restored. Events"
-            " wait for their places until begin_epoch was run."
+            f"{place} has a checkpoint of size {known.size}, and the log is shorter: an older state was restored. New"
+            " events wait until you run begin_epoch."
         )
 
 
 class Anchor(Protocol):
-    """A place for checkpoints that whoever owns the database cannot change."""
+    """A store of checkpoints that the owner of the database cannot change."""
 
     @property
     def name(self) -> str:
-        """Of at most 64 characters, without secrets; another name is another place."""
+        """At most 64 characters, without secrets; identifies the anchor."""
 
     @property
     def is_local(self) -> bool:
-        """Whether it may be asked often."""
+        """Whether it may be read often."""
 
     def put(self, checkpoint: Checkpoint, note: str) -> str:
-        """Leaves a note there for good, and returns the place's receipt. The same note again is no error.
+        """Stores a note permanently, and returns the anchor's receipt. The same note again is no error.
 
         Raises AnchorFailed, SecondRoot, OtherLog or Ahead.
         """
 
     def after(self, position: Position) -> Sequence[str]:
-        """The notes beyond a position, oldest first, not verified; none where a place cannot be read.
+        """The notes after a position, oldest first, not verified; none from a write-only anchor.
 
         Raises AnchorFailed.
         """
@@ -84,7 +82,7 @@ def position_of(checkpoint: Checkpoint) -> Position:
 
 
 def is_there_already(place: str, known: Checkpoint | None, ours: Checkpoint) -> bool:
-    """Compares with the newest that a place has; raises SecondRoot, OtherLog or Ahead."""
+    """Whether the anchor's newest checkpoint is ours; raises SecondRoot, OtherLog or Ahead."""
     if known is None:
         return False
     if known.origin != ours.origin:
@@ -99,5 +97,5 @@ def is_there_already(place: str, known: Checkpoint | None, ours: Checkpoint) -> 
 
 
 def shortened(name: str) -> str:
-    """A name that fits the column, with its end, which tells most of a path."""
+    """A name that fits the column, with its end, the most specific part of a path."""
     return name if len(name) <= 64 else f"{name[:8]}…{name[-55:]}"

@@ -1,7 +1,7 @@
-"""An S3 bucket with object lock: until a note's time is over not even the owner of the bucket can change it.
+"""Anchor in an S3 bucket with object lock: not even its owner can change a note before its retention ends.
 
-One object for each checkpoint, `<prefix>/<epoch>/<size>.note`, written under the condition that there is none yet.
-Access comes from boto3's own variables and files; the extra `memadmin[s3]` installs it.
+One object for each checkpoint, `<prefix>/<epoch>/<size>.note`, written only if it does not exist yet. Credentials come
+from boto3's own variables and files; the extra `memadmin[s3]` installs it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BucketAnchor:
 
         client = self._client()
         try:
-            # The oldest tells whose log this is, the newest how far it got; one of the same size is looked at below.
+            # The oldest identifies the log, the newest its size; one of the same size is compared below.
             for key in self._oldest_and_newest(client, self._key(checkpoint)):
                 is_there_already(self.name, self._checkpoint(client, key), checkpoint)
             try:
@@ -67,7 +67,7 @@ class BucketAnchor:
                 return "there already"
             return f"{self._key(checkpoint)} version {answer.get('VersionId', 'unknown')}"
         except (BotoCoreError, ClientError) as problem:
-            raise AnchorFailed(f"{self.name} would not take the checkpoint: {problem}") from problem
+            raise AnchorFailed(f"{self.name} did not accept the checkpoint: {problem}") from problem
 
     def after(self, position: Position) -> Sequence[str]:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -96,11 +96,11 @@ class BucketAnchor:
     def _key_of(self, position: Position) -> str:
         epoch, size = position
         folder = f"{self.prefix}/" if self.prefix else ""
-        # Padded, so that the order of names is the order of checkpoints.
+        # Padded, so that keys sort in the order of checkpoints.
         return f"{folder}{epoch:06}/{size:019}.note"
 
     def _keys(self, client: Any, after: str) -> list[str]:
-        """The names of checkpoints beyond one, in order."""
+        """Keys of the checkpoints after one, in order."""
         folder = f"{self.prefix}/" if self.prefix else ""
         pages = client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=folder, StartAfter=after if after != self._key_of(NOWHERE) else folder

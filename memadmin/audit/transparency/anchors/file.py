@@ -1,6 +1,6 @@
-"""A file that is only appended to, on a volume that whoever owns the database cannot write to.
+"""Anchor in an append-only file, on a volume to which the owner of the database cannot write.
 
-Where the file system knows it (`chattr +a`), the operating system refuses anything but appending.
+Where the file system supports it (`chattr +a`), the operating system refuses everything but appending.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FileAnchor:
                 "anchored_at": datetime.now(UTC).isoformat(),
                 "note": note,
             }
-            # What a crash left half written stays a line of its own.
+            # A line left incomplete by a crash stays a separate line.
             gap = b"" if _ends_well(file) else b"\n"
             os.write(file, gap + json.dumps(line, ensure_ascii=False).encode() + b"\n")
             os.fsync(file)
@@ -69,7 +69,7 @@ class FileAnchor:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
-            # Not the folder: where the volume is not mounted, the file would lie hidden below it later.
+            # The folder is not created: without its volume mounted, the file would be hidden by a later mount.
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -86,9 +86,9 @@ def _ends_well(file: int) -> bool:
 
 
 def _backwards(file: int) -> Iterator[tuple[str, Checkpoint]]:
-    """The notes from the newest on, without lines that cannot be read.
+    """The notes from the newest to the oldest, without unreadable lines.
 
-    They are in order, because nothing is added that would not be the newest.
+    They are in order, because only newer notes are appended.
     """
     stop, beginning = os.fstat(file).st_size, b""
     while stop > 0:

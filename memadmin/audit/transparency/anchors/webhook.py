@@ -1,7 +1,7 @@
-"""A receiver that is told of each checkpoint by an HTTPS request: `{"origin", "epoch", "size", "root", "note"}`.
+"""Anchor at an HTTPS receiver of each checkpoint: `{"origin", "epoch", "size", "root", "note"}`.
 
-It answers 2xx when it has kept the note, and 409 when it knows another root for that epoch and size. It cannot be read
-back: what it knows is found out where it runs.
+It answers 2xx when it has stored the note, and 409 when it has another root for that epoch and size. It is write-only:
+its content is checked where it runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnchor:
-    """See memadmin.web.http_post for what it connects to."""
+    """See memadmin.web.http_post for the connection."""
 
     url: str
     token: str = field(default="", repr=False)
     timeout_seconds: float = TIMEOUT_SECONDS
-    """For all of it."""
+    """For the whole request."""
     is_local = False
 
     @property
@@ -55,7 +55,7 @@ class WebhookAnchor:
         if status == http.HTTPStatus.CONFLICT:
             raise SecondRoot(self.name, checkpoint)
         if 300 <= status < 400:
-            raise AnchorFailed(f"{self.name} answered {status}, a redirect, which is not followed.")
+            raise AnchorFailed(f"{self.name} answered {status}, a redirect; redirects are not followed.")
         if not 200 <= status < 300:
             raise AnchorFailed(f"{self.name} answered {status}.")
         return f"{status} {answer[:MOST_RECEIPT]}".strip()
