@@ -18,7 +18,7 @@ from sessions_app.models import (
     SubjectAlias,
     WatchedPath,
 )
-from sessions_app.services.redaction import REDACT
+from sessions_app.redaction.services import REDACT
 from sessions_app.services.subjects import standing_subject
 
 SESSION = "sessions_app.sessionrecord"

@@ -15,7 +15,7 @@ from memadmin.counting import count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
 STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked individually"}

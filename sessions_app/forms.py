@@ -12,8 +12,8 @@ from django.http import QueryDict
 from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
-from sessions_app.redacting import Unwanted, Wanted
-from sessions_app.services.redaction import RedactionRequest
+from sessions_app.redaction import Unwanted, Wanted
+from sessions_app.redaction.services import RedactionRequest
 from sessions_app.stores.kinds import StoreKind
 
 

@@ -10,13 +10,14 @@ from memadmin.runs.kinds import RunKind, register
 from memadmin.runs.models import Run
 from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import Redaction, SessionStore
-from sessions_app.services import purging, redaction, rotation
-from sessions_app.services.redacting_sessions import COUNTERS, HINTS, Left
+from sessions_app.redaction import services
+from sessions_app.redaction.sessions import COUNTERS, HINTS, Left
+from sessions_app.services import purging, rotation
 
 
 @register
 class RedactionKind(RunKind):
-    name = redaction.RUN_KIND
+    name = services.RUN_KIND
     title = "Redaction"
     unit = "sessions"
     counters = COUNTERS
@@ -24,10 +25,10 @@ class RedactionKind(RunKind):
     hints = frozenset(left.value for left in HINTS)
 
     def work(self, lease: Lease) -> None:
-        redaction.work(lease)
+        services.work(lease)
 
     def before_end(self, run: Run) -> None:
-        redaction.finish(run)
+        services.finish(run)
 
     def describe(self, run: Run) -> str:
         of = Redaction.objects.get(run=run)
@@ -36,7 +37,7 @@ class RedactionKind(RunKind):
         return "One text in a session" if of.record_id else "One text in all sessions of a subject"
 
     def url(self, run: Run, viewer: User) -> str:
-        may_open = viewer.has_perms(["sessions_app.read_content", redaction.REDACT])
+        may_open = viewer.has_perms(["sessions_app.read_content", services.REDACT])
         return Redaction.objects.get(run=run).get_absolute_url() if may_open else ""
 
     def may_retry(self, run: Run) -> bool:

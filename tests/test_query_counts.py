@@ -17,7 +17,7 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
-from sessions_app.services.search import remember_search
+from sessions_app.search.remembered import remember_search
 from sessions_app.views.sessions import SESSIONS
 from tests.agents import add_items, attach_main_store, run_sql, user, value_of
 from tests.builders import make_subject

@@ -18,7 +18,7 @@ from memories_app.dedup.candidates import compared_with
 from memories_app.dedup.similarity import Pair, pairs
 from memories_app.learning.proposing import propose_memory
 from memories_app.models import Memory
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.services.subjects import standing_subject
 

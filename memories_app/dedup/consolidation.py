@@ -27,7 +27,7 @@ from memories_app.dedup import compare
 from memories_app.dedup.candidates import compared_with
 from memories_app.dedup.similarity import Hint, pairs
 from memories_app.models import Memory, RecalledMemory
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import NotRecalled
 from memories_app.services.retiring import STANDING, ask_revalidation
 

@@ -9,7 +9,7 @@ from memadmin import audit
 from memories_app import audit_events
 from memories_app.exchange.formats import OWN
 from memories_app.models import Memory
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from sessions_app.models import Subject, SubjectAlias
 
 AT_ONCE = 500

@@ -42,7 +42,7 @@ from memories_app.learning.distillers.saying import (
 from memories_app.learning.proposing import ProposedQuote, propose_memory
 from memories_app.learning.signals import is_stopped
 from memories_app.models import Distillation, Evidence, Memory, Signal
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
 from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of

@@ -14,7 +14,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memories_app import querysets
+from memories_app.models import querysets
 from memories_app.models.memories import Memory
 from sessions_app.models import Subject
 

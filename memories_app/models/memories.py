@@ -24,7 +24,7 @@ from pgvector.django import HnswIndex, VectorField
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memories_app import querysets
+from memories_app.models import querysets
 from sessions_app.models import Subject
 
 DIMENSIONS = 256

@@ -10,10 +10,10 @@ from django.http import QueryDict
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from memories_app.models import Memory
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from sessions_app.filters import SearchField, SubjectField
 from sessions_app.models import TextSearch
-from sessions_app.search.wording import Unsearchable, Wording
+from sessions_app.search_syntax import Unsearchable, Wording
 
 SHARED = "shared"
 

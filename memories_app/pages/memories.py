@@ -27,9 +27,9 @@ from memories_app.recall.view_models import weeks_of
 from memories_app.services import erasing, retiring
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
 from sessions_app import access as session_access
-from sessions_app.search.wording import Unsearchable
+from sessions_app.search.remembered import remember_search
+from sessions_app.search_syntax import Unsearchable
 from sessions_app.services.revealing import REVEAL
-from sessions_app.services.search import remember_search
 from sessions_app.views.answers import refused
 
 MEMORIES = ListPage("memories/list.html", salt="memories", fragment="memories")

@@ -16,7 +16,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from memadmin.web.paging import Fetch
 from memories_app.models import Memory
-from memories_app.querysets import MemoryQuerySet, asked
+from memories_app.models.querysets import MemoryQuerySet, asked
 
 NEAR = 5_000
 """Of so many newest ones a page is filled if a word is in one of a hundred."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memories_app.models import Memory, VectorNote
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.recall.vectors import Vector, VectorIndex, outside
 
 BATCH = 200

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memories_app import audit_events
 from memories_app.models import Memory, Review
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.review.claiming import locked_rows
 from memories_app.services.refusals import Overtaken
 

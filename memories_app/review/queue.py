@@ -22,9 +22,9 @@ from memadmin.web.filters import FilterForm
 from memadmin.web.paging import rows_after, rows_before
 from memories_app.dedup.similarity import Hint
 from memories_app.models import Memory
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.pages.risk_labels import FLAGS, HINTS, Flag, flag_named
 from memories_app.pages.view_models import Words, subject_labels, words_for
-from memories_app.querysets import MemoryQuerySet
 from memories_app.review.proposal_expiry import WARNED_BEFORE, first_approvals, lapses_at, lapsing
 from memories_app.review.rules import samples_to_see
 from sessions_app.masking import Masker

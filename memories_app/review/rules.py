@@ -25,7 +25,7 @@ from memadmin.client import embedding
 from memories_app import audit_events
 from memories_app.dedup.consolidation import mark_beside
 from memories_app.models import ApprovalRule, Memory, Review
-from memories_app.querysets import MemoryQuerySet
+from memories_app.models.querysets import MemoryQuerySet
 from memories_app.review.claiming import locked_rows
 from memories_app.services.refusals import MemoryActionRefused, Overtaken, gate_explained
 

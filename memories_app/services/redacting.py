@@ -23,10 +23,10 @@ from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
 from memories_app.models.memories import LONGEST_STATEMENT
 from sessions_app.models import Redaction
-from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.redacting import Wanted
-from sessions_app.redacting.wanted import LEAST_CHARACTERS, MOST_CHARACTERS
-from sessions_app.services.derived_copies import redacts_copies
+from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.redaction import Wanted
+from sessions_app.redaction.derived_copies import redacts_copies
+from sessions_app.redaction.wanted import LEAST_CHARACTERS, MOST_CHARACTERS
 from sessions_app.timeline.markers import MARKER
 
 LONGEST_QUOTE = 4_000

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cryptography.fernet import Fernet, InvalidToken
 
@@ -18,14 +18,19 @@ from sessions_app.timeline.decode import decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, FERNET_VERSION, sealed_at
 from sessions_app.timeline.values import Fields, text_in
 
-if TYPE_CHECKING:
-    from sessions_app.models import SessionStore
-
 CLOCK_SKEW = timedelta(seconds=60)
 """How far ahead of its reader's clock the SDK lets a token be."""
 
 LEAST_TOKEN_BYTES, BLOCK_BYTES = 73, 16
 """Of a Fernet token with one block inside: version, time, 16 of the cipher's start, the block, and the seal."""
+
+
+class EncryptedStore(Protocol):
+    """What a store's row records of its encryption; see models.SessionStore."""
+
+    encryption_key: str
+    encryption_ttl_seconds: int
+    encryption_ids: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Sealing:
         return SessionSeals(self, self.wrapper_ids.of(session_id))
 
 
-def sealing_of(store: SessionStore) -> Sealing:
+def sealing_of(store: EncryptedStore) -> Sealing:
     return Sealing(
         store.encryption_key,
         timedelta(seconds=store.encryption_ttl_seconds),

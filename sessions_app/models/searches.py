@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from sessions_app import querysets
+from sessions_app.models import querysets
 
 
 class TextSearch(models.Model):

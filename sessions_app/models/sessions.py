@@ -20,7 +20,7 @@ from django.db.models.functions import Left, Lower, Now
 from django.urls import reverse
 
 from memadmin import audit
-from sessions_app import querysets
+from sessions_app.models import querysets
 from sessions_app.models.grams import Grams
 from sessions_app.models.stores import SessionStore
 from sessions_app.models.subjects import Subject, SubjectSource

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from memadmin import audit
-from sessions_app import querysets
+from sessions_app.models import querysets
 from sessions_app.models.subjects import SubjectKind
 from sessions_app.patterns import Pattern, PatternError
 

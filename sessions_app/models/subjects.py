@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from memadmin import audit
-from sessions_app import querysets
+from sessions_app.models import querysets
 from sessions_app.models.grams import Grams
 
 

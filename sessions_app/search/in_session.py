@@ -8,7 +8,7 @@ from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.search.sessions import is_rare
 from sessions_app.search.slices import SliceReader
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.search_protocol import Hit, SearchOrder

@@ -30,10 +30,10 @@ from memadmin.web.paging import (
 )
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.search.slices import SLICE_SECONDS, SliceReader
 from sessions_app.search.snippets import Snippet, snippet
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all

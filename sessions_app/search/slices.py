@@ -11,7 +11,7 @@ from django.conf import settings
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sessions_app.masking import Masker
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.stores.search_protocol import READ_CHARACTERS
 from sessions_app.timeline.decode import NotJson, parse_json, printable
 

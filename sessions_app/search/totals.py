@@ -6,7 +6,7 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import Left, Length, Lower
 
 from sessions_app.models import Grams, SessionRecord, SubjectAlias
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 
 LEAST_CHARACTERS = 3
 """Of a shorter text the indexes know only whole keys and tickets."""

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.registry import is_discovered
 from sessions_app.services.re_erasure import sweep
 from sessions_app.stores import backend_for

@@ -18,7 +18,7 @@ from memadmin import audit
 from memadmin.json_files import UnreadableValue
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.registry import MAIN_KIND
 from sessions_app.services import subjects
 from sessions_app.services.sessions import SessionChangeDetails, update_records

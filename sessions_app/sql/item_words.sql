@@ -8,7 +8,7 @@
 -- - base64 and everything else that is too long to be a word goes, else PostgreSQL warns about each;
 -- - "-12", "a/b", "x@y.z" and "<b>" are words of their own to PostgreSQL's parser; people search for the parts;
 -- - Chinese and Japanese have no spaces: there each sign is a word, and a search for several is one for a phrase.
--- `sessions_app.search.wording` does the same to what people type. A change here asks for a new function, because the
+-- `sessions_app.search_syntax` does the same to what people type. A change here asks for a new function, because the
 -- indexes that exist hold the answers of this one.
 --
 -- A block that catches needs a subtransaction, which a parallel worker may not start: PARALLEL UNSAFE.

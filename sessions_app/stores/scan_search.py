@@ -11,7 +11,7 @@ from sessions_app.stores.base import Readable, StoreTooSlow, UnknownItem
 from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, SearchOrder, SliceResult
 
 if TYPE_CHECKING:
-    from sessions_app.search.wording import Wording
+    from sessions_app.search_syntax import Wording
 
 PAGE_ITEMS = 100
 

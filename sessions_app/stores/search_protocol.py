@@ -11,8 +11,8 @@ from sessions_app.items import Position
 
 if TYPE_CHECKING:
     from sessions_app.models import SessionRecord
-    from sessions_app.querysets import SessionRecordQuerySet
-    from sessions_app.search.wording import Wording
+    from sessions_app.models.querysets import SessionRecordQuerySet
+    from sessions_app.search_syntax import Wording
 
 READ_CHARACTERS = 131_072
 """Number of searched characters of an item, equal to memadmin_item_words; later text cannot be found."""

@@ -18,10 +18,10 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.search.in_session import find_in_session
+from sessions_app.search.remembered import SearchGone, remember_search, search_for
 from sessions_app.search.snippets import readable_texts
-from sessions_app.search.wording import Unsearchable, Wording
+from sessions_app.search_syntax import Unsearchable, Wording
 from sessions_app.services.revealing import REVEAL
-from sessions_app.services.search import SearchGone, remember_search, search_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views.answers import refused
 from sessions_app.views.window import Cursor, Window, form_asked_for

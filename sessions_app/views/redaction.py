@@ -25,10 +25,10 @@ from sessions_app import access
 from sessions_app.audit_events import RedactReason
 from sessions_app.forms import RedactForm
 from sessions_app.models import Redaction, SessionRecord, Subject
-from sessions_app.redacting import Wanted
-from sessions_app.services import redaction as verbs
-from sessions_app.services.redacting_sessions import Left, RedactionOutcome
-from sessions_app.services.redaction_previews import RedactionPreview, preview_redaction
+from sessions_app.redaction import Wanted
+from sessions_app.redaction import services as verbs
+from sessions_app.redaction.previews import RedactionPreview, preview_redaction
+from sessions_app.redaction.sessions import Left, RedactionOutcome
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 
 READ = "sessions_app.read_content"

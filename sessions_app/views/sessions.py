@@ -20,7 +20,7 @@ from sessions_app.forms import AttachForm, LabelForm, SelectionForm
 from sessions_app.listing import with_previews, with_snippets
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource, TextSearch
 from sessions_app.search.sessions import matching_sessions
-from sessions_app.search.wording import Unsearchable
+from sessions_app.search_syntax import Unsearchable
 from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions

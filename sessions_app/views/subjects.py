@@ -27,7 +27,7 @@ from sessions_app.extensions import beside_subject
 from sessions_app.forms import KeyForm
 from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
 from sessions_app.views import read_audit
 from sessions_app.views.answers import refused, way_back

@@ -20,8 +20,8 @@ from sessions_app.forms import RevealForm
 from sessions_app.masked_reader import Reader, expires_at, reader_for
 from sessions_app.models import SessionRecord, SubjectKind
 from sessions_app.registry import MAIN_STORE
+from sessions_app.search.remembered import SearchGone
 from sessions_app.services.inspection import inspect_again
-from sessions_app.services.search import SearchGone
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit

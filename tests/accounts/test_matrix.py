@@ -28,8 +28,8 @@ from memadmin.runs.models import Run
 from memories_app.models import ApprovalRule, Recall, Review, SavedView
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
-from sessions_app.services.redaction import RedactionRequest, redact_in_session
-from sessions_app.services.search import remember_search
+from sessions_app.redaction.services import RedactionRequest, redact_in_session
+from sessions_app.search.remembered import remember_search
 from tests.accounts.factors import let_proof_age, with_app
 from tests.accounts.matrix import (
     DECIDERS,

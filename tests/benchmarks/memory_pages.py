@@ -15,7 +15,7 @@ from django.urls import reverse
 from memadmin.web.paging import sign_cursor, sort_keys
 from memories_app.models import Memory
 from sessions_app.models import Subject
-from sessions_app.services.search import remember_search
+from sessions_app.search.remembered import remember_search
 from tests.benchmarks.prepare import PLACES, sign_in
 
 WORDS: Mapping[str, str] = {

@@ -27,9 +27,9 @@ from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app import registry
 from sessions_app.items import Position
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectKind
+from sessions_app.search.remembered import remember_search
 from sessions_app.services import patterns
 from sessions_app.services.attaching import attach_store
-from sessions_app.services.search import remember_search
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex

@@ -14,8 +14,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.services import redaction
-from sessions_app.services.redaction import RedactionRequest
+from sessions_app.redaction import services
+from sessions_app.redaction.services import RedactionRequest
 from tests.agents import add_items, assistant, attach_main_store, user
 from tests.builders import make_subject
 from tests.runs.working import report_of, work_off
@@ -86,7 +86,7 @@ def test_pages_in_all_sizes_and_themes(record: SessionRecord, page: Page, sign_i
     assert record.subject
     look(reverse("sessions:redact-subject", args=[record.subject.pk]))
     look(reverse("sessions:redact-session", args=[record.pk]))
-    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=officer))
+    asked = services.redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=officer))
     look(asked.get_absolute_url())
     work_off()
     look(asked.get_absolute_url())

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from sessions_app.models import AgentMessage, SessionRecord, TextSearch
-from sessions_app.services.search import remember_search
+from sessions_app.search.remembered import remember_search
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import Watch, say_why
 from tests.builders import make_subject

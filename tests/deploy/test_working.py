@@ -35,10 +35,11 @@ from memadmin.runs.engine import carry_on
 from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, SessionRecord, SubjectKind
-from sessions_app.services import patterns, redaction, sessions, subjects
+from sessions_app.redaction import services
+from sessions_app.redaction.services import RedactionRequest
+from sessions_app.services import patterns, sessions, subjects
 from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.raw_edits import state_of
-from sessions_app.services.redaction import RedactionRequest
 from sessions_app.services.store_config import declare_store
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
 from tests.accounts.test_matrix import World, address_of, browser_of, make_world, somebody
@@ -266,9 +267,9 @@ def test_what_the_web_server_asks_to_be_redacted_the_worker_redacts(in_force: Ro
     bring_into_force(in_force)
     with logged_in_as(in_force["web"]):
         wanted = RedactionRequest("sk-live-4711", reason=RedactReason.LEAKED_SECRET, by=officer)
-        by_itself = redaction.redact_in_session(record, wanted)
+        by_itself = services.redact_in_session(record, wanted)
         carry_on(by_itself.run)
-        asked = redaction.redact_in_session(record, wanted)
+        asked = services.redact_in_session(record, wanted)
     by_itself.refresh_from_db()
     assert report_of(by_itself)["reasons"] == [["away", "main", 1]], "the web server may change what agents wrote"
     with logged_in_as(in_force["worker"]):

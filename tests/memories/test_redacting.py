@@ -15,8 +15,8 @@ from memadmin.audit.models import AuditEvent
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, Redaction, SessionRecord, SessionStore
-from sessions_app.services import derived_copies, redaction
-from sessions_app.services.redaction import RedactionRequest
+from sessions_app.redaction import derived_copies, services
+from sessions_app.redaction.services import RedactionRequest
 from tests.agents import add_items, attach_main_store
 from tests.builders import make_subject
 from tests.memories.builders import approved, proposed
@@ -77,7 +77,7 @@ def test_a_text_goes_from_all_that_was_learned_in_its_session(record: SessionRec
     memory = learned(record)
     other = approved("Drinks tea.", subject=record.subject)
     assert PLACE in everything()
-    report = done(redaction.redact_in_session(record, asked(by=officer)))
+    report = done(services.redact_in_session(record, asked(by=officer)))
     assert PLACE not in everything()
     memory.refresh_from_db()
     assert memory.statement == "Orders go to [redacted]."
@@ -104,14 +104,14 @@ def test_without_it_the_address_would_go_on_standing_there(
 ) -> None:
     monkeypatch.setattr(derived_copies, "_redactors", [])
     learned(record)
-    done(redaction.redact_in_session(record, asked(by=officer)))
+    done(services.redact_in_session(record, asked(by=officer)))
     assert PLACE in everything()
 
 
 def test_its_page_does_not_show_it_any_more(record: SessionRecord, officer: User) -> None:
     memory, client = learned(record), signed_in(officer)
     assert PLACE in client.get(memory.get_absolute_url()).text
-    wanted = redaction.redact_in_session(record, asked(by=officer))
+    wanted = services.redact_in_session(record, asked(by=officer))
     done(wanted)
     page = client.get(memory.get_absolute_url()).text
     assert "Kalju" not in page
@@ -126,7 +126,7 @@ def test_all_text_of_an_item_takes_its_quotes_and_what_repeats_them(record: Sess
     Evidence.objects.create(memory=memory, record_id=record.pk, item_id=item, quote=f"Send it to {PLACE}.")
     elsewhere = Evidence.objects.create(memory=memory, record_id=record.pk, item_id="999", quote="I drink tea.")
     Signal.objects.create(kind="correction", record_id=record.pk, item_id=item, text=f"No, {PLACE}!")
-    done(redaction.redact_item(record, item, asked("", by=officer)))
+    done(services.redact_item(record, item, asked("", by=officer)))
     assert PLACE not in everything()
     memory.refresh_from_db()
     assert (memory.statement, memory.status) == ("Said: [redacted]", "proposed")
@@ -142,7 +142,7 @@ def test_of_another_item_and_another_session_the_words_stay(record: SessionRecor
     other = SessionRecord.objects.get(session_id="other")
     theirs = approved(f"Lives at {PLACE}.", subject=record.subject)
     Evidence.objects.create(memory=theirs, record_id=other.pk, quote=PLACE)
-    done(redaction.redact_item(record, first_item(), asked(by=officer)))
+    done(services.redact_item(record, first_item(), asked(by=officer)))
     stays.refresh_from_db()
     theirs.refresh_from_db()
     assert (stays.quote, theirs.statement) == (PLACE, f"Lives at {PLACE}.")
@@ -154,7 +154,7 @@ def test_a_subjects_redaction_takes_what_nobody_knows_the_source_of(record: Sess
     approved(f"Imported: lives at {PLACE}.", subject=record.subject)
     stranger = approved(f"Also lives at {PLACE}.", subject=make_subject("cust_2"))
     assert record.subject
-    done(redaction.redact_about(record.subject, asked(by=officer)))
+    done(services.redact_about(record.subject, asked(by=officer)))
     assert everything().count(PLACE) == 2  # the other person's memory, and its version
     stranger.refresh_from_db()
     assert stranger.status == "approved"
@@ -164,7 +164,7 @@ def test_they_go_also_where_the_store_is_away(
     record: SessionRecord, officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned(record)
-    wanted = redaction.redact_in_session(record, asked(by=officer))
+    wanted = services.redact_in_session(record, asked(by=officer))
     SessionStore.objects.update(messages_table="not_there")
     assert done(wanted)["reasons"]
     assert PLACE not in everything()
@@ -172,7 +172,7 @@ def test_they_go_also_where_the_store_is_away(
 
 def test_what_nobody_carried_out_in_time_takes_nothing(record: SessionRecord, officer: User) -> None:
     learned(record)
-    wanted = redaction.redact_in_session(record, asked(by=officer))
+    wanted = services.redact_in_session(record, asked(by=officer))
     Redaction.objects.update(expires_at=now() - timedelta(minutes=1))
     done(wanted)
     assert PLACE in everything()
@@ -180,5 +180,5 @@ def test_what_nobody_carried_out_in_time_takes_nothing(record: SessionRecord, of
 
 def test_a_reviewer_decides_about_the_new_words(record: SessionRecord, officer: User, reviewer: Client) -> None:
     memory = learned(record)
-    done(redaction.redact_in_session(record, asked(by=officer)))
+    done(services.redact_in_session(record, asked(by=officer)))
     assert memory in Memory.objects.awaiting_review()

@@ -14,7 +14,7 @@ from sessions_app import masking
 from sessions_app.items import StoredItem
 from sessions_app.masking import HIDDEN, Masker
 from sessions_app.search.snippets import snippet
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.timeline import build_timeline, to_markdown
 from tests.sessions.timeline.items import EXAMPLES, Raw, call, output, stored, user
 

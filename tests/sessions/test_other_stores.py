@@ -18,9 +18,9 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from sessions_app import registry
 from sessions_app.models import SessionRecord, SessionStore
+from sessions_app.search.remembered import remember_search
 from sessions_app.services.discovery import discover_sessions
 from sessions_app.services.inspection import inspect_quiet_sessions
-from sessions_app.services.search import remember_search
 from sessions_app.services.transcripts import import_transcripts
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import SessionPage, StoreUnavailable

@@ -31,11 +31,11 @@ from sessions_app import registry
 from sessions_app.audit_events import RedactReason
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.search.wording import Wording
+from sessions_app.redaction.services import RedactionRequest, redact_in_session
+from sessions_app.search_syntax import Wording
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovery import discover
 from sessions_app.services.re_erasure import sweep
-from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.registering import CannotRegister, register_sessions
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import (

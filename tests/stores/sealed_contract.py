@@ -18,10 +18,10 @@ import pytest
 from sessions_app.audit_events import RedactReason
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord
-from sessions_app.search.wording import Wording
+from sessions_app.redaction.services import RedactionRequest, redact_in_session
+from sessions_app.search_syntax import Wording
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
-from sessions_app.services.redaction import RedactionRequest, redact_in_session
 from sessions_app.services.registering import register_sessions
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for

@@ -13,9 +13,9 @@ from django.urls import reverse
 
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord
-from sessions_app.services import redaction
+from sessions_app.redaction import services
+from sessions_app.redaction.services import RedactionRequest
 from sessions_app.services.discovery import discover
-from sessions_app.services.redaction import RedactionRequest
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import WHOLE_ITEM_BYTES
 from tests.agents import user
@@ -83,7 +83,7 @@ def test_it_is_shown_taken_away_and_redacted(agent: SdkAgent, operator: Client) 
 
     officer = User.objects.create(username="officer")
     wanted = RedactionRequest(WORDS, reason=RedactReason.LEAKED_SECRET, by=officer)
-    redaction.redact_in_session(record, wanted)
+    services.redact_in_session(record, wanted)
     work_off()
     (_, stored, _) = agent.stored("talk")
     assert WORDS not in stored

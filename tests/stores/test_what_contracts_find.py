@@ -18,7 +18,7 @@ from sessions_app.encryption.purging import Purge
 from sessions_app.encryption.rewording import Opened
 from sessions_app.encryption.rotation import Rotation, with_token
 from sessions_app.items import Position, StoredItem
-from sessions_app.services import redacting_sessions
+from sessions_app.redaction import sessions
 from sessions_app.stores import backend_for, rewriting
 from sessions_app.stores.base import Deleted
 from sessions_app.stores.rewriting import Changes
@@ -241,5 +241,5 @@ class TestSeals:
         found(REWORDED, "My key is")
 
     def test_an_envelope_that_passes_for_a_text(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(redacting_sessions, "opened", lambda item, seals: Opened(item, item.raw))
+        monkeypatch.setattr(sessions, "opened", lambda item, seals: Opened(item, item.raw))
         found(CLOSED, "sealed")

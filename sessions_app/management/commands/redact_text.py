@@ -15,10 +15,9 @@ from django.template.defaultfilters import pluralize
 from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
-from sessions_app.redacting import Unwanted, Wanted
-from sessions_app.services import redaction
-from sessions_app.services.redacting_sessions import Left, RedactionOutcome
-from sessions_app.services.redaction_previews import RedactionPreview, preview_redaction
+from sessions_app.redaction import Unwanted, Wanted, services
+from sessions_app.redaction.previews import RedactionPreview, preview_redaction
+from sessions_app.redaction.sessions import Left, RedactionOutcome
 from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
 
 
@@ -52,7 +51,7 @@ class Command(BaseCommand):
         if options["preview"]:
             self.tell_preview(self.preview(record, about, wanted), as_json=as_json)
             return
-        request = redaction.RedactionRequest(
+        request = services.RedactionRequest(
             wanted.text,
             reason=RedactReason(options["reason"]),
             explanation=options["because"],
@@ -60,10 +59,10 @@ class Command(BaseCommand):
             by=None,
         )
         if record:
-            asked = redaction.redact_in_session(record, request)
+            asked = services.redact_in_session(record, request)
         else:
             assert about
-            asked = redaction.redact_about(about, request)
+            asked = services.redact_about(about, request)
         run = engine.carry_out(asked.run)
         outcome = RedactionOutcome.of(run)
         self.tell(outcome, as_json=as_json, redaction=str(asked.pk))

@@ -21,7 +21,7 @@ from sessions_app.stores.sqlalchemy.postgres import (
 )
 
 if TYPE_CHECKING:
-    from sessions_app.search.wording import Wording
+    from sessions_app.search_syntax import Wording
 
 # The regular expressions cost a twentieth of the words, which are looked at where neither of them knows.
 SAYS_SO = sql.SQL("({stored_forms}) AND ({plain_forms} OR {words} @@ {query})")

@@ -14,13 +14,13 @@ from psycopg import sql
 
 from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
-from sessions_app.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.stores.search_protocol import Frequency, Hit, IndexNotPossible, IndexState, SearchIndex, SearchOrder
 from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table_identifier
 from sessions_app.stores.sqlalchemy.search import ENDS, ask, no_table, table_name
 
 if TYPE_CHECKING:
-    from sessions_app.search.wording import Wording
+    from sessions_app.search_syntax import Wording
 
 STATISTICS_TARGET = 500
 """Statistics target: the planner keeps ten times as many words with their frequency, to distinguish rare words."""

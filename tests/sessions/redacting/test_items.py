@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.redacting import MARKER, Unwanted, Wanted, without_all_text, without_text
-from sessions_app.redacting.items import KEPT, KEPT_WHOLE, WITHOUT_TEXT
-from sessions_app.redacting.replay import is_input, keeps_its_place
+from sessions_app.redaction import MARKER, Unwanted, Wanted, without_all_text, without_text
+from sessions_app.redaction.items import KEPT, KEPT_WHOLE, WITHOUT_TEXT
+from sessions_app.redaction.replay import is_input, keeps_its_place
 from tests.sessions.timeline.items import EXAMPLES
 
 SECRET = 'Zügspitze-"4711"\n😀 end'

@@ -22,11 +22,10 @@ from memadmin.runs.services import cancel_run, pause_run
 from sessions_app.audit_events import RedactReason
 from sessions_app.encryption.rewording import Opened
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.redacting import MARKER, Unwanted
-from sessions_app.services import redacting_sessions, redaction
-from sessions_app.services.redaction import RedactionRequest
-from sessions_app.services.redaction_previews import preview_redaction
-from sessions_app.services.search import remember_search
+from sessions_app.redaction import MARKER, Unwanted, services, sessions
+from sessions_app.redaction.previews import preview_redaction
+from sessions_app.redaction.services import RedactionRequest
+from sessions_app.search.remembered import remember_search
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person
@@ -82,7 +81,7 @@ def done(asked: Redaction) -> dict[str, Any]:
 
 def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> None:
     record = session_with("s", user(f"My key is {SECRET}"), CALL, OUTPUT, assistant(f"Thanks for {SECRET}."), "and now")
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [
         user(f"My key is {MARKER}"),
         {**CALL, "arguments": '{"key":"[redacted]"}'},
@@ -97,7 +96,7 @@ def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> Non
 def test_the_next_run_of_the_agent_works_and_sees_nothing_of_it(officer: User) -> None:
     """The proof in full: the SDK's runner reads the session and gives the model what is in it."""
     record = session_with("s", user(f"My key is {SECRET}"), CALL, OUTPUT, assistant(f"Thanks for {SECRET}."))
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["replayed"] == 1
     model = ScriptedModel([[assistant_message("Still here.")]])
 
@@ -120,7 +119,7 @@ def test_the_next_run_of_the_agent_works_and_sees_nothing_of_it(officer: User) -
 def test_one_item_loses_all_its_text_and_its_neighbours_none(officer: User) -> None:
     record = session_with("s", user("before"), CALL, OUTPUT, assistant("after"))
     items = stored_ids("s")
-    report = done(redaction.redact_item(record, items[2], RedactionRequest(reason=REASON, by=officer)))
+    report = done(services.redact_item(record, items[2], RedactionRequest(reason=REASON, by=officer)))
     assert read("s") == [user("before"), CALL, {**OUTPUT, "output": MARKER}, assistant("after")]
     assert report["items"] == 1
     assert stored_ids("s") == items
@@ -129,13 +128,13 @@ def test_one_item_loses_all_its_text_and_its_neighbours_none(officer: User) -> N
 
 def test_a_text_goes_from_one_item_alone(officer: User) -> None:
     record = session_with("s", user(f"one {SECRET}"), user(f"two {SECRET}"))
-    done(redaction.redact_item(record, stored_ids("s")[0], RedactionRequest(SECRET, reason=REASON, by=officer)))
+    done(services.redact_item(record, stored_ids("s")[0], RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(f"one {MARKER}"), user(f"two {SECRET}")]
 
 
 def test_an_item_that_changed_since_somebody_looked_stays(officer: User) -> None:
     record = session_with("s", user("what was meant"))
-    asked = redaction.redact_item(record, stored_ids("s")[0], RedactionRequest(reason=REASON, by=officer))
+    asked = services.redact_item(record, stored_ids("s")[0], RedactionRequest(reason=REASON, by=officer))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_messages SET message_data = %s", [json.dumps(user("something else"))])
     report = done(asked)
@@ -153,7 +152,7 @@ def test_a_text_goes_from_all_sessions_of_a_subject_and_from_nobody_elses(office
     session_with("clean", user("nothing"), subject=subject)
     session_with("other", user(SECRET))
     report = done(
-        redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, explanation="ticket 7", by=officer))
+        services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, explanation="ticket 7", by=officer))
     )
     assert (report["sessions"], report["changed"], report["items"]) == (5, 4, 4)
     assert read("s1") == [user(f"{MARKER} 1")]
@@ -166,7 +165,7 @@ def test_a_text_goes_from_all_sessions_of_a_subject_and_from_nobody_elses(office
 
 def test_the_text_is_in_no_event_no_detail_and_no_job(officer: User, subject: Subject) -> None:
     record = session_with("s", user(SECRET), subject=subject)
-    asked = redaction.redact_in_session(
+    asked = services.redact_in_session(
         record, RedactionRequest(SECRET, reason=REASON, explanation="it leaked in chat", by=officer)
     )
     done(asked)
@@ -178,7 +177,7 @@ def test_the_text_is_in_no_event_no_detail_and_no_job(officer: User, subject: Su
 def test_a_place_that_keeps_the_text_would_be_found(officer: User) -> None:
     """What the search for leftovers is worth."""
     record = session_with("s", user(SECRET))
-    redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
+    services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     assert {"agent_messages", "sessions_app_redaction"} <= set(leftovers(SECRET))
 
 
@@ -186,7 +185,7 @@ def test_searches_for_the_text_go_with_it(officer: User) -> None:
     record = session_with("s", user(SECRET))
     remember_search(officer, f"where is {SECRET}")
     remember_search(officer, "something else")
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["searches"] == 1
     assert [search.text for search in TextSearch.objects.all()] == ["something else"]
 
@@ -194,7 +193,7 @@ def test_searches_for_the_text_go_with_it(officer: User) -> None:
 def test_a_label_with_the_text_is_said(officer: User) -> None:
     record = session_with("s", user(SECRET))
     SessionRecord.objects.filter(pk=record.pk).update(labels=[f"has {SECRET}"])
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert ["label", "main", 1] in report["reasons"]
 
 
@@ -205,7 +204,7 @@ def test_sealed_items_are_sealed_anew_with_their_key_and_time(officer: User, sto
     add_sealed("sealed", f"again {SECRET}", key=NEW_KEY)
     add_sealed("sealed", f"never {SECRET}", key=STRANGE_KEY)
     record = SessionRecord.objects.select_related("store", "subject").get(session_id="sealed")
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["items"] == 2
     assert report["reasons"] == [["sealed", "main", 1]]
     assert read_by_agent("sealed", key=OLD_KEY) == [user(f"say {MARKER}")]
@@ -221,7 +220,7 @@ def test_a_store_that_is_away_is_named_and_the_others_are_done(
     elsewhere = SessionStore.objects.create(name="bots", kind="sqlite", options={"path": "/nowhere/bots.db"})
     for number in range(3):
         SessionRecord.objects.create(store=elsewhere, session_id=f"there {number}", subject=subject)
-    report = done(redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["away", "bots", 3]]
     assert read("s") == [user(MARKER)]
 
@@ -229,8 +228,8 @@ def test_a_store_that_is_away_is_named_and_the_others_are_done(
 def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
-    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
-    whole = redacting_sessions.redact_session
+    asked = services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
+    whole = sessions.redact_session
     calls: list[str] = []
 
     def killed_at_the_third(lease: Lease, asked: Redaction, record: SessionRecord, *given: Any, **named: Any) -> Any:
@@ -239,7 +238,7 @@ def test_killed_anywhere_it_is_gone_on_with(officer: User, subject: Subject, mon
             raise KeyboardInterrupt
         return whole(lease, asked, record, *given, **named)
 
-    monkeypatch.setattr(redaction, "redact_session", killed_at_the_third)
+    monkeypatch.setattr(services, "redact_session", killed_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         work_off()
     asked.refresh_from_db()
@@ -256,8 +255,8 @@ def test_interrupted_within_a_session_its_numbers_are_those_of_the_whole(
 ) -> None:
     """Counted is by what was there before the first change, whichever process began with it."""
     record = session_with("s", *(user(f"{SECRET} {number}") for number in range(25)))
-    monkeypatch.setattr(redacting_sessions, "ITEMS_A_CHUNK", 10)
-    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
+    monkeypatch.setattr(sessions, "ITEMS_A_CHUNK", 10)
+    asked = services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     whole, chunks = Lease.chunk, list[int]()
 
     @contextmanager
@@ -279,7 +278,7 @@ def test_interrupted_within_a_session_its_numbers_are_those_of_the_whole(
 def test_paused_it_redacts_nothing_more_and_cancelled_it_forgets_the_text(officer: User, subject: Subject) -> None:
     for number in range(3):
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
-    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
+    asked = services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
     carry_on(asked.run, seconds=0)
     pause_run(asked.run, by=officer)
     assert work_off() == 0
@@ -293,7 +292,7 @@ def test_paused_it_redacts_nothing_more_and_cancelled_it_forgets_the_text(office
 
 def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
     record = session_with("s", user(SECRET))
-    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
+    asked = services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     lease = take(asked.run.pk)
     assert lease
     assert work_off() == 0
@@ -306,7 +305,7 @@ def test_two_workers_are_not_at_the_same_one(officer: User) -> None:
 def test_each_gets_its_turn(officer: User, subject: Subject) -> None:
     for number in range(3):
         session_with(f"s{number}", user(f"{SECRET} {number}"), subject=subject)
-    asked = redaction.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
+    asked = services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer))
     rounds = 0
     while not carry_on(asked.run, seconds=0).is_finished:
         rounds += 1
@@ -316,7 +315,7 @@ def test_each_gets_its_turn(officer: User, subject: Subject) -> None:
 
 def test_what_no_worker_began_with_is_given_up_and_its_text_forgotten(officer: User) -> None:
     record = session_with("s", user(SECRET))
-    asked = redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
+    asked = services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer))
     Redaction.objects.filter(pk=asked.pk).update(expires_at=now())
     report = done(asked)
     assert report["reasons"] == [["too_late", "", 1]]
@@ -327,7 +326,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
     officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = session_with("s", user(SECRET))
-    whole = redacting_sessions.look_through
+    whole = sessions.look_through
     looks: list[int] = []
 
     def look_and_write(*given: Any, **named: Any) -> Any:
@@ -337,16 +336,16 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
             add_items("s", user(f"again {SECRET}"))
         return look
 
-    monkeypatch.setattr(redacting_sessions, "look_through", look_and_write)
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    monkeypatch.setattr(sessions, "look_through", look_and_write)
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(MARKER), user(f"again {MARKER}")]
     assert report["reasons"] == []
 
 
 def test_what_the_sdk_would_refuse_afterwards_is_not_written(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     record = session_with("s", user(SECRET), user("fine"))
-    monkeypatch.setattr(redacting_sessions, "keeps_its_place", lambda before, after: False)
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    monkeypatch.setattr(sessions, "keeps_its_place", lambda before, after: False)
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(SECRET), user("fine")]
     assert report["reasons"] == [["unfit", "main", 1]]
 
@@ -355,7 +354,7 @@ def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypat
     """What the replay is worth: it finds what every check before the writing has missed."""
     record = session_with("s", user(SECRET), user("fine"))
     monkeypatch.setattr(Opened, "stored_with", lambda opened, text: '{"role":"user"}')
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["unreplayable", "main", 1]]
     assert report["replayed"] == 0
 
@@ -365,7 +364,7 @@ def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypat
 
 def test_a_block_behind_the_text_stays_unless_it_is_asked_for(officer: User) -> None:
     record = session_with("s", user(SECRET), COMPACTION, assistant("done"))
-    report = done(redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["compacted", "main", 1]]
     assert COMPACTION in read("s")
 
@@ -373,7 +372,7 @@ def test_a_block_behind_the_text_stays_unless_it_is_asked_for(officer: User) -> 
 def test_a_block_goes_with_the_text_where_it_is_asked_for(officer: User) -> None:
     before, behind = {**COMPACTION, "id": "cmp_0"}, COMPACTION
     record = session_with("s", before, user(SECRET), behind, assistant("done"))
-    asked = redaction.redact_in_session(
+    asked = services.redact_in_session(
         record, RedactionRequest(SECRET, reason=REASON, takes_compactions=True, by=officer)
     )
     report = done(asked)
@@ -385,7 +384,7 @@ def test_a_block_that_reasoning_belongs_to_stays(officer: User) -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     record = session_with("s", user(SECRET), thought, COMPACTION, assistant("done"))
     report = done(
-        redaction.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, takes_compactions=True, by=officer))
+        services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, takes_compactions=True, by=officer))
     )
     assert COMPACTION in read("s")
     assert report["reasons"] == [["compacted", "main", 1]]
@@ -393,7 +392,7 @@ def test_a_block_that_reasoning_belongs_to_stays(officer: User) -> None:
 
 def test_a_block_by_itself_is_taken_out(officer: User) -> None:
     record = session_with("s", user("one"), COMPACTION, assistant("done"))
-    report = done(redaction.redact_item(record, stored_ids("s")[1], RedactionRequest(reason=REASON, by=officer)))
+    report = done(services.redact_item(record, stored_ids("s")[1], RedactionRequest(reason=REASON, by=officer)))
     assert read("s") == [user("one"), assistant("done")]
     assert report["taken_out"] == 1
 
@@ -406,7 +405,7 @@ def test_a_preview_counts_and_changes_nothing(officer: User, subject: Subject) -
     session_with("clean", user("nothing"), subject=subject)
     locked = session_with("locked", user(SECRET), subject=subject)
     SessionRecord.objects.filter(pk=locked.pk).update(is_sensitive=True)
-    from sessions_app.redacting import Wanted
+    from sessions_app.redaction import Wanted
 
     records = SessionRecord.objects.about(subject).with_names()
     wanted = Wanted.parse(SECRET)
@@ -424,7 +423,7 @@ def test_a_preview_counts_and_changes_nothing(officer: User, subject: Subject) -
 def test_texts_that_cannot_be_redacted(officer: User, text: str) -> None:
     record = session_with("s", user("x"))
     with pytest.raises(Unwanted):
-        redaction.redact_in_session(record, RedactionRequest(text, reason=REASON, by=officer))
+        services.redact_in_session(record, RedactionRequest(text, reason=REASON, by=officer))
     assert not Redaction.objects.exists()
 
 

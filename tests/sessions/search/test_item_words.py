@@ -13,7 +13,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.search.wording import Wording, item_words
+from sessions_app.search_syntax import Wording, item_words
 from tests.agents import database_role, run_sql, second_connection, value_of
 
 pytestmark = pytest.mark.django_db

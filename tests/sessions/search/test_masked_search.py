@@ -12,7 +12,7 @@ from django.urls import reverse
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import slices
 from sessions_app.search.snippets import is_shown
-from sessions_app.search.wording import Wording
+from sessions_app.search_syntax import Wording
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 

@@ -21,11 +21,11 @@ from sessions_app.items import Position
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import in_session, sessions, slices
 from sessions_app.search.in_session import Find
+from sessions_app.search.remembered import remember_search
 from sessions_app.search.sessions import MatchingSessions, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
 from sessions_app.search.snippets import snippet
-from sessions_app.search.wording import Wording
-from sessions_app.services.search import remember_search
+from sessions_app.search_syntax import Wording
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.scan_search import ScanSearch

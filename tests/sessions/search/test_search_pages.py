@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from sessions_app.models import SessionRecord, SessionStore, TextSearch
-from sessions_app.services.search import remember_search
+from sessions_app.search.remembered import remember_search
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from sessions_app.views import sessions as sessions_views
 from tests.agents import add_items, attach_main_store

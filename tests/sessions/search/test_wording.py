@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sessions_app.search.snippets import snippet
-from sessions_app.search.wording import Unsearchable, Wording
+from sessions_app.search_syntax import Unsearchable, Wording
 
 
 @pytest.mark.parametrize(

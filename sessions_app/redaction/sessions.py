@@ -18,8 +18,8 @@ from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.rewording import Opened, opened
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.redacting import Wanted, without_all_text, without_text
-from sessions_app.redacting.replay import Replay, keeps_its_place
+from sessions_app.redaction import Wanted, without_all_text, without_text
+from sessions_app.redaction.replay import Replay, keeps_its_place
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem

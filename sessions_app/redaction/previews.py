@@ -14,8 +14,8 @@ from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.redacting import Wanted
-from sessions_app.services.redacting_sessions import Left, look_through
+from sessions_app.redaction import Wanted
+from sessions_app.redaction.sessions import Left, look_through
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 

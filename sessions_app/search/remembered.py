@@ -12,7 +12,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import TextSearch
-from sessions_app.search.wording import WORD, Unsearchable
+from sessions_app.search_syntax import WORD, Unsearchable
 
 MAX_CHARACTERS = 500
 

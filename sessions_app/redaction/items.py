@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sessions_app.redacting.wanted import Wanted
+from sessions_app.redaction.wanted import Wanted
 from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 
 KEPT = frozenset(

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from memadmin.runs.engine import Lease
 from sessions_app.models import Redaction
-from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.redacting import Wanted
+from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.redaction import Wanted
 
 Redactor: TypeAlias = Callable[[Lease, Redaction, SessionRecordQuerySet, Wanted | None], None]
 """Removes from its copies what a redaction removes from these sessions: the text, or without one all text of its item.

@@ -24,10 +24,10 @@ from memadmin.runs.services import request_run
 from sessions_app import audit_events
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
-from sessions_app.querysets import SessionRecordQuerySet
-from sessions_app.redacting import Wanted
-from sessions_app.services.derived_copies import redact_copies
-from sessions_app.services.redacting_sessions import Left, RedactionOutcome, redact_session
+from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.redaction import Wanted
+from sessions_app.redaction.derived_copies import redact_copies
+from sessions_app.redaction.sessions import Left, RedactionOutcome, redact_session
 from sessions_app.stores import backend_for
 
 REDACT = "sessions_app.redact_content"
