@@ -23,7 +23,7 @@ from sessions_app.registry.tables import Table, find_tables
 
 GRANTED = [kind for kind in KINDS if kind != "migrator"]
 
-# Ours is what somebody made who is trusted already. A function that a stranger gave one of our names must not come to
+# Ours means created by a trusted role. A function that a stranger gave one of our names must not
 # run with the migrator's rights.
 BY_US = """{owner} IN (
     SELECT relowner FROM pg_class WHERE oid = to_regclass('django_migrations')
@@ -89,7 +89,7 @@ FOR_THE_APPLICATION = (
     "memadmin_erase_name(",
     "memadmin_subject_group(",
 )
-"""The functions with their owner's rights that the application calls itself."""
+"""Functions with their owner's rights that the application itself calls."""
 
 FOR_AGENTS = (
     "memadmin_has_room(",
@@ -100,7 +100,7 @@ FOR_AGENTS = (
     "memadmin_run_subjects(",
     "memadmin_subject_for(",
 )
-"""The functions with their owner's rights that agents call: to say whose session it is, and within row policies."""
+"""Functions with their owner's rights that agents call: to state a session's subject, and within row policies."""
 
 POLICY = "application"
 
@@ -141,7 +141,7 @@ def grant_tables(roles: Roles, there: set[str]) -> Iterator[SqlStep]:
 
     for table in tables:
         if not (set(GRANTED) <= there and all(is_right(table, kind) for kind in ("", *GRANTED))):
-            yield SqlStep(f"Who may what with {table}", _grant_anew(table, roles, columns.get(table, ())))
+            yield SqlStep(f"Rights on {table}", _grant_anew(table, roles, columns.get(table, ())))
 
 
 def _grant_anew(table: str, roles: Roles, columns: Collection[str]) -> tuple[sql.Composable, ...]:
@@ -165,7 +165,7 @@ def grant_sequences(roles: Roles, there: set[str]) -> SqlStep:
     tables = [sql.Identifier(table) for table in our_tables()]
     lacking = _sequences_without(tables, [roles[kind] for kind in APPLICATION], _names(roles, there))
     grant = sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}")
-    return SqlStep("Numbers for new rows", (grant.format(lacking, listed(roles, APPLICATION)),) if lacking else ())
+    return SqlStep("Sequences of new rows", (grant.format(lacking, listed(roles, APPLICATION)),) if lacking else ())
 
 
 def grant_functions(roles: Roles, there: set[str]) -> SqlStep:
@@ -186,7 +186,9 @@ def grant_functions(roles: Roles, there: set[str]) -> SqlStep:
         sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(", ").join(functions), listed(roles, kinds))
         for kinds, functions in closed.items()
     ]
-    return SqlStep("What runs with the owner's rights is not for everybody", tuple([revoke] * bool(too_open) + grants))
+    return SqlStep(
+        "Functions with the owner's rights are not callable by everybody", tuple([revoke] * bool(too_open) + grants)
+    )
 
 
 def _callers(function: str, *, has_owners_rights: bool) -> tuple[str, ...]:
@@ -197,7 +199,7 @@ def _callers(function: str, *, has_owners_rights: bool) -> tuple[str, ...]:
 
 
 def grant_rows(roles: Roles) -> Iterator[SqlStep]:
-    """The application sees every row of the tables whose policies are made for agents."""
+    """Row policies that let the application see every row of tables whose policies are made for agents."""
     wanted = {roles[kind] for kind in APPLICATION}
     for table, now in fetch(POLICIES, {"policy": POLICY, "tables": our_tables()}):
         if set(now) == wanted:
@@ -205,7 +207,7 @@ def grant_rows(roles: Roles) -> Iterator[SqlStep]:
         name = sql.SQL("{} ON {}").format(sql.Identifier(POLICY), sql.Identifier(table))
         made = sql.SQL("CREATE POLICY {} TO {} USING (true) WITH CHECK (true)")
         yield SqlStep(
-            f"Which rows of {table} the application sees",
+            f"Rows of {table} that the application sees",
             (sql.SQL("DROP POLICY IF EXISTS {}").format(name), made.format(name, listed(roles, APPLICATION))),
         )
 
@@ -236,20 +238,20 @@ def _grant_agents_table(table: Table, roles: Roles, there: set[str], *, raw_edit
             numbers := _sequences_without([table.identifier], [roles[kind]], _names(roles, there))
         ):
             statements.append(sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}").format(numbers, role))
-    return SqlStep(f"Who may what with the agents' {table}", tuple(statements), is_allowed=table.is_owned)
+    return SqlStep(f"Rights on the agents' {table}", tuple(statements), is_allowed=table.is_owned)
 
 
 def _sequences_without(
     tables: Iterable[sql.Identifier], wanted: Sequence[str], existing: Sequence[str]
 ) -> sql.Composed | None:
-    """The sequences behind the columns of these tables that not all of the wanted roles may use."""
+    """Sequences of these tables' columns that some of the wanted roles may not use."""
     given = {"tables": [table.as_string(None) for table in tables], "roles": list(existing)}
     lacking = [sql.SQL(name) for name, by in fetch(SEQUENCES, given) if set(wanted) - set(by)]
     return sql.SQL(", ").join(lacking) if lacking else None
 
 
 def _names(roles: Roles, there: set[str]) -> list[str]:
-    """Whose rights can be looked up: roles that exist, and everybody."""
+    """Roles whose rights can be looked up: those that exist, and PUBLIC."""
     return ["public", *(roles[kind] for kind in GRANTED if kind in there)]
 
 

@@ -1,7 +1,7 @@
-"""What `db_roles` runs: the statements that are missing until each role may what `roles` says, and nothing more.
+"""The statements of `db_roles`: what is missing until each role has exactly the rights in `roles`.
 
-Roles and doors are only touched where they are not as they should be. So an administrator of the database is needed
-once; after later migrations the migrator, who owns the tables, runs the rest by itself.
+Roles and database privileges are only changed where they differ. So an administrator of the database is needed once;
+after later migrations the migrator, who owns the tables, runs the rest.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ ORDER BY 1
 
 
 def plan(roles: Roles, *, raw_edits: bool = False) -> list[SqlStep]:
-    """What brings the roles into force; nothing when they are. `raw_edits` lets people change agents' rows by hand.
+    """Steps that bring the roles into force; empty when they are. `raw_edits` lets users change agents' rows by hand.
 
-    Raises StoreUnavailable when the database is away or has no tables of ours.
+    Raises StoreUnavailable when the database is not responding or has no tables of ours.
     """
     existing = _existing(roles)
     there = set(existing)
@@ -85,7 +85,7 @@ def plan(roles: Roles, *, raw_edits: bool = False) -> list[SqlStep]:
 
 
 def _existing(roles: Roles) -> dict[str, tuple[bool, Sequence[str]]]:
-    """Which of the roles are there; whether each may more than log in, and how it begins a connection."""
+    """The roles that exist, with whether each has more rights than to log in, and its settings."""
     kinds = {name: kind for kind, name in roles.names.items()}
     rows = fetch(EXISTING, [list(kinds)])
     return {kinds[name]: (bool(too_much), settings or ()) for name, too_much, settings in rows}
@@ -106,17 +106,17 @@ def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> I
             for name, value in SETTINGS.get(kind, {}).items()
             if f"{name}={value}" not in set_already
         ]
-        yield SqlStep(f"The role {roles[kind]}; give it a password where the server asks for one", tuple(statements))
+        yield SqlStep(f"The role {roles[kind]}; give it a password if the server requires one", tuple(statements))
     members = fetch(MEMBERS, [roles["migrator"], list(roles.names.values())])
     revoke = sql.SQL("REVOKE {} FROM {}")
     yield SqlStep(
-        "Nobody of them becomes the migrator",
+        "No role can become the migrator",
         tuple(revoke.format(roles.identifier("migrator"), sql.Identifier(member)) for (member,) in members),
     )
 
 
 def _lend(roles: Roles) -> SqlStep:
-    """Who administers a managed database is no superuser. It could become the migrator at any time: it made it."""
+    """An administrator of a managed database is no superuser. It created the migrator, so it can become it."""
     may_act_so = fetch(
         "SELECT FROM pg_roles AS own LEFT JOIN pg_roles AS migrator ON migrator.rolname = %s"
         " WHERE own.rolname = current_user AND (own.rolsuper OR pg_has_role(migrator.oid, 'USAGE'))",
@@ -127,7 +127,8 @@ def _lend(roles: Roles) -> SqlStep:
 
 
 def _close_doors(roles: Roles) -> SqlStep:
-    """Who needs no temporary tables gets none: they may carry triggers and functions, and are on no record. And a
+    """Temporary tables only for roles that need them: they may carry triggers and functions, and are not recorded. And
+    a
     function in our schema with better fitting arguments would be called instead of ours.
     """
     database, schema = fetch("SELECT current_database(), current_schema()")[0]
@@ -149,7 +150,10 @@ def _close_doors(roles: Roles) -> SqlStep:
         grant = sql.SQL("GRANT {} TO {}")
         statements += [grant.format(where, sql.Identifier(other)) for (other,) in others]
         statements.append(sql.SQL("REVOKE {} FROM PUBLIC").format(where))
-    return SqlStep("Nobody makes tables by being let in, not even temporary ones; who could can", tuple(statements))
+    return SqlStep(
+        "The right to create tables, temporary ones too, is no longer everybody's; roles that had it keep it",
+        tuple(statements),
+    )
 
 
 def _let_in(roles: Roles, there: set[str]) -> SqlStep:
@@ -166,7 +170,7 @@ def _let_in(roles: Roles, there: set[str]) -> SqlStep:
         ("CREATE ON SCHEMA", ("migrator",), "has_schema_privilege", schema),
     )
     return SqlStep(
-        "All come in; the migrator makes tables",
+        "All roles may connect; the migrator may create tables",
         tuple(
             sql.SQL(f"GRANT {right} {{}} TO {{}}").format(sql.Identifier(name), listed(roles, lacking))
             for right, kinds, function, name in wanted
@@ -179,6 +183,6 @@ def _own(roles: Roles) -> SqlStep:
     given = {"migrator": roles["migrator"], "tables": our_tables()}
     found = [name for query in (TABLES_TO_OWN, FUNCTIONS_TO_OWN, TYPES_TO_OWN) for (name,) in fetch(query, given)]
     return SqlStep(
-        "The migrator owns what is ours",
+        "The migrator owns our tables, functions and types",
         tuple(sql.SQL("ALTER {} OWNER TO {}").format(sql.SQL(name), roles.identifier("migrator")) for name in found),
     )

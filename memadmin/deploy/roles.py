@@ -1,7 +1,7 @@
-"""The roles in the database, and what each may: the rules, which `plan` makes true and `check_deploy` compares.
+"""Database roles and their rights: the rules, which `plan` applies and `check_deploy` compares.
 
 The application owns nothing. A migrator owns the tables, and neither the web server nor the worker can become it; so
-what the audit log refuses is refused to whoever takes one of them over.
+what the audit log refuses is refused to an intruder in one of them, too.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ EVENT_COLUMNS = (
     "counters",
     "commitment",
 )
-"""What the application says of an event. Number, time, role and cause are the database's word."""
+"""Columns of an event that the application sets. The database sets number, time, role and cause."""
 
 FENCE_COLUMNS = ("id", "store_id", "session_id", "erased_at")
-"""What keeps an erased session erased: not the web server's to change."""
+"""Columns that keep an erased session erased; the web server must not change them."""
 
 PROPOSAL_COLUMNS = (
     "id",
@@ -59,7 +59,7 @@ PROPOSAL_COLUMNS = (
     "base_version",
     "extractor",
 )
-"""What an agent says of a memory that it proposes. The rest is the database's word, and the reviewers'."""
+"""Columns that an agent sets for a memory that it proposes. The database and reviewers set the rest."""
 
 RECALL_COLUMNS = (
     "id",
@@ -84,7 +84,7 @@ RECALL_COLUMNS = (
     "content_hash",
     "words",
 )
-"""What an agent may read of the memories that the row policies show it."""
+"""Columns that an agent may read of the memories that the row policies show it."""
 
 OF_AGENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "memories_app_memory": {"SELECT": RECALL_COLUMNS, "INSERT": PROPOSAL_COLUMNS},
@@ -103,14 +103,14 @@ OF_AGENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "memories_app_recalledmemory": {"INSERT": ("id", "recall_id", "memory_id", "version", "place", "score")},
 }
-"""What agents may do with tables of ours, under the row policies on them: read what was approved, and add."""
+"""Rights of agents on our tables, under the row policies on them: read approved memories, and add."""
 
 INSERT_ONLY = ("audit_event", "audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor")
 
 SEQUENCED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor", "audit_verdict")
 
 BY_MIGRATIONS = ("django_migrations", "django_content_type", "auth_permission")
-"""Nobody else writes to them."""
+"""Tables that only migrations write to."""
 
 SIGNING_IN = (
     "account_emailconfirmation",
@@ -122,7 +122,7 @@ SIGNING_IN = (
     "socialaccount_socialtoken",
     "usersessions_usersession",
 )
-"""How people come in, and what they did in Django's admin: nothing that happens in the background needs it."""
+"""Tables for signing in, and Django's own admin log: no background job needs them."""
 
 RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "web": {
@@ -162,7 +162,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "memories_app_memoryversion": ("SELECT", "UPDATE", "DELETE"),
     },
 }
-"""Where the application may less than read and change every row."""
+"""Rights of the application where they are fewer than to read and change every row."""
 
 AGENTS_TABLES: Mapping[str, Sequence[str]] = {
     # Who puts a trigger on a table, or erases from it, as commands do.
@@ -172,19 +172,19 @@ AGENTS_TABLES: Mapping[str, Sequence[str]] = {
     "agents": EVERYTHING,
 }
 RAW_EDITS = ("SELECT", "UPDATE", "DELETE")
-"""What the web server needs on the agents' tables besides, where people may edit their rows by hand."""
+"""Further rights of the web server on the agents' tables, where users may edit their rows by hand."""
 
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "web": {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "60s"},
     "worker": {"statement_timeout": "15min"},
     "auditor": {"statement_timeout": "10min", "default_transaction_read_only": "on"},
 }
-"""How each begins a connection."""
+"""Settings with which each role begins a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Their names; all begin alike, because roles belong to the whole server."""
+    """Role names; all have one prefix, because roles belong to the whole server."""
 
     prefix: str = "memadmin"
 
@@ -200,7 +200,7 @@ class Roles:
 
 
 def rights_of(kind: str, table: str) -> Sequence[str]:
-    """What a role may do with a whole table of ours; what it may with some columns is not among it."""
+    """Rights of a role on a whole table of ours, without those on columns."""
     if kind == "auditor":
         return READ if table.startswith("audit_") else ()
     if kind not in APPLICATION:
@@ -224,7 +224,7 @@ BY_COLUMNS = ("audit_event", "sessions_app_sessionrecord", *OF_AGENTS)
 
 
 def our_tables() -> list[str]:
-    """Every table of ours that is there, by name."""
+    """Names of our tables that exist."""
     wanted = {model._meta.db_table for model in apps.get_models(include_auto_created=True) if is_ours(model)}
     return [
         name
@@ -237,6 +237,6 @@ def our_tables() -> list[str]:
 
 
 def is_ours(model: type) -> bool:
-    """Not the tables of the agents, which are models, too."""
+    """True for our tables. The agents' tables are models, too, and are not ours."""
     meta = model._meta  # type: ignore[attr-defined]
     return not meta.proxy and (meta.managed or meta.app_label == "procrastinate")

@@ -1,4 +1,4 @@
-"""Statements with a purpose: planned, shown or run."""
+"""SQL statements with a purpose: planned, shown or run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SqlStep:
     purpose: str
     statements: tuple[sql.Composable, ...]
     is_allowed: bool = True
-    """False where it takes somebody else to run it: the owner of the agents' tables."""
+    """False if only another role may run it: the owner of the agents' tables."""
 
     @property
     def as_text(self) -> list[str]:
@@ -26,7 +26,7 @@ class SqlStep:
 
 
 def run(steps: Iterable[SqlStep]) -> None:
-    """All of it in the caller's transaction."""
+    """Runs all steps in the caller's transaction."""
     with connection.cursor() as cursor:
         for step in steps:
             for statement in step.statements:

@@ -141,7 +141,7 @@ def test_after_a_migration_the_migrator_needs_no_administrator(ours: Roles) -> N
         assert "permission denied" in refusal("SELECT FROM sessions_app_textsearch")
     with connected_as(ours["migrator"]):
         planned = bring_into_force(ours)
-    assert [step.purpose for step in planned] == ["Who may what with sessions_app_textsearch"]
+    assert [step.purpose for step in planned] == ["Rights on sessions_app_textsearch"]
     with connected_as(ours["web"]):
         assert refusal("SELECT FROM sessions_app_textsearch") == ""
 

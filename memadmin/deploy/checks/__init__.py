@@ -35,7 +35,7 @@ OF_DATABASE: tuple[Check, ...] = (
 
 
 def findings() -> list[CheckFinding]:
-    """Everything that is wrong, errors first."""
+    """All findings, errors first."""
     if reasons := reasons_not_to_serve():
         found = [CheckFinding("error", "database", reason) for reason in reasons]
         checks = OF_SETTINGS
@@ -47,9 +47,9 @@ def findings() -> list[CheckFinding]:
 
 
 def answered(check: Check) -> list[CheckFinding]:
-    """A check that cannot be made is a finding, too."""
+    """A check that fails is a finding, too."""
     try:
         return list(check())
     except (Error, StoreUnavailable, ImproperlyConfigured) as problem:
         reason = str(problem).splitlines()[0].rstrip(".")
-        return [CheckFinding("error", check.__name__.replace("_", "-"), f"This could not be looked at: {reason}.")]
+        return [CheckFinding("error", check.__name__.replace("_", "-"), f"This check failed: {reason}.")]

@@ -11,6 +11,6 @@ APPLY = "Run `db_roles --apply` as an administrator of the database."
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
     level: Level
-    """With an error the deployment does not keep what it promises; a warning wants somebody to have thought of it."""
+    """An error breaks a promise of the deployment; a warning is a risk that somebody should have accepted."""
     check: str
     hint: str

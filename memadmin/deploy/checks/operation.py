@@ -17,41 +17,43 @@ from sessions_app import registry
 
 VERDICT_LASTS = timedelta(days=2)
 LONGEST_SILENCE = "1 minute"
-"""Of workers, who give a sign every five seconds."""
+"""Age of a worker's last heartbeat; workers send one every five seconds."""
 
 
 def log() -> Iterator[CheckFinding]:
-    """Whether events get their place, checkpoints their signature and a place out of reach."""
+    """Audit log: events without a place, checkpoints without a signature or an anchor."""
     for problem in status.log_status().problems:
         yield CheckFinding("error", f"log-{problem.code.replace('_', '-')}", problem.sentence)
     if checkpoints.latest() is None and not (settings.SIGNING_KEY or settings.SIGNING_KEY_KEPT):
         yield CheckFinding(
             "error",
             "log-signing-key",
-            "No checkpoint of the audit log was ever signed, and MEMADMIN_SIGNING_KEY is not set here. Set it for the"
-            " workers: `openssl genpkey -algorithm ed25519` makes one.",
+            "No checkpoint of the audit log has been signed, and MEMADMIN_SIGNING_KEY is not set here. Set it for"
+            " the workers: `openssl genpkey -algorithm ed25519` creates a key.",
         )
     verdict = status.latest_verdict()
     if verdict and verdict.verdict == "broken":
-        hint = f"The audit log was found broken at {verdict.at:%Y-%m-%d %H:%M} UTC; /audit/ and verify_audit say where."
+        hint = f"The audit log was found broken at {verdict.at:%Y-%m-%d %H:%M} UTC; see /audit/ or verify_audit."
         yield CheckFinding("error", "log-broken", hint)
     elif verdict is None or verdict.at < now() - VERDICT_LASTS:
         when = f"since {verdict.at:%Y-%m-%d %H:%M} UTC" if verdict else "yet"
         yield CheckFinding(
-            "warning", "log-unverified", f"Nobody verified the audit log {when}: a worker does so every day."
+            "warning", "log-unverified", f"The audit log has not been verified {when}; a worker verifies it every day."
         )
 
 
 def worker() -> Iterator[CheckFinding]:
-    """Without one nothing is sequenced, inspected or erased."""
+    """Workers: without one nothing is sequenced, inspected or erased."""
     alive = "SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > clock_timestamp() - %s::interval"
     if not fetch(alive, [LONGEST_SILENCE])[0][0]:
         yield CheckFinding(
-            "error", "worker", "No worker runs: audit events get no place, and no job is done. Start `worker`."
+            "error",
+            "worker",
+            "No worker is running: audit events are not sequenced and jobs are not done. Start `worker`.",
         )
     ((failed,),) = fetch("SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'")
     if failed:
-        hint = f"{failed:,} job{pluralize(failed)} failed: the worker's own log has the reasons."
+        hint = f"{failed:,} job{pluralize(failed)} failed: see the worker's log."
         yield CheckFinding("warning", "worker", hint)
 
 
@@ -73,7 +75,7 @@ FROM pg_stat_archiver
 
 
 def backups() -> Iterator[CheckFinding]:
-    """As far as the database itself can tell; dumps and snapshots of a disk it does not see."""
+    """Backups that the database knows of; it cannot see dumps or disk snapshots."""
     ((mode, is_failing, failed_at, has_replica),) = fetch(ARCHIVING)
     if mode != "off" and is_failing:
         hint = f"PostgreSQL could not archive its log at {failed_at:%Y-%m-%d %H:%M} UTC; backups end there."
@@ -82,35 +84,37 @@ def backups() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "warning",
             "backups",
-            "PostgreSQL archives no log and has no replica: what was written since the last dump would be lost.",
+            "PostgreSQL archives no log and has no replica: everything written since the last dump would be lost.",
         )
 
 
 def sign_in() -> Iterator[CheckFinding]:
     if not settings.SECOND_FACTOR_REQUIRED:
-        hint = "A password alone opens everything: MEMADMIN_SECOND_FACTOR is optional. Leave it out."
+        hint = "Sign-in needs a password only: MEMADMIN_SECOND_FACTOR is optional. Remove that setting."
         yield CheckFinding("error", "second-factor", hint)
 
 
 OF_HTTPS = {"security.W004", "security.W008", "security.W012", "security.W016"}
-"""Django's words for what one setting of ours does."""
+"""Django's own checks that correspond to one of our settings."""
 
 
 def transport() -> Iterator[CheckFinding]:
     if settings.DEBUG:
-        yield CheckFinding("error", "debug", "MEMADMIN_DEBUG is on: errors show settings and content. Turn it off.")
+        yield CheckFinding(
+            "error", "debug", "MEMADMIN_DEBUG is on: error pages show settings and content. Turn it off."
+        )
     if not settings.IS_HTTPS:
-        hint = "MEMADMIN_HTTPS is off: sessions and what people read travel in the clear. Turn it on, behind TLS."
+        hint = "MEMADMIN_HTTPS is off: sessions and content are sent unencrypted. Turn it on, behind TLS."
         yield CheckFinding("error", "https", hint)
     if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded":
         hint = (
-            "The embedded PostgreSQL trusts every program of its system user: it is for trying out. Set DATABASE_URL."
+            "The embedded PostgreSQL accepts every program of its system user and is for trials only. Set DATABASE_URL."
         )
         yield CheckFinding("warning", "database", hint)
 
 
 def django() -> Iterator[CheckFinding]:
-    """What `check --deploy` says."""
+    """Messages of `check --deploy`."""
     for message in checks.run_checks(include_deployment_checks=True, databases=["default"]):
         if message.is_silenced() or message.id in OF_HTTPS or message.id == "security.W018":
             continue

@@ -19,7 +19,7 @@ SELECT r.rolname, r.rolsuper, pg_has_role(r.oid, c.relowner, 'MEMBER'), c.relown
 FROM pg_roles AS r, pg_class AS c WHERE r.rolname = %s AND c.oid = 'audit_event'::regclass
 """
 
-# Names of roles are everybody's to see, and so is as what a program presents itself.
+# Role names and application names are visible to every role.
 CONNECTED = """
 SELECT DISTINCT usename::text FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'memadmin' AND pid <> pg_backend_pid()
@@ -29,7 +29,7 @@ ORDER BY 1
 
 
 def own_roles() -> Iterator[CheckFinding]:
-    """As whom we connect: neither an administrator nor the owner, and nobody who can become one."""
+    """The role that memadmin connects as: neither an administrator nor the owner, nor able to become one."""
     web = str(fetch("SELECT session_user")[0][0])
     worker = str(settings.WORKER_DATABASE.get("USER", "")) if settings.WORKER_DATABASE else ""
     seen = {web, worker}
@@ -38,7 +38,7 @@ def own_roles() -> Iterator[CheckFinding]:
         advice = "let the worker connect as its own role, by MEMADMIN_WORKER_DATABASE_URL"
         yield from _of_role(worker, "The worker connects as", advice)
         if not _may_sequence(worker):
-            hint = f"The worker connects as {worker}, which may not give events their places in the log. {APPLY}"
+            hint = f"The worker connects as {worker}, which may not sequence audit events. {APPLY}"
             yield CheckFinding("error", "roles", hint)
     for (role,) in fetch(CONNECTED):
         if role not in seen:
@@ -60,7 +60,9 @@ def _of_role(name: str, is_connected: str, advice: str, *, as_owner: Level = "er
         hint = f"{is_connected} {role}, which is or can become {owner}, the owner of the audit log, and can rewrite it."
         yield CheckFinding(as_owner, "roles", f"{hint} {APPLY} Then {advice}.")
     elif may_make_roles:
-        yield CheckFinding("error", "roles", f"{is_connected} {role}, which can make roles. Take CREATEROLE from it.")
+        yield CheckFinding(
+            "error", "roles", f"{is_connected} {role}, which can create roles. Revoke CREATEROLE from it."
+        )
 
 
 def _may_sequence(role: str) -> bool:
@@ -72,7 +74,7 @@ def _variable() -> str:
     return f"by MEMADMIN_DATABASE_ROLE={Roles()['web']}" if is_embedded else "by DATABASE_URL"
 
 
-# Who owns a table may all with it anyway, and is looked at by the check of the roles.
+# The owner of a table has all rights anyway, and is covered by the check of the roles.
 NOT_ABOVE = r"NOT r.rolsuper AND NOT pg_has_role(r.oid, {owner}, 'MEMBER') AND r.rolname NOT LIKE 'pg\_%%'"
 
 WIDE_RIGHTS = f"""
@@ -102,7 +104,7 @@ ORDER BY 1
 """
 
 
-# Who gives events their places is the worker, which erases.
+# The worker sequences events and erases.
 LIFTS_FENCES = f"""
 SELECT r.rolname FROM pg_roles AS r JOIN pg_class AS c ON c.oid = 'sessions_app_sessionrecord'::regclass
 WHERE {NOT_ABOVE.format(owner="c.relowner")} AND NOT has_table_privilege(r.oid, 'audit_leaf', 'INSERT')
@@ -112,15 +114,15 @@ ORDER BY 1
 
 
 def grants() -> Iterator[CheckFinding]:
-    """Rights on the log, and on fences, that are wider than they should be, whoever has them."""
+    """Rights of any role on the log and on fences that are too wide."""
     for (role,) in fetch(LIFTS_FENCES, []):
         yield CheckFinding("error", "grants", f"{role} may make an erased session writable again. {_revoke(role)}")
     for role, table, rights in fetch(WIDE_RIGHTS, {"tables": list(INSERT_ONLY)}):
         yield CheckFinding(
-            "error", "grants", f"{role} may {rights} on {table}, where nobody may but the owner. {_revoke(role)}"
+            "error", "grants", f"{role} may {rights} on {table}, where only the owner may. {_revoke(role)}"
         )
     for role, columns in fetch(WIDE_COLUMNS, [list(EVENT_COLUMNS)]):
-        hint = f"{role} may choose {columns} of an event, which is the database's word. {_revoke(role)}"
+        hint = f"{role} may set {columns} of an event, which only the database may set. {_revoke(role)}"
         yield CheckFinding("error", "grants", hint)
 
 
@@ -152,7 +154,7 @@ ORDER BY 1
 
 
 def ways_round() -> Iterator[CheckFinding]:
-    """What leads past triggers, or out of sight, without a right on any table of ours."""
+    """Rights that bypass triggers or records, without a right on any table of ours."""
     schema, database, role, has_temporary = fetch(
         "SELECT current_schema(), current_database(), session_user,"
         " has_database_privilege(session_user, current_database(), 'TEMPORARY')"
@@ -171,16 +173,16 @@ def ways_round() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "error",
             "grants",
-            f"memadmin connects as {role}, which may make temporary tables in {database} and needs none: what an"
-            f" intruder does there is on no record. {APPLY}",
+            f"memadmin connects as {role}, which may create temporary tables in {database} and does not need them:"
+            f" changes there are not recorded. {APPLY}",
         )
     if connection.pg_version >= 150_000:  # type: ignore[attr-defined]  # before, it takes a superuser
         for (skipper,) in fetch(SKIPPERS):
-            hint = f"{skipper} may SET session_replication_role, and so skip the triggers that record. Revoke that."
+            hint = f"{skipper} may SET session_replication_role and so bypass the recording triggers. Revoke that."
             yield CheckFinding("error", "grants", hint)
     for member, above in fetch(BEYOND, [[role, *_agent_roles()]]):
         yield CheckFinding(
-            "error", "grants", f"{member} is a member of {above}, and so past every rule here. Revoke that."
+            "error", "grants", f"{member} is a member of {above} and so bypasses every rule here. Revoke that."
         )
 
 
@@ -199,11 +201,11 @@ WHERE r.rolname = ANY (%s) AND pg_has_role(r.oid, c.relowner, 'MEMBER') ORDER BY
 
 
 def agents() -> Iterator[CheckFinding]:
-    """Agents have no business in our tables, and should not own theirs."""
+    """Rights of agents, who need none on our tables and should not own theirs."""
     roles = _agent_roles()
     for (role,) in fetch("SELECT rolname FROM pg_roles WHERE rolsuper AND rolname = ANY (%s) ORDER BY 1", [roles]):
         yield CheckFinding(
-            "error", "agents", f"Agents write as {role}, an administrator of the database, whom no fence stops."
+            "error", "agents", f"Agents write as {role}, an administrator of the database, whom the fence cannot stop."
         )
     for role, tables in fetch(OTHERS_WITH_RIGHTS, [our_tables(), roles]):
         yield CheckFinding(
@@ -215,7 +217,8 @@ def agents() -> Iterator[CheckFinding]:
         for table in filter(None, find_tables(store.sessions_table, store.messages_table)):
             for (role,) in fetch(OWNERS, [table.oid, list(store.agent_roles)]):
                 hint = (
-                    f"Agents write as {role}, which owns {table} and could take the fence off. Give it to another role."
+                    f"Agents write as {role}, which owns {table} and could remove the fence. Make another role the"
+                    " owner."
                 )
                 yield CheckFinding("warning", "agents", hint)
 

@@ -1,4 +1,4 @@
-"""Whether what the database enforces still stands: functions with their owner's rights, and triggers."""
+"""Checks of what the database enforces: functions with their owner's rights, and triggers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ ORDER BY 1
 
 
 def functions() -> Iterator[CheckFinding]:
-    """Functions with the owner's rights: ours, with a fixed path, and not for everybody."""
+    """Functions with the owner's rights: ours only, with a fixed search path, and not callable by everybody."""
     for name, is_open, is_loose, is_ours, owner in fetch(FUNCTIONS, []):
         if is_open:
-            hint = f"Everybody who can connect may call {name}, which runs with its owner's rights. {APPLY}"
+            hint = f"Every role that can connect may call {name}, which runs with its owner's rights. {APPLY}"
             yield CheckFinding("error", "functions", hint)
         if is_loose:
-            hint = f"{name} runs with its owner's rights and any search_path: it is not as migrate makes it."
+            hint = (
+                f"{name} runs with its owner's rights and any search_path: it differs from the one that migrate"
+                " creates."
+            )
             yield CheckFinding("error", "functions", hint)
         if not is_ours:
-            hint = f"{name} has a name of ours and belongs to {owner}. Find out who made it, and drop it."
+            hint = f"{name} has one of our names and belongs to {owner}. Find out who created it, and drop it."
             yield CheckFinding("error", "functions", hint)
 
 
@@ -42,13 +45,13 @@ WHERE t.tgrelid = to_regclass(%s) AND t.tgname = %s
 """
 
 WITHOUT = {
-    "guard": "nobody is kept from rewriting it",
-    "stamp": "time and role of an event are what the client says, and it gets no place in the log",
+    "guard": "it can be rewritten",
+    "stamp": "clients choose time and role of an event, and it is not sequenced",
 }
 
 
 def triggers() -> Iterator[CheckFinding]:
-    """The guards of the log, and what records the changes of governed tables."""
+    """Triggers that protect the log, and those that record the changes of governed tables."""
     for model in apps.get_models(include_auto_created=True):
         for trigger in getattr(model._meta, "triggers", ()):
             if isinstance(trigger, Calling):
@@ -67,10 +70,10 @@ def triggers() -> Iterator[CheckFinding]:
 
 def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:
     standing = fetch(TRIGGER, [connection.ops.quote_name(table), name])
-    what = WITHOUT.get(trigger.name or "", "what changes there is not recorded")
+    what = WITHOUT.get(trigger.name or "", "changes to it are not recorded")
     if not standing or standing[0][1] != trigger.call.partition("(")[0]:
-        hint = f"The trigger {name} of {table} is missing or calls something else: {what}. Somebody changed it;"
-        yield CheckFinding("error", "triggers", f"{hint} `pgtrigger install` makes it anew.")
+        hint = f"The trigger {name} of {table} is missing or calls something else: {what}."
+        yield CheckFinding("error", "triggers", f"{hint} `pgtrigger install` creates it again.")
     elif standing[0][0] != ("A" if trigger.name == "guard" else "O"):
         state = "ENABLE ALWAYS TRIGGER" if trigger.name == "guard" else "ENABLE TRIGGER"
         hint = f"The trigger {name} of {table} is disabled: {what}. Run ALTER TABLE {table} {state} {name}."

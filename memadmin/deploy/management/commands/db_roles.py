@@ -1,4 +1,4 @@
-"""The database's roles: shown as a script, or brought into force."""
+"""`db_roles`: the database roles, printed as a script or applied."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from sessions_app.stores.base import StoreUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Makes the roles web, worker, migrator, auditor and agents, and gives each what it needs and nothing more."
-        " An administrator of the database runs it once, the migrator after each migrate; then the web server, the"
-        " worker and the agents connect under theirs."
+        "Creates the roles web, worker, migrator, auditor and agents, each with the rights it needs and no others."
+        " An administrator of the database runs it once, the migrator after each migrate. Then the web server, the"
+        " worker and the agents connect under their own roles."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verb = parser.add_mutually_exclusive_group(required=True)
-        verb.add_argument("--apply", action="store_true", help="run the statements, all in one transaction")
-        verb.add_argument("--print", action="store_true", dest="as_script", help="print them, as a script for psql")
-        parser.add_argument("--prefix", default="memadmin", help="how the names of the roles begin")
-        parser.add_argument(
-            "--raw-edits", action="store_true", help="let people with that right change the agents' rows from the pages"
+        verb.add_argument("--apply", action="store_true", help="run the statements in one transaction")
+        verb.add_argument(
+            "--print", action="store_true", dest="as_script", help="print the statements as a psql script"
         )
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--prefix", default="memadmin", help="prefix of the role names")
+        parser.add_argument(
+            "--raw-edits", action="store_true", help="let users with that right change the agents' rows from the pages"
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, apply: bool, prefix: str, raw_edits: bool, as_json: bool, **options: Any) -> None:
         roles = Roles(prefix)
@@ -55,7 +57,7 @@ class Command(BaseCommand):
             self.stdout.write("-- Nothing is missing.")
         if left:
             statements = "\n".join(f"{statement};" for step in left for statement in step.as_text)
-            raise CommandError(f"The rest only the owner of the agents' tables can grant, with\n{statements}")
+            raise CommandError(f"Only the owner of the agents' tables can grant the rest, with\n{statements}")
 
     def apply(self, steps: Sequence[SqlStep]) -> None:
         count = sum(len(step.statements) for step in steps)
@@ -67,6 +69,6 @@ class Command(BaseCommand):
         except Error as problem:
             reason = str(problem).splitlines()[0]
             raise CommandError(
-                f"Nothing was changed: {reason}. Roles, and whose a table is, are an administrator's to change; --print"
-                " shows the statements for one."
+                f"Nothing was changed: {reason}. Only an administrator can change roles and the owners of tables;"
+                " --print shows the statements to run."
             ) from problem
