@@ -313,7 +313,7 @@ class TestTheCommands:
             call_command("export_audit", str(tmp_path / "event.json"), event="019aa7f3-1c00-7000-8000-000000000001")
         with pytest.raises(CommandError, match="There is no checkpoint of size 11"):
             call_command("export_audit", str(tmp_path / "proof.json"), between=(11, 20))
-        with pytest.raises(CommandError, match="is the smaller one"):
+        with pytest.raises(CommandError, match="must be the smaller one"):
             call_command("export_audit", str(tmp_path / "proof.json"), between=(20, 10))
         with pytest.raises(CommandError, match="cannot be written"):
             call_command("export_audit", str(tmp_path / "nowhere" / "log.jsonl"))

@@ -78,7 +78,7 @@ def test_their_proposals_wait_with_the_items_that_they_come_from(role: str) -> N
 def test_what_a_person_approves_changes_the_next_run(role: str, reviewer: Client) -> None:
     agents.run_all([support.DENTED_POT], role=role)
     said = run_again()
-    assert "Told:  nothing; 1 proposals about this person wait" in said
+    assert "Memory:   none; 1 proposals about this person wait" in said
     assert "or would you like a voucher?" in said
 
     place_evidence()

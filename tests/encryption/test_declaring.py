@@ -58,10 +58,10 @@ def test_the_command_keeps_the_name_of_the_key_and_nothing_of_it(store: SessionS
 def test_what_is_not_given_stays(store: SessionStore) -> None:
     command("main", "--key", "old", "--ttl", "60")
     assert command("main", "--key", "new").splitlines()[:2] == [
-        "main: sealed with the key new, here.",
+        "main: encrypted with the key new, loaded.",
         "Agents read an item for 60 seconds.",
     ]
-    assert "nobody has said" in command("main", "--no-key")
+    assert "no encryption key is set" in command("main", "--no-key")
     assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 3
     command("main")
     assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 3, "asking changes nothing"

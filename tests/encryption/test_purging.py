@@ -74,13 +74,13 @@ def test_what_agents_no_longer_read_goes_with_and_without_a_key(key_name: str, s
     told = command()
     assert stored() == 1
     assert read_by_agent("a", key=OLD_KEY) == read_before
-    assert "2 expired items of 1 of 1 session were removed." in told
+    assert "2 expired items of 1 of 1 session were deleted." in told
     assert ("unproven" in told) == (key_name == "")
 
 
 def test_a_wrong_key_proves_nothing(store: SessionStore) -> None:
     add_sealed("a", "long ago", key=STRANGE_KEY, age=DAY)
-    assert "The time of 1 is the envelope's own and unproven" in command()
+    assert "The times of 1 of them come from the envelope and are unverified: their key is not loaded." in command()
     assert stored() == 0
 
 
@@ -107,7 +107,7 @@ def test_the_ttl_of_the_store_decides_and_nothing_younger_can_be_asked_for(store
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1w", "1.5h", "100000d"])
 def test_a_length_that_is_none_is_refused(text: str, store: SessionStore) -> None:
-    with pytest.raises(CommandError, match="is not a length of time such as 90d"):
+    with pytest.raises(CommandError, match="is not a duration such as 90d"):
         command(f"--older-than={text}")
 
 
@@ -207,7 +207,7 @@ def test_a_dry_run_writes_nothing(store: SessionStore) -> None:
         "kept": 0,
         "busy": 0,
     }
-    assert "1 expired item of 1 of 1 session would be removed." in command("--dry-run")
+    assert "1 expired item of 1 of 1 session would be deleted." in command("--dry-run")
     assert stored() == 1
     assert AuditEvent.objects.count() == events
 
@@ -269,7 +269,7 @@ def test_a_session_that_somebody_holds_is_left_for_the_next_time(
     add_sealed("a", "long ago", key=OLD_KEY, age=DAY)
     with second_connection() as agent:
         agent.execute("SELECT FROM agent_sessions WHERE session_id = 'a' FOR UPDATE")
-        assert "1 sessions were held by somebody" in command()
+        assert "1 session was locked the whole time. Run it again." in command()
     assert "1 expired item" in command()
 
 

@@ -163,7 +163,7 @@ class TestSealingAnew:
     def test_it_is_all_in_the_log(self, store: SessionStore) -> None:
         attach_store(declare_store("main", agent_roles=["somebody_else"]))
         add_sealed("a", "one", "two", key=OLD_KEY)
-        assert "may leave the keyring" in command()
+        assert "remove it from the keyring once no agent has it." in command()
         told = AuditEvent.objects.filter(type__regex=r"rotation|resealed").order_by("number")
         assert [(event.type, event.counters) for event in told] == [
             ("store.rotation_begun", {}),
@@ -195,7 +195,7 @@ class TestTheCommand:
             "busy": 0,
         }
         words = command("--dry-run")
-        assert "2 items of 2 sessions would be sealed anew." in words
+        assert "2 items of 2 sessions would be re-encrypted." in words
         assert f"/sessions/{SessionRecord.objects.get(session_id='b').pk}/, items: 1" in words
         assert rows() == before
         assert AuditEvent.objects.count() == events
@@ -250,7 +250,7 @@ class TestTheCommand:
             with pytest.raises(CommandError, match="old is still needed"):
                 command()
             assert said("b", NEW_KEY) == ["two"]
-        assert "1 item of 2 sessions were sealed anew." in command()
+        assert "1 item of 2 sessions were re-encrypted." in command()
         assert said("a", NEW_KEY) == ["one"]
 
 
@@ -480,7 +480,7 @@ class TestKilled:
         program = start_rotation()
         out, _ = program.communicate(timeout=300)
         assert program.returncode == 0, out
-        assert b"may leave the keyring" in out
+        assert b"remove it from the keyring once no agent has it." in out
         assert {len(said(f"s{number}", NEW_KEY)) for number in range(24)} == {120}
 
 

@@ -410,7 +410,7 @@ def test_a_preview_says_what_the_run_then_does_and_changes_nothing() -> None:
     assert preview() == Consolidated(over=1, unused=1, to_revalidate=1, marked=1) == consolidate()
     told = StringIO()
     call_command("consolidate", stdout=told)
-    assert "sent back to the review queue: 0" in told.getvalue()
+    assert "returned to the review queue: 0" in told.getvalue()
 
 
 @pytest.mark.django_db

@@ -158,7 +158,7 @@ def test_a_demo_that_was_killed_is_in_nobodys_way(data_dir: Path, port: int) -> 
     left = still_running(left)
     assert {"granian", "worker"} <= {word for process in left for word in called(process)}
     late = Demo(data_dir, port)
-    assert "left running" in late.wait_until_it_greets()
+    assert "Stopped the remaining processes" in late.wait_until_it_greets()
     assert still_running(left) == []
     assert late.stop() == 0
     assert third.process.poll() is None

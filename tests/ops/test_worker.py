@@ -50,7 +50,7 @@ def worker(server: EmbeddedServer) -> Iterator[subprocess.Popen[str]]:
         **in_a_checkout(server.data_dir),
     )
     assert worker.stdout
-    assert worker.stdout.readline() == "The worker runs.\n"
+    assert worker.stdout.readline() == "The worker is running.\n"
     wait_for_a_job_after(last_job_done(server), server)
     yield worker
     worker.kill()
@@ -141,7 +141,7 @@ def test_asked_to_stop_it_leaves_no_event_without_a_place(
 def test_without_its_sequencer_a_worker_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memadmin.audit.transparency.sequencer.Sequencer.run", lambda self, stop: None)
     monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0,))
-    with pytest.raises(CommandError, match="stopped without being asked to"):
+    with pytest.raises(CommandError, match="stopped unexpectedly"):
         call_command("worker")
 
 
@@ -154,7 +154,7 @@ def test_ending_without_being_asked_is_a_failure(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(App, "run_worker_async", return_at_once)
     monkeypatch.setattr(worker_command, "PAUSES_SECONDS", (0, 0))
-    with pytest.raises(CommandError, match="stopped without being asked to"):
+    with pytest.raises(CommandError, match="stopped unexpectedly"):
         call_command("worker")
 
 

@@ -112,7 +112,7 @@ class TestAttaching:
 
     def test_attaching_twice_says_so_and_runs_nothing(self, agent_tables: None) -> None:
         make_agent_tables()
-        assert "main is attached, with 0 sessions on record" in attach_command("main")
+        assert "main is attached, with 0 registered sessions." in attach_command("main")
         before = objects_of_ours()
         assert attach_command("main") == "main is already attached; nothing was missing.\n"
         assert objects_of_ours() == before
@@ -180,7 +180,7 @@ class TestAttaching:
             ):
                 attach_command("main")
             writer.commit()
-        assert "with 1 session on record" in attach_command("main")
+        assert "with 1 registered session." in attach_command("main")
 
     @pytest.mark.parametrize("steps_before_the_crash", [0, 1, 2, 3])
     def test_an_attach_that_died_goes_on_where_it_was(
@@ -355,7 +355,7 @@ class TestRemoving:
         told = attach_command("main", "--remove")
 
         assert objects_of_ours() == set()
-        assert "Its 2 registry rows stay" in told
+        assert "Its 2 session records are kept" in told
         assert SessionRecord.objects.filter(erased_at__isnull=False).count() == 1
         store.refresh_from_db()
         assert store.attached_at is None

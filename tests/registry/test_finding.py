@@ -89,7 +89,7 @@ def test_tables_of_other_libraries_are_told_by_their_columns(
     assert "looks like a table of phidata but belongs to no store." in page.text
     assert "attach_store agents-runs_of_agno --kind agno --table Agents.runs_of_agno" in page.text
     call_command("check_stores")
-    assert "Agents.bots looks like a table of phidata, and no store has it. Run attach_" in capsys.readouterr().out
+    assert "Agents.bots looks like a table of phidata and belongs to no store. Run attach_" in capsys.readouterr().out
 
     declare_store("bots", kind="phidata", options={"table": "Agents.bots"})
     assert "Agents.bots" not in {tables.sessions for tables in registry.unconnected_tables()}

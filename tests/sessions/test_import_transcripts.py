@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_imported(file: Callable[..., 
     assert {skipped["line"]: skipped["reason"] for skipped in report["skipped"]} == reasons
     assert item_counts() == {"s1": 2, "s2": 2}
     said = told(path)
-    assert "0 sessions and 0 items went into main." in said
+    assert "Imported 0 sessions and 0 items into main." in said
     assert all(f"line {line}: {reason}" in said for line, reason in reasons.items())
 
 
@@ -224,7 +224,7 @@ def test_a_conversation_without_the_subject_field_is_imported_and_named(file: Ca
 
 def test_a_store_that_is_not_attached_says_so_and_the_next_run_notes_the_subjects() -> None:
     said = told(SAMPLE, "--subject-field", "user")
-    assert "The subjects of 3 are not noted, because main is not attached." in said
+    assert "The subjects of 3 sessions were not recorded, because main is not attached." in said
     attach_main_store()
     assert run(SAMPLE, "--subject-field", "user")["items"] == 0
     assert subject_key("chat-1") == "cust_48213"
@@ -309,7 +309,7 @@ def test_ctrl_c_leaves_whole_turns_and_no_lock(file: Callable[..., Path], monkey
         return import_transcripts(*args, **options | {"after_each": ctrl_c})
 
     monkeypatch.setattr(import_command, "import_transcripts", interrupted)
-    with pytest.raises(CommandError, match="run again, goes on from here") as stopped:
+    with pytest.raises(CommandError, match="Run the same import again to continue") as stopped:
         run(path)
     assert stopped.value.returncode == 130
     assert item_counts() == {"s0": 2}

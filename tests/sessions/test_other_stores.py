@@ -248,7 +248,7 @@ class TestAttaching:
         assert "Notes that the store is attached" in capsys.readouterr().out
         assert registry.known_store("files").attached_at is None
         call_command("attach_store", "files")
-        assert "files is attached, with 1 session on record" in capsys.readouterr().out
+        assert "files is attached, with 1 registered session" in capsys.readouterr().out
 
     def test_transcripts_are_not_imported_into_it(self, agent: SqliteAgent, tmp_path: Path) -> None:
         (tmp_path / "chats.jsonl").write_text("")

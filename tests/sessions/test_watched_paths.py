@@ -184,8 +184,8 @@ class TestCommand:
         (tmp_path / "wrong.db").write_text("this is no database, however long one reads on in it")
         path = f"{tmp_path}/*.db"
         told = attach_store(capsys, "bots", "--kind", "sqlite", "--path", path)
-        assert "bots-support is attached, with 1 session on record." in told
-        assert f"{path} is watched from now on: 1 new store, 2 files, 1 not connected." in told
+        assert "bots-support is attached, with 1 registered session." in told
+        assert f"{path} is now watched for new stores: 1 new store, 2 files, 1 not connected." in told
         assert f"{tmp_path}/wrong.db is not connected: " in told
         assert WatchedPath.objects.get().path == path
 
@@ -225,7 +225,7 @@ class TestCommand:
         look_at(watched)
         assert "would" not in attach_store(capsys, "bots", "--remove", "--dry-run")
         assert WatchedPath.objects.exists()
-        assert "is not watched any more" in attach_store(capsys, "bots", "--remove")
+        assert "is no longer watched" in attach_store(capsys, "bots", "--remove")
         assert not WatchedPath.objects.exists()
         assert SessionStore.objects.get().attached_at
 
@@ -233,7 +233,7 @@ class TestCommand:
         ("arguments", "sentence"),
         [
             (["--path", "here/*.db"], "here/*.db is not a whole path; begin it with /."),
-            (["--path", "/x/*.db", "--mode", "drop"], "can have no triggers"),
+            (["--path", "/x/*.db", "--mode", "drop"], "cannot have triggers"),
             (["--path", "/x/*.db", "--timezone", "Riga"], "'Riga' is not a time zone"),
             (["--path", "/x/*.db", "--ending", ".json"], "has no setting ending"),
         ],

@@ -482,7 +482,7 @@ def test_it_is_attached_and_checked_from_the_command_line(
     agent.store.delete()
     agent.add("talk", said(0))
     call_command("attach_store", "bots", "--kind", "agno", "--path", str(agent.place.path))
-    assert "bots is attached, with 1 session on record" in capsys.readouterr().out
+    assert "bots is attached, with 1 registered session" in capsys.readouterr().out
     call_command("check_stores")
     assert "bots: ok, sessions 1" in capsys.readouterr().out
 

@@ -283,8 +283,10 @@ class TestRegistering:
         first, second = agent.begin(user("Where is my parcel?"), assistant("On its way.")), agent.begin(said(2))
         ids = tmp_path / "ids.txt"
         ids.write_text(f"{second}\r\n\n{first}\n", encoding="utf-8-sig")
-        assert "2 sessions of helpdesk registered, 0 on record before." in self.run("helpdesk", "--file", str(ids))
-        assert "0 sessions of helpdesk registered, 1 on record before." in self.run("helpdesk", first)
+        assert "Registered 2 new sessions of helpdesk; 0 were already registered." in self.run(
+            "helpdesk", "--file", str(ids)
+        )
+        assert "Registered 0 new sessions of helpdesk; 1 were already registered." in self.run("helpdesk", first)
         page = operator.get(reverse("sessions:list"))
         assert "Where is my parcel?" in page.text
         assert "icons.svg#cloud" in page.text
@@ -356,8 +358,8 @@ class TestRegistering:
             (["helpdesk", "\udcff"], "is not a valid session ID"),
             (["helpdesk", "x" * 3_000], "too long"),
             (["helpdesk", "--file", "/nowhere/ids"], "cannot be read: No such file"),
-            (["helpdesk", "--file", "{binary}"], "not a text in UTF-8"),
-            (["helpdesk", "--file", "{nul}"], "NUL in line 2"),
+            (["helpdesk", "--file", "{binary}"], "is not UTF-8 text"),
+            (["helpdesk", "--file", "{nul}"], "a NUL character in line 2"),
         ],
     )
     def test_what_cannot_be_registered_is_a_sentence(

@@ -1,4 +1,4 @@
-"""Holds another index of vectors against the database."""
+"""`check_vectors`: compares the external vector index with the database."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from memories_app.recall.vectors import IndexAway
 
 class Command(BaseCommand):
     help = (
-        "Holds the vectors of MEMADMIN_VECTOR_INDEX against those of approved memories: what is lacking there, what is"
-        " of another text, and what should not be there any more. Run it with --mend to fill a new index. The worker"
-        " does so once a night. Ends with 1 where something differed and was not mended."
+        "Compares the vectors in MEMADMIN_VECTOR_INDEX with those of approved memories, and counts vectors that are"
+        " missing, outdated (of an earlier text) or left over. Run it with --mend to fill a new index. The worker"
+        " does so once a night. Exits with 1 if differences were found and not repaired."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--mend", action="store_true", help="put right what differs")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--mend", action="store_true", help="repair the differences")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, mend: bool, as_json: bool, **options: Any) -> None:
         try:
@@ -36,8 +36,8 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"mended": mend, **asdict(compared)}))
         else:
             self.stdout.write(
-                f"{compared.held:,} there, {compared.lacking:,} lacking, {compared.outdated:,} of another text,"
-                f" {compared.left_over:,} left over{', mended' if mend and not compared.is_alike else ''}"
+                f"{compared.held:,} in the index, {compared.lacking:,} missing, {compared.outdated:,} outdated,"
+                f" {compared.left_over:,} left over{'; repaired' if mend and not compared.is_alike else ''}"
             )
         if not (mend or compared.is_alike):
             sys.exit(1)

@@ -1,4 +1,4 @@
-"""Reads sessions for what agents could remember."""
+"""`distil`: proposes memories from sessions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,22 @@ AT_ALL_TIMES = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Command(BaseCommand):
     help = (
-        "Reads sessions, and proposes what agents could remember of them: those named, from their start; or else what"
-        " is new in all that were written to since they were last read and have fallen quiet. What reads them is"
-        " MEMADMIN_DISTILLER. Reviewers decide. Run it with the database address of the worker."
+        "Reads sessions and proposes memories from them: the named sessions from their start, or else the new items"
+        " of all sessions that were written to since the last distillation and are quiet now. MEMADMIN_DISTILLER"
+        " selects the distiller. Reviewers decide on the proposals. Run it with the worker's database address."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "session", nargs="*", type=UUID, metavar="SESSION_UUID", help="as in the address of its timeline"
+            "session",
+            nargs="*",
+            type=UUID,
+            metavar="SESSION_UUID",
+            help="UUID of a session, as in the address of its timeline",
         )
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object a line, for scripts")
+        parser.add_argument(
+            "--json", action="store_true", dest="as_json", help="print one JSON object per line, for scripts"
+        )
 
     def handle(self, *, session: Sequence[UUID], as_json: bool, **options: Any) -> None:
         if settings.DISTILLER == "none":

@@ -1,4 +1,4 @@
-"""Writes memories as JSON Lines."""
+"""`export_memories`: writes memories as JSON Lines."""
 
 from __future__ import annotations
 
@@ -20,19 +20,25 @@ from sessions_app.services.subjects import UnknownKey, known_subject, standing_s
 
 class Command(BaseCommand):
     help = (
-        "Writes memories, with what they came from, as JSON Lines: of one subject or of all. import_memories proposes"
-        " them elsewhere. The export is an event of the audit log."
+        "Writes the memories of one subject or of all, with their evidence, as JSON Lines. import_memories proposes"
+        " them in another installation. The export is recorded in the audit log."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--subject", metavar="KEY", help="the id of one subject, whose memories alone are written")
+        parser.add_argument("--subject", metavar="KEY", help="id of one subject, to export its memories only")
         parser.add_argument(
             "--subject-kind", choices=SubjectKind.values, default=SubjectKind.USER, help="kind of that subject"
         )
         parser.add_argument(
-            "--status", choices=Memory.Status.values, action="append", default=[], help="may be repeated"
+            "--status",
+            choices=Memory.Status.values,
+            action="append",
+            default=[],
+            help="status to export; may be repeated",
         )
-        parser.add_argument("--output", type=Path, help="a new file, readable by you alone; else the standard output")
+        parser.add_argument(
+            "--output", type=Path, help="new file, readable by its owner only; default: standard output"
+        )
 
     def handle(
         self, *, subject: str | None, subject_kind: str, status: list[str], output: Path | None, **options: Any
@@ -52,7 +58,7 @@ class Command(BaseCommand):
         except audit.AuditUnavailable as unavailable:
             raise CommandError(str(unavailable)) from unavailable
         except FileExistsError as problem:
-            raise CommandError(f"{output} exists already, and is left as it is.") from problem
+            raise CommandError(f"{output} already exists and was not changed.") from problem
         except OSError as problem:
             raise CommandError(f"{output} cannot be written: {problem.strerror or problem}.") from problem
 

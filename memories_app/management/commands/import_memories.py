@@ -1,4 +1,4 @@
-"""Proposes what another system remembers."""
+"""`import_memories`: proposes memories of another system."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sessions_app.stores.base import StoreUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Proposes what a file or a table says of people: exports of mem0, profiles, lines of export_memories (JSON or"
-        " JSON Lines, gzipped or not), or the users' memories of agno and phidata in a store. Reviewers decide. Safe to"
-        " repeat: what is known is left out. What is refused is named with its place and why, and the rest goes on."
-        " Ends with 1 where something was refused."
+        "Proposes the memories in a file or a table: exports of mem0, profiles, lines of export_memories (JSON or"
+        " JSON Lines, gzipped or not), or the user memories of agno and phidata in a store. Reviewers decide on"
+        " them. Safe to repeat: known memories are skipped. Refused memories are listed with their place and the"
+        " reason, and the others are imported. Exits with 1 if any was refused."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, nargs="?", help="JSON or JSON Lines, gzipped or not")
-        parser.add_argument("--store", help="the store of agno's or phidata's memories, instead of a file")
+        parser.add_argument("--store", help="store with the memories of agno or phidata, instead of a file")
         parser.add_argument(
-            "--format", choices=sorted(FORMATS), default="", help="of the file; else each value tells it"
+            "--format", choices=sorted(FORMATS), default="", help="format of the file; default: detected for each value"
         )
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, file: Path | None, store: str | None, format: str, as_json: bool, **options: Any) -> None:
         if (file is None) == (store is None):
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         except (NotMemories, StoreUnavailable, registry.UnknownStore) as problem:
             raise CommandError(f"{problem}") from problem
         except KeyboardInterrupt:
-            raise CommandError("Stopped. The same import, run again, goes on from here.", returncode=130) from None
+            raise CommandError("Stopped. Run the same import again to continue.", returncode=130) from None
         if as_json:
             self.stdout.write(json.dumps(asdict(imported)))
         else:
@@ -55,11 +55,11 @@ class Command(BaseCommand):
         if imported.refused:
             sys.exit(1)
         if not (imported.proposed or imported.known):
-            raise CommandError("There are no memories in it.")
+            raise CommandError("It contains no memories.")
 
     def tell(self, imported: Imported) -> None:
         for refused in imported.refused:
             self.stderr.write(f"{refused.place}: {refused.reason}")
         self.stdout.write(
-            f"{imported.proposed:,} proposed, {imported.known:,} known already, {len(imported.refused):,} refused"
+            f"{imported.proposed:,} proposed, {imported.known:,} already known, {len(imported.refused):,} refused"
         )

@@ -1,4 +1,4 @@
-"""Puts registry and fence on the tables of a store, or takes them off."""
+"""`attach_store`: installs registry and fence on the tables of a store, or removes them."""
 
 from __future__ import annotations
 
@@ -23,36 +23,47 @@ from sessions_app.stores.kinds import kinds
 
 class Command(BaseCommand):
     help = (
-        "Registers every session of a store, follows its activity, and fences erased sessions off, by triggers on the"
-        " agents' tables; a store that can have none is looked through from time to time. Safe to repeat: it says so"
-        " when nothing is missing, and repairs what is. The store `main` is the one that AGENT_SESSIONS_TABLE,"
-        " AGENT_MESSAGES_TABLE and AGENT_TIMEZONE name."
+        "Registers every session of a store, follows its activity and fences off erased sessions, by triggers on the"
+        " agents' tables. A store that cannot have triggers is polled instead. Safe to repeat: a second run repairs"
+        " what is missing, or reports that nothing is. The store `main` is the one named by AGENT_SESSIONS_TABLE,"
+        " AGENT_MESSAGES_TABLE and AGENT_TIMEZONE."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "name", help="the store, for example main; with a path that has a *, how the names of its stores begin"
+            "name",
+            help="name of the store, for example main; with a path that contains *, the prefix of its stores' names",
         )
-        parser.add_argument("--dry-run", action="store_true", help="print every statement, as a script for psql")
-        parser.add_argument("--remove", action="store_true", help="take everything off again; registry rows stay")
-        parser.add_argument("--kind", default="", choices=list(kinds()), help="of a new store; sqlalchemy if not given")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the statements as a psql script, without running them"
+        )
+        parser.add_argument("--remove", action="store_true", help="remove registry and fence; session records are kept")
+        parser.add_argument(
+            "--kind", default="", choices=list(kinds()), help="for a new store: its kind; default: sqlalchemy"
+        )
         for setting, (field, names) in settings_of_kinds().items():
             flag = f"--{setting.replace('_', '-')}"
             about = f"{field.help_text} ({', '.join(names)})".replace("%", "%%")
             parser.add_argument(flag, dest=f"option_{setting}", metavar=setting.upper(), help=about)
-        parser.add_argument("--sessions-table", default="", help="of a new store: table, or schema.table")
-        parser.add_argument("--messages-table", default="", help="of a new store: table, or schema.table")
-        parser.add_argument("--timezone", default="", help="the zone in which the agents write times without one")
+        parser.add_argument(
+            "--sessions-table", default="", help="for a new store: the sessions table, as table or schema.table"
+        )
+        parser.add_argument(
+            "--messages-table", default="", help="for a new store: the messages table, as table or schema.table"
+        )
+        parser.add_argument("--timezone", default="", help="time zone of times that agents write without one")
         parser.add_argument(
             "--agent-role",
             dest="agent_roles",
             action="append",
             default=[],
             metavar="ROLE",
-            help="a database role under which agents write; what others write to their tables is recorded",
+            help="database role of the agents; writes to their tables by any other role are recorded",
         )
-        parser.add_argument("--mode", default="", choices=SessionStore.FenceMode.values, help="what a late write meets")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument(
+            "--mode", default="", choices=SessionStore.FenceMode.values, help="reaction to a write to an erased session"
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, name: str, dry_run: bool, remove: bool, as_json: bool, **options: Any) -> None:
         self.as_json = as_json
@@ -65,7 +76,7 @@ class Command(BaseCommand):
                 else:
                     self.remove(registry.known_store(name), dry_run)
             else:
-                registry.known_stores()  # fails with a sentence when the database is away or not migrated
+                registry.known_stores()  # Raises StoreUnavailable when the database is not responding or not migrated.
                 declared = {
                     key: options[key]
                     for key in ("kind", "sessions_table", "messages_table", "timezone", "mode", "agent_roles")
@@ -96,10 +107,10 @@ class Command(BaseCommand):
         self.tell(store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing.")
 
     def watch(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
-        """Attaches what the path names now, and has the job attach what it names later."""
+        """Attaches the files that the path matches now, and lets the job attach those it will match later."""
         if declared["mode"] or declared["agent_roles"]:
             raise registry.AttachRefused(
-                "What a path with * names can have no triggers: leave --mode and --agent-role."
+                "Stores under a path with * cannot have triggers: omit --mode and --agent-role."
             )
         given = {key: declared[key] for key in ("options", "sessions_table", "messages_table", "timezone")}
         stores: list[dict[str, object]] = []
@@ -114,13 +125,13 @@ class Command(BaseCommand):
                 else:
                     stores.append(summary(store, steps, is_dry_run=True))
                     self.report(self.script(steps, f"{each} is attached; nothing is missing."))
-            self.report(f"-- From then on {watched.path} is watched; that takes a run without --dry-run.")
+            self.report(f"-- {watched.path} is then watched for new stores; this needs a run without --dry-run.")
         else:
             watched = path_watch.watch_path(name, declared["kind"], **given)
             look = path_watch.look_at(watched, tries_again=True, report=lambda store: self.report(attached(store)))
             stores, refused = [summary(store, (), is_dry_run=False) for store in look.connected], look.refused
             new = f"{len(stores):,} new store{pluralize(stores)}"
-            self.report(f"{watched.path} is watched from now on: {new}, {path_watch.about(watched)}")
+            self.report(f"{watched.path} is now watched for new stores: {new}, {path_watch.about(watched)}")
         for path, reason in refused.items():
             self.report(f"{'-- ' if dry_run else ''}{path} is not connected: {reason}")
         self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "stores": stores, "refused": refused})
@@ -128,12 +139,14 @@ class Command(BaseCommand):
     def stop_watching(self, watched: WatchedPath, dry_run: bool) -> None:
         if not dry_run:
             path_watch.stop_watching(watched)
-        about = f"{watched.path} is not watched any more; its stores stay, and are removed one by one."
+        about = f"{watched.path} is no longer watched. Its stores stay attached; detach them one by one."
         self.report(f"-- {about}" if dry_run else about)
         self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})
 
     def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.AttachStep], SessionStore]:
-        """What would run, and nothing of it is kept: the script names the store itself, under an id that stays free."""
+        """The statements that would run, as a script; nothing is kept. The script names the store itself, under an
+        unused id.
+        """
         before = SessionStore.objects.filter(name=name).values().first()
         with transaction.atomic():
             store = declare_store(name, **declared)
@@ -145,22 +158,22 @@ class Command(BaseCommand):
     def remove(self, store: SessionStore, dry_run: bool) -> None:
         if dry_run:
             steps: Sequence[registry.AttachStep] = registry.plan_removal(store)
-            script = self.script(steps, f"{store} is not attached; nothing is there to remove.")
+            script = self.script(steps, f"{store} is not attached: there is nothing to remove.")
             self.tell(store, steps, script, is_dry_run=True)
             return
         steps = detach_store(store, report=self.report)
         kept = sessions_of(store)
         done = (
-            f"{store} is detached. Its {kept:,} registry row{pluralize(kept, ' stays,s stay')}, with subjects and"
-            " erasures; from now on new sessions appear in no list, and an erased session can be written to again."
+            f"{store} is detached. Its {kept:,} session record{pluralize(kept, ' is,s are')} kept, with subjects and"
+            " erasures. New sessions are no longer listed, and erased sessions can be written to again."
         )
-        self.tell(store, steps, done if steps else f"{store} was not attached; nothing was there to remove.")
+        self.tell(store, steps, done if steps else f"{store} was not attached: there was nothing to remove.")
 
     def script(self, steps: Sequence[registry.AttachStep], nothing: str) -> str:
         return "\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}"
 
     def report(self, purpose: str) -> None:
-        """Says each step before it runs; nothing where the answer is one JSON object."""
+        """Prints each step before it runs; prints nothing when the output is one JSON object."""
         if not self.as_json:
             self.stdout.write(purpose)
 
@@ -174,7 +187,7 @@ class Command(BaseCommand):
 
 
 def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
-    """What any kind asks for, by name, with the names of the kinds that do."""
+    """Options of all kinds of stores, by name, with the names of the kinds that have them."""
     found: dict[str, tuple[Field, list[str]]] = {}
     for kind in kinds().values():
         for name, field in kind.form.base_fields.items():
@@ -184,16 +197,16 @@ def settings_of_kinds() -> dict[str, tuple[Field, list[str]]]:
 
 def attached(store: SessionStore) -> str:
     sessions = sessions_of(store)
-    return f"{store} is attached, with {sessions:,} session{pluralize(sessions)} on record."
+    return f"{store} is attached, with {sessions:,} registered session{pluralize(sessions)}."
 
 
 def sessions_of(store: SessionStore) -> int:
-    """On record. The main store may have no row of its own yet."""
+    """Number of registered sessions. The main store may have no row of its own yet."""
     return SessionRecord.objects.filter(store=store).count() if store.pk else 0
 
 
 def summary(store: SessionStore, steps: Sequence[registry.AttachStep], *, is_dry_run: bool) -> dict[str, object]:
-    """In the shape that scripts rely on: keys are added, never renamed."""
+    """The JSON object for scripts: keys are added, never renamed."""
     return {
         "store": store.name,
         "is_attached": store.attached_at is not None,

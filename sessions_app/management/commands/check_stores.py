@@ -1,4 +1,4 @@
-"""Says how every store is, and what exactly is wrong."""
+"""`check_stores`: the health of every store, with each problem."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sessions_app.stores.base import StoreHealth, StoreProblem, StoreUnavailable
 
 
 class Command(BaseCommand):
-    help = "Checks every store: reachable, tables, registry and fence, index, ids, time zone. Always ends with 0."
+    help = "Checks every store: connection, tables, registry and fence, indexes, ids, time zone. Always exits with 0."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
         try:
             places = registry.Places()
             found = [(each.name, each.kind, registry.check(each, places=places)) for each in registry.known_stores()]
         except StoreUnavailable as away:
-            # The main store is in the same database, so this much is known of it.
+            # The main store is in the same database, so this can be reported without it.
             health = StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),), fence="off")
             found = [(registry.MAIN_STORE, registry.MAIN_KIND, health)]
         looked_for = registry.unconnected_tables()
@@ -56,15 +56,15 @@ class Command(BaseCommand):
                 self.stdout.write(f"  - {path} is not connected: {reason}")
         for tables in looked_for:
             found_tables = (
-                f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK, and no store has them."
+                f"{tables.sessions} and {tables.messages} look like tables of the agents' SDK and belong to no store."
                 if tables.messages
-                else f"{tables.sessions} looks like a table of {tables.kind}, and no store has it."
+                else f"{tables.sessions} looks like a table of {tables.kind} and belongs to no store."
             )
             self.stdout.write(f"{found_tables} Run {tables.command}.")
 
 
 def summary(name: str, kind: str, health: StoreHealth) -> dict[str, object]:
-    """One store in the shape that scripts rely on: keys are added, never renamed."""
+    """One store in the JSON for scripts: keys are added, never renamed."""
     return {
         "name": name,
         "kind": kind,

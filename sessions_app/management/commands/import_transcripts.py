@@ -1,4 +1,4 @@
-"""Brings chat transcripts into a store."""
+"""`import_transcripts`: writes chat transcripts into a store."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sessions_app.stores.base import StoreUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Writes conversations in chat form (role, content, tool_calls) into a store, through the agents' SDK. Reads"
-        " JSON and JSON Lines, gzipped or not. Safe to repeat: what is there already is not written again. What cannot"
-        " be read is named by its line, and the others are imported all the same."
+        "Imports conversations in chat form (role, content, tool_calls) into a store, through the agents' SDK. Reads"
+        " JSON and JSON Lines, gzipped or not. Safe to repeat: items that are already stored are not written again."
+        " Lines that cannot be read are listed, and the others are imported."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -32,9 +32,9 @@ class Command(BaseCommand):
             "--subject-field",
             default="",
             metavar="KEY",
-            help="what stands beside the messages and is the customer's id",
+            help="field beside the messages that contains the customer's id",
         )
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, file: Path, store: str, subject_field: str, as_json: bool, **options: Any) -> None:
         try:
@@ -51,20 +51,22 @@ class Command(BaseCommand):
         except OSError as problem:
             raise CommandError(f"{file} cannot be read: {problem.strerror or problem}.") from problem
         except MemoryError as problem:
-            raise CommandError(f"{file} has more in one piece than the memory of this machine holds.") from problem
+            raise CommandError(
+                f"{file} contains one value that is too large for the memory of this machine."
+            ) from problem
         except KeyboardInterrupt:
-            raise CommandError("Stopped. The same import, run again, goes on from here.", returncode=130) from None
+            raise CommandError("Stopped. Run the same import again to continue.", returncode=130) from None
         if as_json:
             self.stdout.write(json.dumps(asdict(report)))
         else:
             self.tell(report, target)
 
     def tell(self, report: ImportReport, store: SessionStore) -> None:
-        self.stdout.write(f"{report.sessions:,} sessions and {report.items:,} items went into {store}.")
+        self.stdout.write(f"Imported {report.sessions:,} sessions and {report.items:,} items into {store}.")
         if report.without_record:
             self.stdout.write(
-                f"The subjects of {report.without_record:,} are not noted, because {store} is not attached. Run"
-                f" attach_store {store}, then this import again."
+                f"The subjects of {report.without_record:,} sessions were not recorded, because {store} is not"
+                f" attached. Run attach_store {store}, then this import again."
             )
         if report.skipped:
             self.stdout.write(f"Not imported ({len(report.skipped):,}):")
@@ -73,5 +75,5 @@ class Command(BaseCommand):
 
 
 def progress(source: BufferedReader) -> tqdm[Any]:
-    """A bar over the bytes of the file; on a terminal only."""
+    """Progress over the bytes of the file; on a terminal only."""
     return tqdm(total=Path(source.name).stat().st_size, unit="B", unit_scale=True, desc="importing", disable=None)

@@ -1,4 +1,4 @@
-"""Removes what agents sealed and no longer read."""
+"""`purge_expired`: deletes encrypted items that are too old for the agents to read."""
 
 from __future__ import annotations
 
@@ -25,24 +25,27 @@ def length_of_time(text: str) -> timedelta:
     """`90d`, `12h`, `30m` or `600s`."""
     found = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
     if not found:
-        raise ArgumentTypeError(f"{text!r} is not a length of time such as 90d, 12h, 30m or 600s")
+        raise ArgumentTypeError(f"{text!r} is not a duration such as 90d, 12h, 30m or 600s")
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
 class Command(BaseCommand):
     help = (
-        "Removes sealed items that are older than agents read them (see store_key --ttl): the SDK hides those, and"
-        " leaves them in the store for ever. Takes no key, since the time stands in the envelope; without the key"
-        " nobody can prove that time. Goes by whole turns, under the agents' own locks. Try it with --dry-run first."
+        "Deletes encrypted items whose time to live is over (see store_key --ttl): the SDK hides them, but leaves"
+        " them in the store. Needs no key, since the envelope states the time; without the key that time cannot be"
+        " verified. Deletes whole turns, under the agents' own locks. Run it with --dry-run first."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="the store, for example main")
         parser.add_argument(
-            "--older-than", type=length_of_time, metavar="90d", help="keep more than agents read: 90d, 12h, 30m or 600s"
+            "--older-than",
+            type=length_of_time,
+            metavar="90d",
+            help="keep items for longer than the agents' ttl: 90d, 12h, 30m or 600s",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only read, and say what would go")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--dry-run", action="store_true", help="report what would be deleted, without deleting")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, name: str, older_than: timedelta | None, dry_run: bool, as_json: bool, **options: Any) -> None:
         try:
@@ -64,12 +67,17 @@ class Command(BaseCommand):
     def tell(self, report: PurgeReport, *, is_dry_run: bool) -> None:
         items = f"{report.purged:,} expired item{pluralize(report.purged)}"
         sessions = f"{report.purged_sessions:,} of {report.sessions:,} session{pluralize(report.sessions)}"
-        self.stdout.write(f"{items} of {sessions} {'would be' if is_dry_run else 'were'} removed.")
+        self.stdout.write(f"{items} of {sessions} {'would be' if is_dry_run else 'were'} deleted.")
         if report.unproven:
             self.stdout.write(
-                f"The time of {report.unproven:,} is the envelope's own and unproven: their key is not here."
+                f"The times of {report.unproven:,} of them come from the envelope and are unverified: their key is"
+                " not loaded."
             )
         if report.kept:
-            self.stdout.write(f"{report.kept:,} as old stay: younger ones were written with them or answer them.")
+            self.stdout.write(
+                f"{report.kept:,} expired items are kept: newer items were written with them or answer them."
+            )
         if report.busy:
-            self.stdout.write(f"{report.busy:,} sessions were held by somebody all the time. Run it again.")
+            self.stdout.write(
+                f"{report.busy:,} session{pluralize(report.busy, ' was,s were')} locked the whole time. Run it again."
+            )

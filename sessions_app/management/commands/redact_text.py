@@ -1,4 +1,4 @@
-"""Takes a text out of a session, or of all sessions of a subject."""
+"""`redact_text`: removes a text from one session, or from all sessions of a subject."""
 
 from __future__ import annotations
 
@@ -23,26 +23,30 @@ from sessions_app.services.subjects import UnknownKey, known_subject, standing_s
 
 class Command(BaseCommand):
     help = (
-        "Takes a text out of all items of a session, or of all sessions of a subject, for good. The text is asked for,"
-        " or read from the standard input: it is no argument, since those are seen by everybody on the machine and kept"
-        " in histories. Look first, with --preview. Run it with the database address of the worker."
+        "Permanently removes a text from all items of a session, or of all sessions of a subject. The text is"
+        " prompted for, or read from standard input; it is not an argument, because arguments are visible to other"
+        " users and stay in shell histories. Run it with --preview first. Run it with the worker's database address."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         where = parser.add_mutually_exclusive_group(required=True)
-        where.add_argument("--session", type=UUID, metavar="UUID", help="as in the address of its timeline")
-        where.add_argument("--subject", metavar="KEY", help="the id that the host application has for it")
-        parser.add_argument("--kind", choices=SubjectKind.values, default=SubjectKind.USER.value, help="of the subject")
-        parser.add_argument("--reason", choices=RedactReason.values, help="recorded with it")
-        parser.add_argument("--because", default="", metavar="WORDS", help="why, in words; kept beside the log")
-        parser.add_argument("--take-out-compactions", action="store_true", help="blocks behind the text go as well")
-        parser.add_argument("--preview", action="store_true", help="only look, and say how often it is where")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        where.add_argument(
+            "--session", type=UUID, metavar="UUID", help="UUID of the session, as in the address of its timeline"
+        )
+        where.add_argument("--subject", metavar="KEY", help="id of the subject in the host application")
+        parser.add_argument(
+            "--kind", choices=SubjectKind.values, default=SubjectKind.USER.value, help="kind of the subject"
+        )
+        parser.add_argument("--reason", choices=RedactReason.values, help="reason code, recorded with the redaction")
+        parser.add_argument("--because", default="", metavar="WORDS", help="reason in words; stored beside the log")
+        parser.add_argument("--take-out-compactions", action="store_true", help="also remove later compaction blocks")
+        parser.add_argument("--preview", action="store_true", help="report the affected items, without changing them")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, session: UUID | None, subject: str | None, kind: str, as_json: bool, **options: Any) -> None:
         record, about = self.place(session, subject, kind)
         if not options["preview"] and not options["reason"]:
-            raise CommandError("Give a --reason, or look first with --preview.")
+            raise CommandError("Give a --reason, or use --preview.")
         text = getpass("The text: ") if sys.stdin.isatty() else sys.stdin.read()
         try:
             wanted = Wanted.parse(text)
@@ -76,7 +80,7 @@ class Command(BaseCommand):
         if session:
             record = SessionRecord.objects.on_record().with_names().filter(pk=session).first()
             if record is None:
-                raise CommandError("There is no session at this address, or it was erased.")
+                raise CommandError("There is no session with this UUID, or it was erased.")
             return record, None
         try:
             return None, standing_subject(known_subject(kind, subject or ""))
@@ -99,9 +103,11 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(counts, indent=2))
             return
-        self.stdout.write(f"{in_words(preview.places, preview.items)} of {preview.found_sessions:,} sessions would go.")
+        self.stdout.write(
+            f"{in_words(preview.places, preview.items)} of {preview.found_sessions:,} sessions would be removed."
+        )
         if preview.compactions:
-            self.stdout.write(f"{preview.compactions:,} compaction blocks there may hold it, too.")
+            self.stdout.write(f"{preview.compactions:,} later compaction blocks may also contain it.")
         for left in preview.left:
             self.stdout.write(f"{left.sentence} ({left.store}: {left.count:,})")
 
@@ -112,10 +118,10 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"redaction": redaction, **counts, "left": left}, indent=2))
             return
         sessions = f"{outcome.changed:,} of {outcome.sessions:,} session{pluralize(outcome.sessions)}"
-        self.stdout.write(f"{in_words(outcome.places, outcome.items)} of {sessions} went.")
+        self.stdout.write(f"{in_words(outcome.places, outcome.items)} of {sessions} removed.")
         if outcome.taken_out:
-            self.stdout.write(f"{outcome.taken_out:,} compaction block{pluralize(outcome.taken_out)} went as well.")
-        self.stdout.write(f"{outcome.replayed:,} of {outcome.changed:,} histories still replay.")
+            self.stdout.write(f"{outcome.taken_out:,} compaction block{pluralize(outcome.taken_out)} also removed.")
+        self.stdout.write(f"{outcome.replayed:,} of {outcome.changed:,} histories can still be replayed.")
         for (why, store), count in sorted(outcome.reasons.items()):
             self.stdout.write(f"{Left(why).sentence} ({store or 'all'}: {count:,})")
 

@@ -1,4 +1,4 @@
-"""Takes sessions into the registry that their store cannot list."""
+"""`register_sessions`: registers sessions by id, for stores that cannot list them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from sessions_app.services.registering import CannotRegister, Registration, regi
 from sessions_app.stores.base import StoreUnavailable
 
 NAMED = 20
-"""How many ids are named one by one; with --json all are."""
+"""Number of ids that are printed; --json prints all."""
 
 
 class Command(BaseCommand):
     help = (
         "Registers sessions by their ids, where the store cannot list them (OpenAI Conversations, Dapr). Safe to"
-        " repeat: what is on record already stays as it is, what was erased stays erased, and what the store does not"
-        " know is named and not registered."
+        " repeat: registered sessions stay as they are, erased sessions stay erased, and ids that the store does not"
+        " have are listed and not registered."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("store", help="the store, for example helpdesk")
-        parser.add_argument("ids", nargs="*", metavar="ID", help="the id of a session")
-        parser.add_argument("--file", default="", help="a file with an id on each line, or - for what is piped in")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("store", help="name of the store, for example helpdesk")
+        parser.add_argument("ids", nargs="*", metavar="ID", help="id of a session")
+        parser.add_argument("--file", default="", help="file with one id per line; - reads standard input")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, store: str, ids: Sequence[str], file: str, as_json: bool, **options: Any) -> None:
         if not ids and not file:
-            raise CommandError("Give the ids of the sessions, or a --file with an id on each line.")
+            raise CommandError("Give the ids of the sessions, or a --file with one id per line.")
         try:
             target = registry.known_store(store)
             told = register_sessions(target, [*ids, *(ids_in(file) if file else ())])
@@ -52,9 +52,10 @@ class Command(BaseCommand):
 
     def tell(self, told: Registration, store: SessionStore) -> None:
         self.stdout.write(
-            f"{told.new:,} session{pluralize(told.new)} of {store} registered, {told.known:,} on record before."
+            f"Registered {told.new:,} new session{pluralize(told.new)} of {store}; {told.known:,} were already"
+            " registered."
         )
-        self.name(told.erased, "Erased before, and left so")
+        self.name(told.erased, "Erased before, and not registered")
         self.name(told.not_there, f"Not in {store}, and not registered")
 
     def name(self, ids: Sequence[str], what: str) -> None:
@@ -67,15 +68,15 @@ class Command(BaseCommand):
 
 
 def ids_in(file: str) -> Iterator[str]:
-    """Of a file with an id on each line; an id may have spaces at its ends, so only empty lines are passed over."""
+    """The ids in a file with one per line; an id may begin or end with spaces, so only empty lines are skipped."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise CommandError(f"{file} is not a text in UTF-8.") from problem
+        raise CommandError(f"{file} is not UTF-8 text.") from problem
     except OSError as problem:
         raise CommandError(f"{file} cannot be read: {problem.strerror or problem}.") from problem
     lines = text.split("\n")
     bad = next((number for number, line in enumerate(lines, start=1) if "\0" in line), None)
     if bad:
-        raise CommandError(f"{file} has a NUL in line {bad}; no id has one.")
+        raise CommandError(f"{file} has a NUL character in line {bad}; ids cannot contain one.")
     return (line for line in (line.removesuffix("\r") for line in lines) if line.strip())

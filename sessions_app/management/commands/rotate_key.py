@@ -1,4 +1,4 @@
-"""Seals a store anew with another key."""
+"""`rotate_key`: re-encrypts the items of a store with another key."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ SESSIONS_NAMED = 10
 
 class Command(BaseCommand):
     help = (
-        "Seals every item of a store that one key of the keyring opens with another, session by session under the"
-        " agents' own locks, and keeps the times in the tokens. Agents have to use the new key from now on. Stopped or"
-        " killed, the same command goes on. What neither key opens is left as it is, and named."
+        "Re-encrypts every item of a store from one key of the keyring to another, session by session under the"
+        " agents' own locks; the times in the tokens are kept. Agents must already use the new key. After an"
+        " interruption the same command continues. Items that neither key opens are left unchanged and listed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the store, for example main")
-        parser.add_argument("--from", dest="old", required=True, metavar="NAME", help="the key that agents used so far")
-        parser.add_argument("--to", dest="new", required=True, metavar="NAME", help="the key that they use from now on")
-        parser.add_argument("--dry-run", action="store_true", help="only read, and say what would be done")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("name", help="name of the store, for example main")
+        parser.add_argument(
+            "--from", dest="old", required=True, metavar="NAME", help="name of the key that agents used so far"
+        )
+        parser.add_argument(
+            "--to", dest="new", required=True, metavar="NAME", help="name of the key that agents use now"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="report what would be re-encrypted, without writing")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, name: str, old: str, new: str, dry_run: bool, as_json: bool, **options: Any) -> None:
         try:
@@ -50,37 +54,39 @@ class Command(BaseCommand):
         else:
             self.tell(store, report, old, new, is_dry_run=dry_run)
         if not dry_run and not report.is_complete:
-            raise CommandError(f"{old} is still needed: items of {store} are sealed with it.")
+            raise CommandError(f"{old} is still needed: items of {store} are encrypted with it.")
 
     def tell(self, store: SessionStore, report: RotationReport, old: str, new: str, *, is_dry_run: bool) -> None:
-        done = "would be sealed" if is_dry_run else "were sealed"
+        done = "would be re-encrypted" if is_dry_run else "were re-encrypted"
         items = f"{report.resealed:,} item{pluralize(report.resealed)}"
-        self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done} anew.")
-        self.stdout.write(f"{report.standings[ItemKeyState.NEW]:,} are sealed with {new}.")
+        self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done}.")
+        self.stdout.write(f"{report.standings[ItemKeyState.NEW]:,} are encrypted with {new}.")
         if plain := report.standings[ItemKeyState.PLAIN]:
-            self.stdout.write(f"{plain:,} are in plain text, and stay so.")
+            self.stdout.write(f"{plain:,} are in plain text and stay so.")
         if report.unreadable:
             count = sum(report.unreadable.values())
-            self.stdout.write(f"{count:,} open with neither key, and were not touched:")
+            self.stdout.write(f"{count:,} open with neither key and were not changed:")
             self.name(report.unreadable)
         if is_dry_run:
             return
         if report.busy:
-            self.stdout.write(f"{len(report.busy):,} were held by somebody all the time:")
+            self.stdout.write(
+                f"{len(report.busy):,} session{pluralize(report.busy, ' was,s were')} locked the whole time:"
+            )
             self.name(report.busy)
         if report.left:
             self.stdout.write(
-                f"{sum(report.left.values()):,} were sealed with {old} meanwhile: an agent still uses it."
+                f"{sum(report.left.values()):,} were encrypted with {old} during the run: an agent still uses it."
             )
             self.name(report.left)
         if report.is_complete:
             self.stdout.write(
-                f"Every item was read again. Nothing in {store} needs {old} any more; it may leave the keyring once no"
-                " agent has it."
+                f"Every item was checked again. No item of {store} needs {old} any more; remove it from the keyring"
+                " once no agent has it."
             )
 
     def name(self, sessions: dict[str, int]) -> None:
-        """Addresses of sessions, with the number of items."""
+        """Prints the sessions' addresses with their number of items."""
         for place, count in list(sessions.items())[:SESSIONS_NAMED]:
             self.stdout.write(f"  {place}, items: {count:,}")
         if len(sessions) > SESSIONS_NAMED:
@@ -88,7 +94,7 @@ class Command(BaseCommand):
 
 
 def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) -> dict[str, object]:
-    """In the shape that scripts rely on: keys are added, never renamed."""
+    """The JSON object for scripts: keys are added, never renamed."""
     return {
         "store": store.name,
         "is_dry_run": is_dry_run,

@@ -1,4 +1,4 @@
-"""Builds, drops or describes the full-text index of a store."""
+"""`search_index`: builds, drops or describes the full-text index of a store."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sessions_app.stores.search_protocol import IndexNotPossible, IndexState, Se
 
 class Command(BaseCommand):
     help = (
-        "Says whether a store has the index that makes a search in message text quick, and how large it is. Without"
-        " one a search reads sessions from the newest on, for a few seconds. The index is built beside running agents;"
-        " it takes about half as much disk as the items, and a share of each of the agents' writes."
+        "Reports whether a store has a full-text index for searches in messages, and its size. Without one, a search"
+        " reads sessions from the newest on, for a few seconds. The index is built while agents run; it needs about"
+        " half the disk space of the items and slows the agents' writes a little."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the store, for example main")
+        parser.add_argument("name", help="name of the store, for example main")
         verb = parser.add_mutually_exclusive_group()
-        verb.add_argument("--create", action="store_true", help="build it; an interrupted build is done again")
-        verb.add_argument("--drop", action="store_true", help="drop it; searches read sessions again")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        verb.add_argument("--create", action="store_true", help="build the index; an interrupted build starts again")
+        verb.add_argument("--drop", action="store_true", help="drop the index; searches read sessions again")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, name: str, create: bool, drop: bool, as_json: bool, **options: Any) -> None:
         seconds = None
@@ -54,22 +54,22 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"{store}: {sentence_about(index)}")
         if seconds is not None:
-            was = "its statistics were renewed" if before.is_ready else "it was built"
+            was = "its statistics were updated" if before.is_ready else "it was built"
             self.stdout.write(f"{was.capitalize()} in {seconds:.1f} s.")
 
     def say_what_is_coming(self, index: SearchIndex, as_json: bool) -> None:
         if as_json or index.is_ready:
             return
         if index.state == IndexState.INVALID:
-            self.stdout.write("An earlier build was interrupted; what it left is dropped and built again.")
+            self.stdout.write("An earlier build was interrupted. Its remains are dropped and the index is built again.")
         self.stdout.write(
-            "Building. Agents go on writing; it waits for every transaction that is open now, and takes about"
-            " a minute for a million items."
+            "Building. Agents can go on writing. The build waits for all transactions that are open now, and takes"
+            " about a minute per million items."
         )
 
 
 def summary(store: SessionStore, index: SearchIndex, seconds: float | None) -> dict[str, object]:
-    """In the shape that scripts rely on: keys are added, never renamed."""
+    """The JSON object for scripts: keys are added, never renamed."""
     return {
         "store": store.name,
         "state": index.state.value,

@@ -1,4 +1,4 @@
-"""Says with which key the agents of a store seal their sessions."""
+"""`store_key`: shows or sets the encryption key of a store's agents."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from sessions_app.stores.base import StoreUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Says, or tells, with which key of the keyring (MEMADMIN_KEYRING) the agents of a store seal their sessions,"
-        " with the SDK's EncryptedSession. Only the name of the key is kept in the database."
+        "Shows or sets which key of the keyring (MEMADMIN_KEYRING) the agents of a store encrypt their sessions"
+        " with, using the SDK's EncryptedSession. The database contains the name of the key only."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the store, for example main")
+        parser.add_argument("name", help="name of the store, for example main")
         key = parser.add_mutually_exclusive_group()
-        key.add_argument("--key", metavar="NAME", help="the name of the key, as MEMADMIN_KEYRING lists it")
-        key.add_argument("--no-key", action="store_true", help="nobody has said which key; sealed items stay closed")
-        parser.add_argument("--ttl", type=int, metavar="SECONDS", help="the ttl that the agents give; the SDK's is 600")
+        key.add_argument("--key", metavar="NAME", help="name of the key, as in MEMADMIN_KEYRING")
+        key.add_argument("--no-key", action="store_true", help="remove the key's name; encrypted items stay closed")
+        parser.add_argument(
+            "--ttl", type=int, metavar="SECONDS", help="ttl that the agents use; the SDK's default is 600"
+        )
         parser.add_argument(
             "--session-ids",
             metavar="'INNER -> WRAPPER'",
-            help="where EncryptedSession has another session id than the store inside it: 'sealed:{id} -> {id}'",
+            help="where EncryptedSession and the store inside it use different session ids: 'sealed:{id} -> {id}'",
         )
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(
         self,
@@ -62,17 +64,17 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary(store), indent=2))
             return
         if not store.encryption_key:
-            self.stdout.write(f"{store}: nobody has said with which key its agents seal sessions.")
+            self.stdout.write(f"{store}: no encryption key is set.")
             return
-        loaded = "here" if keyring().get(store.encryption_key) else keyring().why_not(store.encryption_key)
-        self.stdout.write(f"{store}: sealed with the key {store.encryption_key}, {loaded}.")
+        loaded = "loaded" if keyring().get(store.encryption_key) else keyring().why_not(store.encryption_key)
+        self.stdout.write(f"{store}: encrypted with the key {store.encryption_key}, {loaded}.")
         self.stdout.write(f"Agents read an item for {store.encryption_ttl_seconds:,} seconds.")
         if store.encryption_ids:
             self.stdout.write(f"Session ids: {store.encryption_ids}")
 
 
 def summary(store: SessionStore) -> dict[str, object]:
-    """In the shape that scripts rely on: keys are added, never renamed."""
+    """The JSON object for scripts: keys are added, never renamed."""
     return {
         "store": store.name,
         "key": store.encryption_key,

@@ -1,4 +1,4 @@
-"""`worker`: runs background jobs, and the audit log's sequencer beside them, until it is asked to stop."""
+"""`worker`: runs background jobs and the audit log's sequencer until it is stopped."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from memadmin.web.health import reasons_not_to_serve
 logger = logging.getLogger(__name__)
 
 PAUSES_SECONDS = (1, 2, 4, 8, 15, 30)
-"""How long it waits before it begins anew, each time in a row that it loses its database: a restart or a failover."""
+"""Pauses before each restart in a row after a lost database connection: a restart or a failover."""
 
 STEADY_SECONDS = 60
-"""After working so long it counts anew."""
+"""After this time of work the restarts are counted from zero."""
 
 
 class Command(BaseCommand):
     help = (
-        "Runs background jobs. Waits a minute for a database that went away. Ends with 0 when asked to stop (SIGINT,"
-        " SIGTERM), else with 1: restart it then."
+        "Runs background jobs and the audit log's sequencer. Reconnects for about a minute when the database"
+        " connection is lost. Exits with 0 when stopped (SIGINT, SIGTERM), otherwise with 1: then restart it."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -48,18 +48,18 @@ class Command(BaseCommand):
         connections["default"].ensure_connection()
         for reason in reasons_not_to_serve():
             raise CommandError(reason)
-        self.stdout.write("The worker runs.")
+        self.stdout.write("The worker is running.")
         self.stdout.flush()
         asyncio.run(work_until_asked_to_stop())
 
 
 async def work_until_asked_to_stop() -> None:
-    """Begins anew when the database was lost. Raises CommandError when that does not help."""
+    """Works, and restarts after a lost database connection. Raises CommandError when that does not help."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
 
     def stop() -> None:
         asked.set()
-        # Asked twice, it ends at once.
+        # A second signal ends it at once.
         loop.remove_signal_handler(signal.SIGINT)
         loop.remove_signal_handler(signal.SIGTERM)
 
@@ -74,16 +74,16 @@ async def work_until_asked_to_stop() -> None:
         pause = None if asked.is_set() else next(pauses, None)
         if pause is None:
             break
-        logger.warning("The worker stopped (%s) and begins anew in %s seconds.", problem, pause)
+        logger.warning("The worker stopped (%s) and restarts in %s seconds.", problem, pause)
         with suppress(TimeoutError):
             await asyncio.wait_for(asked.wait(), pause)
     if not asked.is_set():
-        raise CommandError(f"The worker stopped without being asked to ({problem}); the log above says why.")
+        raise CommandError(f"The worker stopped unexpectedly ({problem}); see the log above.")
 
 
 async def work_once(asked: asyncio.Event) -> str:
-    """Works until it is asked to stop, or cannot go on for the reason that it returns."""
-    # Asked anew for each connection, so that the embedded server is started again after it was killed.
+    """Works until it is stopped, or returns the reason why it cannot continue."""
+    # Parameters are read again for each connection, so that the embedded server is restarted after it was killed.
     connector = PsycopgConnector(kwargs=connector_params)
     try:
         with app.replace_connector(connector) as working:
@@ -95,28 +95,28 @@ async def work_once(asked: asyncio.Event) -> str:
                 async with sequencing(working_on):
                     await asyncio.wait([working_on, asking], return_when=asyncio.FIRST_COMPLETED)
                     asking.cancel()
-                    # Cancelled, it lets running jobs end, up to the limit in PROCRASTINATE_WORKER_DEFAULTS.
+                    # When cancelled, it lets running jobs end, up to the limit in PROCRASTINATE_WORKER_DEFAULTS.
                     working_on.cancel()
                     await asyncio.wait([working_on])
                 if not working_on.cancelled():
                     working_on.result()
     except (ConnectorException, OperationalError, psycopg.OperationalError) as problem:
-        return f"its database is away: {problem.__cause__ or problem}".strip()
-    # procrastinate's worker ends in this way, without an error, when its listener could not connect again.
-    return "it lost its database"
+        return f"the database is not responding: {problem.__cause__ or problem}".strip()
+    # procrastinate's worker ends without an error when its listener could not reconnect.
+    return "the database connection was lost"
 
 
 async def act_as_job(run: Callable[[], Awaitable[Any]], context: JobContext, worker: Worker) -> Any:
-    """What a job changes is the job's doing, in the audit log too."""
+    """Makes the job the actor of what it changes, in the audit log too."""
     with audit.acting(audit.Actor("job", str(context.job.task_name).rpartition(".")[2])):
         return await run()
 
 
 @asynccontextmanager
 async def sequencing(work: asyncio.Task[None]) -> AsyncIterator[None]:
-    """Sequences audit events in a thread until the work is over, and once more then, for what the last jobs did.
+    """Sequences audit events in a thread until the work is over, and once more after that for the last jobs.
 
-    Without its sequencer a worker ends: what it does could not be proved.
+    A worker without its sequencer ends: its changes could not be proved.
     """
     stop = threading.Event()
     sequencer = asyncio.create_task(asyncio.to_thread(Sequencer().run, stop))

@@ -81,7 +81,7 @@ def test_operator_drops_it_again(store: SessionStore) -> None:
 def test_building_twice_only_renews_the_statistics(store: SessionStore) -> None:
     search_index("main", "--create")
     first = value_of("SELECT 'agent_messages_item_words'::regclass::oid")
-    assert "Its statistics were renewed" in search_index("main", "--create")
+    assert "Its statistics were updated" in search_index("main", "--create")
     assert value_of("SELECT 'agent_messages_item_words'::regclass::oid") == first
 
 

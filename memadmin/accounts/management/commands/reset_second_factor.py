@@ -1,4 +1,4 @@
-"""`reset_second_factor`: for the day when the only administrator has lost theirs."""
+"""`reset_second_factor`: for an only administrator who has lost the second factor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from memadmin.accounts import user_actions
 
 class Command(BaseCommand):
     help = (
-        "Removes a user's second factors and recovery codes and ends their sessions, so that the user sets up new ones."
+        "Removes a user's second factors and recovery codes and ends the user's sessions, so that the user can set"
+        " up new ones."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

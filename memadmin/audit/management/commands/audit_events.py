@@ -1,4 +1,4 @@
-"""What the audit log may hold, as a page."""
+"""`audit_events`: the reference of audit event types."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from memadmin.audit.log.event_reference import document
 
 
 class Command(BaseCommand):
-    help = "Prints every event type with what it may carry."
+    help = "Prints every audit event type with its fields."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--write", action="store_true", help="into docs/audit-events.md of the checkout instead")
+        parser.add_argument(
+            "--write", action="store_true", help="write it to docs/audit-events.md of the checkout instead"
+        )
 
     def handle(self, *, write: bool, **options: Any) -> None:
         page = document(types.declared())

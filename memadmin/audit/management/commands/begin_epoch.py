@@ -1,4 +1,4 @@
-"""`begin_epoch`: lets the audit log go on after the database was restored from an older state."""
+"""`begin_epoch`: continues the audit log after the database was restored from an older state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from memadmin.audit.transparency import epochs
 
 class Command(BaseCommand):
     help = (
-        "After a restore the anchors know a longer log than the database has, and events wait for their places. This"
-        " writes a signed record of what is lost, anchors it, and lets the log go on. Events that were lost stay lost."
+        "After a restore the anchors contain a longer log than the database, and new events are not sequenced. This"
+        " command signs and anchors a record of the lost events and continues the log. Lost events stay lost."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--reason", required=True, choices=EPOCH_BEGUN.reasons, help="recorded with it")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument(
+            "--reason", required=True, choices=EPOCH_BEGUN.reasons, help="reason code, recorded with the epoch"
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, reason: str, as_json: bool, **options: Any) -> None:
         try:
@@ -33,6 +35,6 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told, indent=2))
             return
         self.stdout.write(
-            f"Epoch {begun.epoch} begins at {begun.size:,}. The log was known up to {begun.replaced[0]:,}; what stood"
-            " between is not in the database."
+            f"Epoch {begun.epoch} begins at {begun.size:,}. The anchors contain the log up to {begun.replaced[0]:,};"
+            " the events between are not in the database."
         )

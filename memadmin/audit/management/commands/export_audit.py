@@ -24,22 +24,24 @@ from memadmin.audit.transparency.tree_store import TreeDamaged
 
 class Command(BaseCommand):
     help = (
-        "Writes the whole audit log, or the proof of one event or of two checkpoints, for the stand-alone verifier:"
-        " memadmin/audit/transparency/verifier.py, which needs nothing else of memadmin."
+        "Writes the whole audit log, or the proof for one event or for two checkpoints, for the stand-alone verifier"
+        " memadmin/audit/transparency/verifier.py, which needs no other part of memadmin."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="where to; - for the screen, and compressed if it ends in .gz")
+        parser.add_argument("file", type=Path, help="output file; - for standard output; compressed if it ends in .gz")
         only = parser.add_mutually_exclusive_group()
-        only.add_argument("--event", type=UUID, help="the proof of one event, by its id")
+        only.add_argument("--event", type=UUID, help="id of an event: write its proof")
         only.add_argument(
             "--between",
             nargs=2,
             type=int,
             metavar=("OLD", "NEW"),
-            help="the proof that the log of one checkpoint begins with that of another, by their sizes",
+            help="sizes of two checkpoints: write the proof that the log of the second begins with that of the first",
         )
-        parser.add_argument("--details", action="store_true", help="with reasons and values, which may tell of people")
+        parser.add_argument(
+            "--details", action="store_true", help="include reasons and values, which may contain personal data"
+        )
 
     def handle(
         self, *, file: Path, event: UUID | None, between: tuple[int, int] | None, details: bool, **options: Any
@@ -73,7 +75,7 @@ class Command(BaseCommand):
             if size not in found:
                 raise CommandError(f"There is no checkpoint of size {size:,}.")
         if not 0 < old <= new:
-            raise CommandError("The checkpoint that the other begins with is the smaller one, and not empty.")
+            raise CommandError("The first checkpoint must be the smaller one, and not empty.")
         before_showing(LOG_EXPORTED, reason_code="consistency")
         with opened(file) as target:
             target.write(json.dumps(consistency_of(found[old], found[new]), indent=1).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""`sequence_audit`: gives events their places in the audit log's tree, as the worker does beside its jobs."""
+"""`sequence_audit`: sequences events into the audit log's tree, as the worker does beside its jobs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from memadmin.audit.transparency.sequencer import POLL_SECONDS, OlderStateRestor
 
 class Command(BaseCommand):
     help = (
-        "Gives events their places in the audit log's tree and signs checkpoints, until it is asked to stop. The worker"
-        " does the same; any number of them may run, one of them works at a time."
+        "Sequences events into the audit log's tree and signs checkpoints, until it is stopped. The worker does the"
+        " same. Several may run; one of them works at a time."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="take what is there, sign it, and end")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="with --once: one JSON object")
+        parser.add_argument("--once", action="store_true", help="sequence and sign the waiting events, then exit")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="with --once: print one JSON object")
 
     def handle(self, *, once: bool, as_json: bool, **options: Any) -> None:
         if once:
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, lambda number, frame: stop.set())
-        self.stdout.write("The sequencer runs.")
+        self.stdout.write("The sequencer is running.")
         self.stdout.flush()
         Sequencer().run(stop)
 
@@ -52,4 +52,4 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps({"sequenced": taken, "size": batch.size, "checkpoint": signed}))
         else:
-            self.stdout.write(f"{taken:,} events got their places; the log has {batch.size:,}.")
+            self.stdout.write(f"Sequenced {taken:,} events; the log has {batch.size:,}.")

@@ -1,4 +1,4 @@
-"""`verify_audit`: the tree against the events and the anchors."""
+"""`verify_audit`: checks the tree against the events and the anchors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from memadmin.audit.transparency.verification import verify
 
 class Command(BaseCommand):
     help = (
-        "Compares every event with the audit log's tree, signatures and anchors, names what was done to the log, and"
-        " keeps the verdict for its page. Ends with 1 when the log is broken."
+        "Compares every event with the audit log's tree, signatures and anchors, reports each damage, and stores the"
+        " verdict for the audit page. Exits with 1 if the log is broken."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object, for scripts")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
         report = verify()

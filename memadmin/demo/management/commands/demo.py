@@ -1,4 +1,4 @@
-"""`demo`: everything at once on this machine, until Ctrl-C."""
+"""`demo`: the whole product on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DEFAULT_PASSWORD = "memadmin-demo"
 RETRY_SECONDS = 5
 
 FULL_BYTES = 32 * 1024**2
-"""With less than this free a failure is the disk's, in whatever words it comes."""
+"""With less free space than this a failure is reported as a full disk."""
 
 
 class Command(BaseCommand):
     help = (
-        "Starts the embedded PostgreSQL, demo agents with their conversations, a worker and the web server on"
-        " 127.0.0.1. Ctrl-C stops them all; what they stored stays in MEMADMIN_DATA_DIR for the next start."
+        "Starts the embedded PostgreSQL, demo agents with conversations, a worker and the web server on 127.0.0.1."
+        " Ctrl-C stops everything; the data stays in MEMADMIN_DATA_DIR for the next start."
     )
     requires_system_checks = ()
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
     def run(self, port: int, password: str) -> None:
         if running.end_leftovers():
-            self.stdout.write("Stopped what a demo had left running that was killed.")
+            self.stdout.write("Stopped the remaining processes of an earlier demo that was killed.")
         running.refuse_a_taken_port(port)
         self.stdout.write(f"Preparing the database in {settings.DATA_DIR} ...")
         preparing.wait_for_turn()
@@ -55,7 +55,7 @@ class Command(BaseCommand):
         if conversations := preparing.tell_stories():
             self.stdout.write(f"The demo agents had {conversations} conversations.")
         connection.close()
-        # Everybody can read the password on the screen, so a second factor would protect nothing.
+        # The password is on the screen for all to read, so a second factor would protect nothing.
         os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
         os.environ.setdefault("MEMADMIN_PURPOSE", "optional")
         os.environ.setdefault("MEMADMIN_IDLE_MINUTES", "480")
@@ -75,7 +75,9 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     async def attend(self, programs: Sequence[running.Program]) -> None:
-        """Lets one demo agent talk on, so that there is something to watch, until a program ends or a signal comes."""
+        """Lets one demo agent continue a conversation, so that there is something to watch, until a program ends or a
+        signal comes.
+        """
         talking = asyncio.create_task(self.talk())
         try:
             await running.watch(programs)
@@ -88,30 +90,30 @@ class Command(BaseCommand):
             try:
                 await agents.chat_on(role=preparing.role_of("agents"))
             except agents.DATABASE_AWAY:
-                await asyncio.sleep(RETRY_SECONDS)  # it comes back with the next page that somebody opens
+                await asyncio.sleep(RETRY_SECONDS)  # it is back with the next page that a user opens
             except Exception as problem:
-                self.stderr.write(f"The demo agent stopped talking: {problem}")
+                self.stderr.write(f"The demo agent stopped: {problem}")
                 return
             else:
                 return
 
 
 def as_ctrl_c(signal_number: int, frame: FrameType | None) -> None:
-    """Whoever stops the demo gets what Ctrl-C gets; asyncio has its own, safe way of taking that one."""
+    """Turns other signals into SIGINT, which asyncio handles safely."""
     signal.raise_signal(signal.SIGINT)
 
 
 def password_for_everybody() -> str:
-    """What is printed on the screen; a database that others can reach gets no password that everybody knows."""
+    """The password that is printed on the screen. A database that others can reach gets no publicly known one."""
     is_embedded = settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded"
     if not settings.DEMO_PASSWORD and not is_embedded:
-        raise CommandError("With DATABASE_URL set the demo needs a password of your own, in MEMADMIN_DEMO_PASSWORD.")
+        raise CommandError("With DATABASE_URL the demo needs your own password in MEMADMIN_DEMO_PASSWORD.")
     return settings.DEMO_PASSWORD or DEFAULT_PASSWORD
 
 
 @contextmanager
 def blaming_a_full_disk() -> Iterator[None]:
-    """PostgreSQL, the SDK and Python each say it differently."""
+    """Reports a full disk, for which PostgreSQL, the SDK and Python each have another error."""
     try:
         yield
     except Exception as problem:

@@ -1,4 +1,4 @@
-"""`demo_run`: asks one demo bot once more, and shows what it was told."""
+"""`demo_run`: asks one demo bot once more, and shows the memories it used."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from sessions_app.models import SessionRecord
 
 class Command(BaseCommand):
     help = (
-        "Asks one of the demo's bots once more, in a new session, and shows which memories it was told. Approve one of"
-        " its proposals under /reviews/, and ask again: it makes a difference. The demo may be running."
+        "Asks one of the demo's bots a question in a new session, and shows which memories it was given. Approve one"
+        " of its proposals under /reviews/ and ask again to see the difference. The demo may be running."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bot", choices=sorted(again.QUESTIONS), help="the bot to ask")
-        parser.add_argument("--says", default="", help="What it is asked, instead of what it is always asked.")
+        parser.add_argument("--says", default="", help="question for the bot; default: its usual question")
 
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
         answer = asyncio.run(again.ask_again(bot, said=says, role=preparing.role_of("agents")))
         record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
         told = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
-        self.stdout.write(f"Asked: {says or again.QUESTIONS[bot].said}")
+        self.stdout.write(f"Question: {says or again.QUESTIONS[bot].said}")
         for statement, version in told.values_list("memory__statement", "version"):
-            self.stdout.write(f"Told:  {statement} (version {version})")
+            self.stdout.write(f"Memory:   {statement} (version {version})")
         if not told:
             waiting = Memory.objects.awaiting_review().about(record.subject).count() if record.subject else 0
-            self.stdout.write(f"Told:  nothing; {waiting} proposals about this person wait under /reviews/.")
-        self.stdout.write(f"Says:  {answer.text}")
+            self.stdout.write(f"Memory:   none; {waiting} proposals about this person wait under /reviews/.")
+        self.stdout.write(f"Answer:   {answer.text}")
         self.stdout.write(f"See http://127.0.0.1:{settings.PORT}{record.get_absolute_url()}")
