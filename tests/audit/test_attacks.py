@@ -429,9 +429,7 @@ def test_events_that_changed_places_are_named_also_where_many_came_late(one: int
     as_owner(*swap(one, other))
     for report in (verify(), verify_export(log)):
         assert kinds(report) == {"reordering"}
-        assert [
-            f"stands at {place}" in found.detail for place, found in zip((one, other), report.findings, strict=True)
-        ]
+        assert [f"is at {place};" in found.detail for place, found in zip((one, other), report.findings, strict=True)]
 
 
 @pytest.mark.parametrize("index", [0, 9, 10, 17, 69])

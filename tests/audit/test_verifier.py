@@ -288,7 +288,7 @@ class TestTheCommands:
         with pytest.raises(SystemExit) as ended:
             call_command("verify_audit")
         assert ended.value.code == 1
-        assert capsys.readouterr().out.startswith("BROKEN: the log is not what was signed. Size 20")
+        assert capsys.readouterr().out.startswith("BROKEN: the log differs from the signed checkpoints. Size 20")
 
     def test_verify_audit_of_nothing_is_unanchored(self, empty_log: None, capsys: pytest.CaptureFixture[str]) -> None:
         call_command("verify_audit", as_json=True)

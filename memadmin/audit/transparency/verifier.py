@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Checks an audit log of memadmin without memadmin, and names what was done to it.
+"""Stand-alone verifier of memadmin audit logs: checks a log without memadmin and names each kind of manipulation.
 
     python verifier.py export.jsonl --anchors anchor.jsonl --key NAME+HASH+KEY
     python verifier.py event.json --anchors anchor.jsonl --key NAME+HASH+KEY
     python verifier.py --dsn postgresql://auditor@host/database --anchors anchor.jsonl
 
-The first reads a whole log or a selection of events, the second the proof of one event, the third a database, in one
-read-only transaction. `--anchors` (may be repeated) names files with checkpoints that were kept elsewhere: JSON Lines
-as memadmin's file anchor writes them, or single notes; without any, a log that was written anew and signed again looks
-whole. `--key` pins the key that must have signed, directly or by signing in its successor.
+The first form reads a whole log or a selection of events, the second the proof of one event, the third a database, in
+one read-only transaction. `--anchors` (may be repeated) names files with checkpoints that were stored elsewhere: JSON
+Lines as memadmin's file anchor writes them, or single notes; without anchors, a log that was rewritten and signed again
+looks valid. `--key` pins the key that must have signed, directly or by signing in its successor.
 
-Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This one file is all there is to it,
-and none of memadmin's own code is used: what it says does not rest on the program that wrote the log.
+Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This single file uses no code of
+memadmin: its results do not depend on the program that wrote the log.
 
 Exit status: 0 when nothing contradicts the log, 1 when it is broken, 2 when it cannot be read.
 """
@@ -45,47 +45,47 @@ CONSISTENCY_FORMAT = "memadmin-audit-consistency/1"
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_TOLERANCE = timedelta(seconds=5)
-"""A connection may be held up between taking its number and reading the clock."""
+"""A connection may be delayed between taking its number and reading the clock."""
 BACKLOG_SECONDS = 10
 MOST_FINDINGS = 1000
 MOST_HOLES = 100_000
 SORTED = 500_000
 MOST_TRIALS = 2_000_000
-"""Hashes that may be spent on finding out what was done to one stretch of the log: some seconds."""
+"""Maximum of hashes to explain one damaged part of the log: some seconds."""
 
 KINDS = {
-    "edited_body": "an event was changed after it got its place",
+    "edited_body": "an event was changed after it got its position",
     "edited_leaf": "the hash of an event was changed after it was signed",
-    "edited_details": "the details beside an event are not those that it commits to",
-    "deletion": "something was taken out of the middle",
-    "cut_tail": "the end of the log is gone",
-    "insertion": "something was put in afterwards",
-    "reordering": "events changed their places",
-    "duplicate": "something is there twice",
-    "forged_index": "an event was given a place that is not its own",
+    "edited_details": "the details of an event do not match its commitment",
+    "deletion": "events were removed from the middle",
+    "cut_tail": "the end of the log is missing",
+    "insertion": "events were inserted afterwards",
+    "reordering": "events are in another order",
+    "duplicate": "an event or leaf exists twice",
+    "forged_index": "an event has the position of another one",
     "clock_step_back": "the clock went backwards",
-    "rewrite": "the log was written anew and signed again",
-    "restored_backup": "an older state of the log is back",
-    "backlog": "events wait for their place",
-    "forged_checkpoint": "a checkpoint is not what was signed",
-    "unknown_key": "a checkpoint is signed by a key that nobody vouches for",
+    "rewrite": "the log was rewritten and signed again",
+    "restored_backup": "an older state of the log was restored",
+    "backlog": "events wait for a position",
+    "forged_checkpoint": "a checkpoint differs from the signed one",
+    "unknown_key": "a checkpoint is signed by an untrusted key",
     "damaged_node": "an inner hash of the stored tree is wrong",
-    "bad_proof": "the event is not in the log that was signed",
+    "bad_proof": "the event is not in the signed log",
     "incomplete_file": "the file ends early",
     "unreadable": "a part cannot be read",
-    "epoch": "after a restore the log went on from an older state, as its signed record says",
+    "epoch": "after a restore the log continued from an older state, according to its signed record",
 }
 
 
 class CannotRead(Exception):
-    """The input is no log; the message is a sentence."""
+    """The input is not a log; the message is a sentence."""
 
 
 @dataclass(frozen=True)
 class LogFinding:
     kind: str
     event: str | None
-    """The id of the event, where one can be named."""
+    """The id of the event, if known."""
     detail: str
 
     def as_json(self) -> dict[str, Any]:
@@ -94,13 +94,13 @@ class LogFinding:
 
 @dataclass
 class Report:
-    """What was found."""
+    """Result of a verification."""
 
     size: int = 0
     root: str = ""
     findings: list[LogFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What a reader should know that contradicts nothing."""
+    """Information that contradicts nothing."""
     anchored_size: int = 0
     """The largest size whose root an anchor confirmed."""
     more: int = 0
@@ -135,19 +135,19 @@ class Report:
 
 
 def canonical(event: dict[str, Any]) -> bytes:
-    """RFC 8785 for what events hold: strings, whole numbers and keys in ASCII."""
+    """Canonical JSON (RFC 8785) for the values of events: strings, integers and ASCII keys."""
     return json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def leaf_hash(event: dict[str, Any]) -> bytes:
     try:
         return sha256(b"\x00" + canonical(event)).digest()
-    except UnicodeEncodeError:  # a lone surrogate, which no event ever held
+    except UnicodeEncodeError:  # a lone surrogate, which no valid event contains
         return bytes(32)
 
 
 class Tree:
-    """The right edge of a growing tree: the hash of a complete subtree for each bit of its size."""
+    """The right edge of a growing tree: the hash of a complete subtree for each set bit of its size."""
 
     __slots__ = ("edge", "size")
 
@@ -159,7 +159,7 @@ class Tree:
         return Tree(self.size, self.edge)
 
     def extend(self, hashes: bytes | bytearray | memoryview) -> Tree:
-        """Takes in leaf hashes, 32 bytes each."""
+        """Appends leaf hashes, 32 bytes each."""
         edge, size = self.edge, self.size
         for start in range(0, len(hashes), 32):
             digest = bytes(hashes[start : start + 32])
@@ -183,7 +183,7 @@ class Tree:
 
 
 def root_by_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes | None:
-    """The root that the path leads to (2.1.3.2); None when it cannot be one of this place."""
+    """The root of the path (2.1.3.2); None when the path does not fit the position."""
     if not 0 <= index < size:
         return None
     position, last, digest = index, size - 1, leaf
@@ -201,7 +201,7 @@ def root_by_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes])
 
 
 def consistency_holds(old_size: int, old_root: bytes, size: int, root: bytes, path: Sequence[bytes]) -> bool:
-    """2.1.4.2."""
+    """Whether a consistency proof holds (2.1.4.2)."""
     if not 0 < old_size <= size:
         return False
     if old_size == size:
@@ -233,11 +233,11 @@ def consistency_holds(old_size: int, old_root: bytes, size: int, root: bytes, pa
 
 
 class InvalidCheckpointNote(Exception):
-    """A text is no signed checkpoint."""
+    """A text is not a signed checkpoint."""
 
 
 def decoded(text: str) -> bytes:
-    """Strict: one text for one value."""
+    """Bytes of base64 text. Strict: exactly one text for each value."""
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError as problem:
@@ -258,7 +258,7 @@ class Key:
         hint, _, encoded = rest.partition("+")
         data = decoded(encoded)
         if len(data) != 33 or data[0] != 1 or cls(name, data[1:]).hint.hex() != hint:
-            raise InvalidCheckpointNote(f"{text[:200]!r} is no public key of the note format")
+            raise InvalidCheckpointNote(f"{text[:200]!r} is not a public key in the note format")
         return cls(name, data[1:])
 
     @property
@@ -272,7 +272,7 @@ class Key:
 
 @dataclass(frozen=True)
 class SignedCheckpoint:
-    """A note that the key which it names has signed."""
+    """A note that is signed by the key named in it."""
 
     origin: str
     size: int
@@ -313,11 +313,11 @@ class SignedCheckpoint:
                 signatures=tuple(signatures),
             )
         except (IndexError, KeyError, ValueError) as problem:
-            raise InvalidCheckpointNote("it lacks a line of a checkpoint") from problem
+            raise InvalidCheckpointNote("it has no origin, size, root, time, epoch or key") from problem
         if not 0 <= found.size < 2**63 or len(found.root) != 32:
-            raise InvalidCheckpointNote("its size or root is none")
+            raise InvalidCheckpointNote("its size or root is invalid")
         if is_checked and not found.is_signed_by(found.key):
-            raise InvalidCheckpointNote("the key that it names has not signed it")
+            raise InvalidCheckpointNote("it is not signed by the key named in it")
         return found
 
     def is_signed_by(self, key: Key) -> bool:
@@ -332,7 +332,7 @@ class SignedCheckpoint:
 
 
 def vouched_for(checkpoints: Iterable[SignedCheckpoint], pinned: Sequence[Key]) -> set[bytes]:
-    """The keys that are pinned, and those that are tied to them by notes which both have signed."""
+    """The pinned keys, and those linked to them by notes with both signatures."""
     every = list(checkpoints)
     handovers = [found for found in every if len(found.signatures) > 1]
     named = {found.key.data: found.key for found in every}
@@ -349,30 +349,30 @@ def vouched_for(checkpoints: Iterable[SignedCheckpoint], pinned: Sequence[Key]) 
     return set(known)
 
 
-# What a log consists of
+# Content of a log
 
 
 @dataclass
 class Log:
-    """A log as it was read, before anything is compared. About 60 bytes an event."""
+    """A log as read, before comparison. About 60 bytes an event."""
 
     origin: str = ""
     leaves: bytearray = field(default_factory=bytearray)
-    """Stored hashes by place; zeros where a place is empty."""
+    """Stored hashes by position; zeros where a position is empty."""
     numbers: array[int] = field(default_factory=lambda: array("q"))
-    """The number of the event at each place; -1 where it is empty."""
+    """The number of the event at each position; -1 where it is empty."""
     ids: array[int] = field(default_factory=lambda: array("Q"))
     """The random half of each event's id; 0 where there is no event."""
     holes: set[int] = field(default_factory=set)
     strays: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """Leaves that stand far off, before the first, or where another one stands: index, event number, hash."""
+    """Leaves at far, negative or occupied positions: index, event number, hash."""
     turns: list[int] = field(default_factory=list)
-    """Places that did not come in their turn, as they came: each that others were passed over for, and those others."""
+    """Positions read out of order, in reading order: those that were read too early, and the skipped ones."""
     differing: dict[int, tuple[bytes, str]] = field(default_factory=dict)
-    """Places whose event hashes to something else: that hash, and the event's id."""
+    """Positions whose event has another hash: that hash, and the event's id."""
     unplaced: list[Unplaced] = field(default_factory=list)
     notes: list[tuple[int, str, str]] = field(default_factory=list)
-    """Of checkpoints: size and root as stored beside the note, the note."""
+    """Checkpoints: size and root as stored beside the note, the note."""
     nodes: list[tuple[int, int, str]] = field(default_factory=list)
     """Stored inner hashes: level, index, hash."""
     has_nodes: bool = False
@@ -391,11 +391,11 @@ class Unplaced:
     hash: bytes
     is_pending: bool
     waited: float
-    """Seconds that it was watched without getting a place."""
+    """Seconds for which it was observed without a position."""
 
 
 class LogReader:
-    """Takes in the records of a log, one by one, and looks at each by itself."""
+    """Reads the records of a log one by one, and checks each on its own."""
 
     def __init__(self, report: Report) -> None:
         self.log = Log()
@@ -419,7 +419,7 @@ class LogReader:
         log.leaves[32 * index : 32 * index + 32] = digest
         log.numbers[index] = number
         if event is None:
-            self.report.add("deletion", f"The event number {number} is gone; its leaf at {index} is still there.")
+            self.report.add("deletion", f"Event number {number} is missing; its leaf at {index} still exists.")
             return
         self._event(index, number, digest, event)
         if event.get("commitment") is not None or details is not None:
@@ -432,7 +432,7 @@ class LogReader:
             self.details(event, details)
 
     def details(self, event: dict[str, Any], details: Any) -> None:
-        """Compares what stands beside an event with its commitment; that it was erased is no finding."""
+        """Compares the details of an event with its commitment; erased details are not a finding."""
         commitment = event.get("commitment")
         if details is None:
             self.erased_details += 1
@@ -442,7 +442,7 @@ class LogReader:
         except (KeyError, TypeError, ValueError):
             found = ""
         if found != commitment:
-            self.report.add("edited_details", "The details are not those that the event commits to.", event.get("id"))
+            self.report.add("edited_details", "The details do not match the event's commitment.", event.get("id"))
 
     def _event(self, index: int, number: int, digest: bytes, event: dict[str, Any]) -> None:
         log, id_ = self.log, str(event.get("id", ""))
@@ -456,12 +456,14 @@ class LogReader:
         if number > highest:
             if at < highest_at and self._apart(at, highest_at):
                 self.report.add(
-                    "clock_step_back", f"The event at {index} says {at}, the one numbered before it {highest_at}.", id_
+                    "clock_step_back",
+                    f"The event at {index} has the time {at}, the one numbered before it {highest_at}.",
+                    id_,
                 )
             self._highest = (number, at)
         elif at > highest_at and self._apart(highest_at, at):
             self.report.add(
-                "clock_step_back", f"The event at {index} says {at}, one numbered after it {highest_at}.", id_
+                "clock_step_back", f"The event at {index} has the time {at}, one numbered after it {highest_at}.", id_
             )
 
     @staticmethod
@@ -473,7 +475,7 @@ class LogReader:
         return between > CLOCK_TOLERANCE
 
     def _is_possible(self, index: int, number: int, digest: bytes) -> bool:
-        """Whether a leaf can stand where it says, after places that are empty then."""
+        """Whether a leaf can have its stated position, with empty positions before it."""
         log = self.log
         if index < self._expected:
             log.strays.append((index, number, digest))
@@ -492,7 +494,7 @@ class LogReader:
 
 
 class Comparing:
-    """Compares a log that was read with what was signed, and finds out what was done to it where they differ."""
+    """Compares a log with its signed checkpoints, and determines the kind of manipulation where they differ."""
 
     def __init__(self, log: Log, report: Report, *, pinned: Sequence[Key]) -> None:
         self.log = log
@@ -501,11 +503,11 @@ class Comparing:
         self.checkpoints: list[SignedCheckpoint] = []
         self.roots: dict[int, bytes] = {}
         self.whole_size = 0
-        """Up to here the leaves are what was signed."""
+        """Size up to which the leaves match the signed checkpoints."""
         self.turned = displaced(log.turns)
-        """Places whose leaf comes before or after its turn."""
+        """Positions whose leaf was read out of order."""
         self.used: set[int] = set()
-        """Numbers of events without a leaf that an explanation has accounted for."""
+        """Numbers of events without a leaf that an explanation covers."""
         self.trials = MOST_TRIALS
 
     def compare(self, anchors: Sequence[str] = ()) -> None:
@@ -524,21 +526,23 @@ class Comparing:
         self.report.root = self.roots.get(self.log.size, b"").hex()
 
     def _name_strays(self) -> None:
-        """Leaves that come out of their turn, and those of which no explanation has told where they belong."""
+        """Reports leaves read out of order, and leaves without an explanation of their position."""
         for index in sorted(self.turned):
-            self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
+            self.report.add("reordering", f"The leaf at {index} is out of order.")
         for index, number, _ in self.log.strays:
             if 0 <= index < self.log.size:
-                self.report.add("duplicate", f"Two leaves stand at {index}; the second is of event number {number}.")
+                self.report.add(
+                    "duplicate", f"Two leaves have the position {index}; the second is of event number {number}."
+                )
             else:
-                self.report.add("forged_index", f"The event number {number} says that it stands at {index}.")
+                self.report.add("forged_index", f"Event number {number} states the position {index}.")
 
-    # What can be seen without the tree
+    # Checks without the tree
 
     def _look_for_duplicates(self) -> None:
         log = self.log
         for index, number in repeated(log.numbers, -1):
-            self.report.add("duplicate", f"The event number {number} stands at {index} and before.")
+            self.report.add("duplicate", f"Event number {number} is at {index} and at an earlier position.")
         for index, _ in repeated(log.ids, 0):
             self.report.add("duplicate", f"The event at {index} has the id of an earlier one.")
 
@@ -547,7 +551,7 @@ class Comparing:
             try:
                 found = SignedCheckpoint.parse(note)
             except InvalidCheckpointNote as problem:
-                self.report.add("forged_checkpoint", f"The checkpoint of size {size} is not to be believed: {problem}.")
+                self.report.add("forged_checkpoint", f"The checkpoint of size {size} is invalid: {problem}.")
                 continue
             if (found.size, found.root.hex()) != (size, root):
                 self.report.add(
@@ -560,7 +564,9 @@ class Comparing:
         before: SignedCheckpoint | None = None
         for found in self.checkpoints:
             if before and found.origin != before.origin:
-                self.report.add("forged_checkpoint", f"The checkpoint of size {found.size} is of {found.origin}.")
+                self.report.add(
+                    "forged_checkpoint", f"The checkpoint of size {found.size} belongs to another log, {found.origin}."
+                )
             if before and found.at + CLOCK_TOLERANCE < before.at:
                 self.report.add(
                     "clock_step_back",
@@ -571,7 +577,7 @@ class Comparing:
             if found.replaced:
                 self.report.add(
                     "epoch",
-                    f"Epoch {found.epoch} begins at {found.size} ({found.at:%Y-%m-%d %H:%M} UTC); the log was known"
+                    f"Epoch {found.epoch} begins at {found.size} ({found.at:%Y-%m-%d %H:%M} UTC); the log was anchored"
                     f" up to {found.replaced[0]} before.",
                 )
             before = found
@@ -580,15 +586,17 @@ class Comparing:
         pinned = list(self.pinned)
         if not pinned and self.checkpoints:
             pinned = [self.checkpoints[0].key]
-            self.report.notes.append(f"No key was pinned; the log itself says {pinned[0]}.")
+            self.report.notes.append(f"No key was pinned; the log itself names {pinned[0]}.")
         known = vouched_for(self.checkpoints, pinned)
         for found in self.checkpoints:
             if found.key.data not in known:
                 known.add(found.key.data)
-                self.report.add("unknown_key", f"From size {found.size} on checkpoints are signed by {found.key}.")
+                self.report.add(
+                    "unknown_key", f"From size {found.size} on checkpoints are signed by an untrusted key, {found.key}."
+                )
 
     def _read_anchors(self, notes: Sequence[str]) -> list[SignedCheckpoint]:
-        """Checkpoints that were kept elsewhere. Their signatures are looked at where they decide something."""
+        """Checkpoints from anchors. Their signatures are checked only where they decide a result."""
         found, unreadable = [], 0
         for note in notes:
             try:
@@ -596,13 +604,13 @@ class Comparing:
             except InvalidCheckpointNote:
                 unreadable += 1
         if unreadable:
-            self.report.notes.append(f"{unreadable} of the anchors are no signed checkpoints and were left out.")
+            self.report.notes.append(f"{unreadable} of the anchors are not signed checkpoints and were ignored.")
         return found
 
     # The tree
 
     def _walk(self, anchored: set[int]) -> bool:
-        """Whether the leaves lead to every signed root, as they are or after what was done to them was found out."""
+        """Whether the leaves lead to every signed root, as they are or after found manipulations were undone."""
         log = self.log
         good, marks = Tree(), sorted(anchored)
         for number, checkpoint in enumerate(self.checkpoints):
@@ -615,7 +623,7 @@ class Comparing:
                 if self._is_later_signed(tree, number):
                     self.report.add(
                         "forged_checkpoint",
-                        f"The checkpoint of size {checkpoint.size} contradicts the leaves, and those after it do not.",
+                        f"The checkpoint of size {checkpoint.size} contradicts the leaves; later ones do not.",
                     )
                     break
                 if not self._explain(good, checkpoint):
@@ -632,7 +640,7 @@ class Comparing:
         return True
 
     def _grow(self, good: Tree, size: int, marks: Sequence[int]) -> Tree:
-        """The tree up to a size, noting the roots of marked sizes on the way."""
+        """The tree up to a size; stores the roots of marked sizes."""
         tree = good.copy()
         view = memoryview(self.log.leaves)
         for mark in marks[bisect_left(marks, good.size) : bisect_right(marks, size)]:
@@ -644,7 +652,7 @@ class Comparing:
         return tree
 
     def _is_later_signed(self, tree: Tree, number: int) -> bool:
-        """Whether the next checkpoint has the root that the leaves have, so that this one alone is wrong."""
+        """Whether the next checkpoint matches the leaves, so that only this one is wrong."""
         if number + 1 >= len(self.checkpoints) or self.checkpoints[number + 1].size > self.log.size:
             return False
         following = self.checkpoints[number + 1]
@@ -655,7 +663,7 @@ class Comparing:
         return sorted(hole for hole in self.log.holes if start <= hole < stop)
 
     def _explain(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Finds the one thing that was done between two checkpoints, names it, and undoes it in memory."""
+        """Finds a single manipulation between two checkpoints, reports it, and undoes it in memory."""
         explanations: Sequence[Callable[[Tree, SignedCheckpoint], bool]]
         if self._holes(good.size, checkpoint.size):
             explanations = (self._was_moved_away, self._was_deleted_leaf, self._was_deleted_in_place)
@@ -672,8 +680,8 @@ class Comparing:
         if not self.report.findings or self.report.findings[-1].kind != "deletion":
             self.report.add(
                 "rewrite",
-                f"Between {good.size} and {checkpoint.size} the log is not what was signed at"
-                f" {checkpoint.at:%Y-%m-%d %H:%M} UTC, by more than one change.",
+                f"Between {good.size} and {checkpoint.size} the log differs from the checkpoint signed at"
+                f" {checkpoint.at:%Y-%m-%d %H:%M} UTC by more than one change.",
             )
         return False
 
@@ -686,7 +694,7 @@ class Comparing:
         return self.log.leaves[32 * good.size : 32 * stop]
 
     def _was_edited(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Leaves were changed, and their events say what they were."""
+        """Leaves were changed; their events contain the original values."""
         log = self.log
         differing = [index for index in log.differing if good.size <= index < checkpoint.size]
         if not differing:
@@ -704,12 +712,12 @@ class Comparing:
                 for index in changed:
                     digest, id_ = log.differing.pop(index)
                     log.leaves[32 * index : 32 * index + 32] = digest
-                    self.report.add("edited_leaf", f"The leaf at {index} is not the one that was signed.", id_)
+                    self.report.add("edited_leaf", f"The leaf at {index} differs from the signed one.", id_)
                 return True
         return False
 
     def _was_inserted(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Leaves were put in, and those after them moved up."""
+        """Leaves were inserted, and later leaves moved up."""
         log = self.log
         for count in (1, 2, 3):
             stop = checkpoint.size + count
@@ -722,7 +730,7 @@ class Comparing:
                     for index in range(first, first + count):
                         self.report.add(
                             "insertion",
-                            f"The event number {log.numbers[index]} at {index} was not there when the log was signed.",
+                            f"Event number {log.numbers[index]} at {index} was not in the log when it was signed.",
                         )
                     self._take_out(first, count)
                     return True
@@ -740,7 +748,7 @@ class Comparing:
         }
 
     def _was_reordered(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Two leaves changed their places, perhaps with one far behind. The numbers of their events tell which."""
+        """Two leaves were swapped, possibly far apart. The numbers of their events show which."""
         log, stop = self.log, checkpoint.size
         here, there = self._out_of_order(good.size, stop), self._too_late(good.size, stop)
         likely = [*combinations(here[:16], 2), *product(here[:8], there)]
@@ -749,13 +757,13 @@ class Comparing:
         ordered = sorted(range(good.size, stop), key=log.numbers.__getitem__)
         leaves = b"".join(bytes(log.leaves[32 * index : 32 * index + 32]) for index in ordered)
         if self._leads_there(good, leaves, checkpoint):
-            self.report.add("reordering", f"The events between {good.size} and {stop} stand in another order.")
+            self.report.add("reordering", f"The events between {good.size} and {stop} are in another order.")
             log.leaves[32 * good.size : 32 * stop] = leaves
             return True
         return self._were_swapped(good, checkpoint, [*combinations(here, 2), *product(here[8:], there)])
 
     def _out_of_order(self, start: int, stop: int) -> list[int]:
-        """Places beside which the order of numbers breaks, the widest breaks first."""
+        """Positions next to a break in the order of numbers, the widest breaks first."""
         numbers = self.log.numbers
         breaks = [
             (numbers[index - 1] - numbers[index], index)
@@ -766,7 +774,7 @@ class Comparing:
         return [place for place in dict.fromkeys(beside) if start <= place < stop][:64]
 
     def _too_late(self, start: int, stop: int) -> list[int]:
-        """Places behind a stretch with numbers that belong into it: the farthest, and the nearest, where many are."""
+        """Positions after a range with numbers that belong into it: the farthest and the nearest, if there are many."""
         numbers = self.log.numbers
         usual = sorted(numbers[start:stop])[-2:][0]
         late = [place for place in range(stop, len(numbers)) if -1 < numbers[place] < usual]
@@ -780,7 +788,7 @@ class Comparing:
                 for place, partner in ((one, other), (other, one)):
                     self.report.add(
                         "reordering",
-                        f"The event number {log.numbers[place]} stands at {place}; its place was {partner}.",
+                        f"Event number {log.numbers[place]} is at {place}; its position was {partner}.",
                     )
                 self._swap(log.leaves, 0, one, other)
                 log.numbers[one], log.numbers[other] = log.numbers[other], log.numbers[one]
@@ -789,7 +797,7 @@ class Comparing:
         return False
 
     def _swap(self, leaves: bytearray, offset: int, one: int, other: int) -> None:
-        """Exchanges two places of a stretch that begins at `offset`; the second may lie behind its end."""
+        """Swaps two positions of a range that begins at `offset`; the second may be after its end."""
         log, place = self.log, 32 * (one - offset)
         mine = bytes(leaves[place : place + 32])
         leaves[place : place + 32] = bytes(log.leaves[32 * other : 32 * other + 32])
@@ -797,14 +805,14 @@ class Comparing:
             leaves[32 * (other - offset) : 32 * (other - offset) + 32] = mine
 
     def _was_deleted_and_closed(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """A leaf was taken out and those after it moved down, but its event is still there."""
+        """A leaf was removed and later leaves moved down, but its event still exists."""
         leaves = self._stretch(good, checkpoint.size - 1)
         for event in self._candidates():
             for start in range(0, len(leaves) + 1, 32):
                 if self._leads_there(good, leaves[:start] + event.hash + leaves[start:], checkpoint):
                     index = good.size + start // 32
                     self.used.add(event.number)
-                    self.report.add("deletion", f"The leaf at {index} was taken out and the gap closed.", event.id)
+                    self.report.add("deletion", f"The leaf at {index} was removed and the gap closed.", event.id)
                     self.log.leaves[32 * index : 32 * index] = event.hash
                     self.log.numbers.insert(index, event.number)
                     self.log.ids.insert(index, 0)
@@ -812,7 +820,7 @@ class Comparing:
         return False
 
     def _was_deleted_and_is_short(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Nothing is left of it, but the log is shorter than it was. Says so; what follows cannot be compared."""
+        """Leaves and events were removed, and the log is shorter. Reports it; later events cannot be compared."""
         largest = self.checkpoints[-1].size
         if self.log.size < largest:
             self.report.add(
@@ -826,7 +834,7 @@ class Comparing:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
 
     def _was_moved_away(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """The leaf of an empty place stands somewhere else."""
+        """The leaf of an empty position is at another position."""
         log, holes = self.log, self._holes(good.size, checkpoint.size)
         last = [
             (index, log.numbers[index], bytes(log.leaves[32 * index : 32 * index + 32]))
@@ -851,7 +859,7 @@ class Comparing:
         return False
 
     def _was_pushed_out(self, hole: int, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """The leaf of an empty place stands on the place of another, which came after it."""
+        """The leaf of an empty position is at the position of another leaf, which was read after it."""
         log = self.log
         for stray in log.strays[:1000]:
             index, number, digest = stray
@@ -864,7 +872,7 @@ class Comparing:
                 log.strays.remove(stray)
                 log.leaves[32 * index : 32 * index + 32] = digest
                 log.numbers[hole], log.numbers[index] = log.numbers[index], number
-                # What was read of its event was read of the one that says it stands there.
+                # The event that was read belongs to the leaf that claimed this position.
                 log.ids[hole], log.ids[index] = log.ids[index], 0
                 log.differing.pop(index, None)
                 return True
@@ -873,10 +881,10 @@ class Comparing:
     def _name_moved(self, index: int, number: int, place: int) -> None:
         self.turned.discard(index)
         if index == place:
-            self.report.add("reordering", f"The leaf of place {index} does not come in its turn.")
+            self.report.add("reordering", f"The leaf at {index} is out of order.")
         else:
             self.report.add(
-                "forged_index", f"The event number {number} says that it stands at {index}; its place is {place}."
+                "forged_index", f"Event number {number} states the position {index}; its position is {place}."
             )
 
     def _drop_empty_end(self) -> None:
@@ -886,7 +894,7 @@ class Comparing:
             del log.leaves[-32:], log.numbers[-1:], log.ids[-1:]
 
     def _was_deleted_leaf(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Leaves were deleted; their events are still there and fit in."""
+        """Leaves were deleted; their events still exist and match."""
         holes, events = self._holes(good.size, checkpoint.size), self._candidates()
         if len(holes) == 1:
             fillings = [[event] for event in events]
@@ -897,7 +905,7 @@ class Comparing:
                 for hole, event in zip(holes, filling, strict=True):
                     self.used.add(event.number)
                     self.log.numbers[hole] = event.number
-                    self.report.add("deletion", f"The leaf at {hole} is gone; its event is still there.", event.id)
+                    self.report.add("deletion", f"The leaf at {hole} is missing; its event still exists.", event.id)
                 return True
         return False
 
@@ -917,10 +925,10 @@ class Comparing:
 
     def _report_holes(self, start: int, stop: int) -> None:
         for hole in self._holes(start, stop):
-            self.report.add("deletion", f"The leaf at {hole} is gone.")
+            self.report.add("deletion", f"The leaf at {hole} is missing.")
 
     def _compare_nodes(self) -> None:
-        """The inner hashes that the database keeps so that proofs read little."""
+        """Checks the inner hashes that the database stores so that proofs read few rows."""
         if not self.log.has_nodes:
             return
         wanted: dict[tuple[int, int], bytes] = {}
@@ -934,15 +942,15 @@ class Comparing:
         for node_level, index, digest in self.log.nodes:
             if wanted.pop((node_level, index), b"").hex() != digest:
                 self.report.add(
-                    "damaged_node", f"The stored hash {index} of level {node_level} is not that of its leaves."
+                    "damaged_node", f"The stored hash {index} of level {node_level} does not match its leaves."
                 )
         for node_level, index in wanted:
             self.report.add("damaged_node", f"The hash {index} of level {node_level} is not stored.")
 
-    # After the tree
+    # Checks after the tree
 
     def _name_changed_bodies(self) -> None:
-        """The leaf is what was signed, so it is the event that was changed."""
+        """Reports events that differ from their leaves, which match the signed root."""
         log = self.log
         by_hash = {
             bytes(log.leaves[32 * index : 32 * index + 32]): index for index in log.differing if index < log.size
@@ -951,7 +959,7 @@ class Comparing:
             if by_hash.get(digest, index) != index:
                 self.report.add("reordering", f"The event at {index} belongs to the leaf at {by_hash[digest]}.", id_)
             else:
-                self.report.add("edited_body", f"The event at {index} is not what its leaf was made of.", id_)
+                self.report.add("edited_body", f"The event at {index} does not match its leaf.", id_)
 
     def _look_for_a_cut(self) -> None:
         if not self.checkpoints or self.checkpoints[-1].size <= self.log.size:
@@ -989,12 +997,12 @@ class Comparing:
                 break
         if false := next((each for each in contradicting if each.is_signed_by(each.key)), None):
             if false.origin != origin:
-                what = f"is of the log {false.origin}, and this one is {origin or 'not signed'}"
+                what = f"belongs to the log {false.origin}, and this one is {origin or 'not signed'}"
             else:
-                what = f"knows another root for size {false.size}"
+                what = f"has another root for size {false.size}"
             self.report.add(
                 "rewrite",
-                f"An anchor of {false.at:%Y-%m-%d %H:%M} UTC {what}: the log was written anew, and signed again.",
+                f"An anchor of {false.at:%Y-%m-%d %H:%M} UTC {what}: the log was rewritten and signed again.",
             )
         signed_beyond = [each for each in beyond if each.is_signed_by(each.key)]
         if signed_beyond:
@@ -1002,7 +1010,7 @@ class Comparing:
             self.report.add(
                 "restored_backup",
                 f"The size regressed from {largest.size} to {self.log.size}: an anchor of"
-                f" {largest.at:%Y-%m-%d %H:%M} UTC knew more.",
+                f" {largest.at:%Y-%m-%d %H:%M} UTC has the larger size.",
             )
 
     def _look_at_unplaced(self) -> None:
@@ -1010,19 +1018,21 @@ class Comparing:
             if event.number in self.used:
                 continue
             if not event.is_pending and self.whole_size < self.log.size:
-                continue  # what was taken out of the middle has been reported
+                continue  # removals from the middle have been reported
             if not event.is_pending:
                 self.report.add(
-                    "insertion", "The event has no place and waits for none: it was written past the log.", event.id
+                    "insertion",
+                    "The event has no position and is not queued for one: it was inserted around the log.",
+                    event.id,
                 )
             elif event.waited > BACKLOG_SECONDS:
                 self.report.add(
-                    "backlog", f"The event has waited more than {event.waited:.0f} s for its place.", event.id
+                    "backlog", f"The event has waited more than {event.waited:.0f} s for a position.", event.id
                 )
 
 
 def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
-    """Places whose value stands before them already. By sorting in parts: a set takes a hundred bytes a value."""
+    """Positions whose value occurs earlier. Sorts in parts, because a set takes a hundred bytes a value."""
     parts = [array(values.typecode, sorted(values[start : start + SORTED])) for start in range(0, len(values), SORTED)]
     twice = {value for value, following in pairwise(merge(*parts)) if value == following} - {nothing}
     if not twice:
@@ -1036,9 +1046,9 @@ def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
 
 
 def displaced(turns: Sequence[int]) -> set[int]:
-    """As few places as possible without which the rest would come in order."""
+    """The smallest set of positions without which the rest is in order."""
     ends: list[int] = []
-    """Of the ascending rows found so far, by their length: at which turn the one that ends lowest ends."""
+    """Index of the lowest last element of ascending sequences found so far, by their length."""
     before: list[int] = []
     for turn, place in enumerate(turns):
         length = bisect_left(ends, place, key=turns.__getitem__)
@@ -1056,14 +1066,14 @@ def displaced(turns: Sequence[int]) -> set[int]:
 
 
 def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
-    """A whole log as it was exported, or events with their proofs, one a line. Raises CannotRead."""
+    """Verifies an exported log, or events with their proofs, one a line. Raises CannotRead."""
     records = enumerate(lines, 1)
     head = parsed(*next(records, (1, "")))
     if head.get("format") == EVENT_FORMAT:
         following = (parsed(number, line) for number, line in records)
         return verify_selection(chain([head], following), anchors=anchors, pinned=pinned)
     if head.get("format") != LOG_FORMAT:
-        raise CannotRead("The file does not begin like a log of memadmin.")
+        raise CannotRead("The file is not a memadmin audit log: its first line has no known format.")
     report = Report()
     reading = LogReader(report)
     reading.log.origin = str(head.get("origin", ""))
@@ -1093,7 +1103,7 @@ def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), 
         except (KeyError, TypeError, ValueError) as problem:
             report.add("unreadable", f"Line {number} is not in the format of a log: {problem!r}.")
     if ended is None:
-        report.add("incomplete_file", "The file has no last line: it was not written or copied to its end.")
+        report.add("incomplete_file", "The file has no end record: it was not written or copied completely.")
     if reading.erased_details:
         report.notes.append(f"Details of {reading.erased_details} events were erased, or are not in the export.")
     Comparing(reading.log, report, pinned=pinned).compare(anchors)
@@ -1106,20 +1116,20 @@ def parsed(number: int, line: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise CannotRead(f"Line {number} of the file is no JSON object.")
+        raise CannotRead(f"Line {number} of the file is not a JSON object.")
     return found
 
 
 def whole_number(value: object) -> int:
     if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise ValueError("a number is none")
+        raise ValueError("a number is not an integer of 64 bits")
     return value
 
 
 def event_of(record: dict[str, Any]) -> dict[str, Any] | None:
     event = record["event"]
     if event is not None and not isinstance(event, dict):
-        raise ValueError("an event is no object")
+        raise ValueError("an event is not an object")
     return event
 
 
@@ -1133,7 +1143,7 @@ def hash_of(text: str) -> bytes:
 def verify_selection(
     records: Iterable[dict[str, Any]], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()
 ) -> Report:
-    """Events with a proof each. That none was left out cannot be seen from a selection."""
+    """Verifies events with a proof each. A selection cannot show whether events were left out."""
     report, proving = Report(), Proving(anchors, pinned)
     waiting = 0
     for record in records:
@@ -1142,14 +1152,14 @@ def verify_selection(
         else:
             proving.prove(record, report)
     proving.conclude(report)
-    report.notes.append(f"This is a selection of {proving.count} events: whether others belong to it cannot be seen.")
+    report.notes.append(f"This is a selection of {proving.count} events; it cannot show whether others were left out.")
     if waiting:
-        report.notes.append(f"{waiting} events had no signed place yet when they were exported.")
+        report.notes.append(f"{waiting} events had no signed position yet when they were exported.")
     return report
 
 
 def verify_event(proof: dict[str, Any], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
-    """One event with its proof."""
+    """Verifies one event with its proof."""
     report, proving = Report(), Proving(anchors, pinned)
     proving.prove(proof, report)
     proving.conclude(report)
@@ -1157,7 +1167,7 @@ def verify_event(proof: dict[str, Any], *, anchors: Sequence[str] = (), pinned: 
 
 
 class Proving:
-    """Checks events against the checkpoints that their proofs bring along, each of which is looked at once."""
+    """Checks events against the checkpoints in their proofs, each of which is checked once."""
 
     def __init__(self, anchors: Sequence[str], pinned: Sequence[Key]) -> None:
         self.anchors = anchors
@@ -1176,15 +1186,13 @@ class Proving:
             event = event_of(proof) or {}
             root = root_by_inclusion(whole_number(proof["index"]), checkpoint.size, leaf_hash(event), path)
         except InvalidCheckpointNote as problem:
-            report.add("forged_checkpoint", f"The checkpoint of the proof is not to be believed: {problem}.", id_)
+            report.add("forged_checkpoint", f"The checkpoint of the proof is invalid: {problem}.", id_)
             return
         except (KeyError, TypeError, ValueError):
-            report.add("unreadable", "The proof lacks its event, index, path or checkpoint.", id_)
+            report.add("unreadable", "The proof has no valid event, index, path or checkpoint.", id_)
             return
         if root != checkpoint.root:
-            report.add(
-                "bad_proof", f"The event does not lead to the root that was signed for size {checkpoint.size}.", id_
-            )
+            report.add("bad_proof", f"The event does not lead to the root signed for size {checkpoint.size}.", id_)
         if proof.get("details") is not None:
             LogReader(report).details(proof["event"], proof["details"])
 
@@ -1200,24 +1208,24 @@ class Proving:
         return self.checkpoints[note]
 
     def conclude(self, report: Report) -> None:
-        """Who has signed, and what anchors say."""
+        """Checks signatures and anchors."""
         found = sorted(self.checkpoints.values(), key=lambda each: each.size)
         if not found:
             return
         report.size, report.root = found[-1].size, found[-1].root.hex()
         if not self.pinned:
-            report.notes.append(f"No key was pinned; the proof itself says {found[-1].key}.")
+            report.notes.append(f"No key was pinned; the proof itself names {found[-1].key}.")
         known = vouched_for(found, self.pinned or [each.key for each in found])
         for each in found:
             if each.key.data not in known:
                 report.add("unknown_key", f"The checkpoint of size {each.size} is signed by {each.key}.")
             compare_checkpoint(each, report, self.anchors)
         if self.anchors and not report.anchored_size:
-            report.notes.append(f"No anchor knows size {found[-1].size}: ask for a proof against one that is anchored.")
+            report.notes.append(f"No anchor has size {found[-1].size}. Request a proof against an anchored checkpoint.")
 
 
 def compare_checkpoint(ours: SignedCheckpoint, report: Report, anchors: Sequence[str]) -> None:
-    """Whether an anchor knows this checkpoint, or another root for its size."""
+    """Compares a checkpoint with the anchors: confirmed, or another root for its size."""
     for note in anchors:
         try:
             known = SignedCheckpoint.parse(note, is_checked=False)
@@ -1229,11 +1237,11 @@ def compare_checkpoint(ours: SignedCheckpoint, report: Report, anchors: Sequence
             if known.root == ours.root:
                 report.anchored_size = max(report.anchored_size, ours.size)
             else:
-                report.add("rewrite", f"An anchor knows another root for size {ours.size}.")
+                report.add("rewrite", f"An anchor has another root for size {ours.size}.")
 
 
 def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> Report:
-    """Two checkpoints: whether the later log begins with the earlier one."""
+    """Verifies that the log of one checkpoint begins with the log of another."""
     report = Report()
     try:
         old, new = SignedCheckpoint.parse(str(proof["old"])), SignedCheckpoint.parse(str(proof["new"]))
@@ -1253,7 +1261,7 @@ def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> 
 def notes_in(text: str) -> list[str]:
     """The notes of a file: one note, or JSON Lines with notes in them: a file anchor, an earlier export.
 
-    What a crash left half written is passed over.
+    Lines left incomplete by a crash are skipped.
     """
     if not text.lstrip().startswith("{"):
         return [text]
@@ -1308,7 +1316,7 @@ def verify_database(
     pinned: Sequence[Key] = (),
     wait: Callable[[float], None] = time.sleep,
 ) -> Report:
-    """The log in a database, as it is at one moment. `connect` gives a new psycopg connection.
+    """Verifies the log in a database, in one snapshot. `connect` returns a new psycopg connection.
 
     A read-only role needs SELECT on the audit tables; without it on audit_detail, details are not compared.
     """
@@ -1343,10 +1351,10 @@ def verify_database(
         waited = watched(connection, [number for number, _, is_old in unplaced if is_old], wait)
     for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
         event, beside = bodies[number]
-        # What got its place a moment later was only under way; what is not even queued gets none.
+        # Events that got a position meanwhile were only delayed; events that are not queued get none.
         reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
     if not may_read_details:
-        report.notes.append("This role may not read the details beside the events; they were not compared.")
+        report.notes.append("This role may not read the details of events; they were not compared.")
     elif reading.erased_details:
         report.notes.append(f"Details of {reading.erased_details} events were erased.")
     Comparing(reading.log, report, pinned=pinned).compare(anchors)
@@ -1366,9 +1374,9 @@ def bodies_of(
 
 
 def watched(connection: Any, numbers: Sequence[int], wait: Callable[[float], None]) -> dict[int, float]:
-    """Events that still have no place after some seconds, and how many those were.
+    """Events without a position after some seconds, and the number of seconds.
 
-    An event may be old and have been committed just now, so its age alone says nothing.
+    An old event may have been committed just now, so its age alone means nothing.
     """
     if not numbers:
         return {}
@@ -1394,9 +1402,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "file", nargs="?", type=Path, help="an export (.jsonl, may be gzipped) or the proof of an event"
     )
     parser.add_argument("--dsn", help="a PostgreSQL connection string, instead of a file")
-    parser.add_argument("--anchors", action="append", type=Path, default=[], help="checkpoints kept elsewhere")
-    parser.add_argument("--key", action="append", default=[], help="a public key that must have signed")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
+        "--anchors", action="append", type=Path, default=[], help="a file with checkpoints stored elsewhere"
+    )
+    parser.add_argument("--key", action="append", default=[], help="a trusted public key")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
     given = parser.parse_args(arguments)
     if (given.file is None) == (given.dsn is None):
         parser.error("give a file, or --dsn")
@@ -1426,7 +1436,7 @@ def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Re
     with path.open("rb") as raw:
         is_compressed = raw.read(2) == b"\x1f\x8b"
     with gzip.open(path) if is_compressed else path.open("rb") as file:
-        # The proof of one event is written over many lines; everything else has an object on its first.
+        # The proof of one event spans many lines; all other files have an object on the first line.
         if file.readline().rstrip().endswith(b"}"):
             file.seek(0)
             return verify_export(file, anchors=anchors, pinned=pinned)
@@ -1445,9 +1455,9 @@ def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Re
 def told(report: Report) -> str:
     verdicts = {
         "ok": "OK: nothing contradicts the log, and an anchor confirms it",
-        "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; whoever owns the database"
-        " and the key could have written it anew",
-        "broken": "BROKEN: the log is not what was signed",
+        "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; the owner of the database"
+        " and the key could have rewritten it",
+        "broken": "BROKEN: the log differs from the signed checkpoints",
     }
     lines = [verdicts[report.verdict] + f". Size {report.size:,}, root {report.root}."]
     if report.anchored_size:
