@@ -1,7 +1,7 @@
-"""What agents seal with the SDK's `EncryptedSession`: keys, opening, sealing anew, and what nobody reads any more.
+"""Sessions encrypted with the SDK's `EncryptedSession`: keys, decryption, re-encryption and expired items.
 
-Pure: no query, no request. A store says which key of the keyring its agents use; the keys themselves are in the
-environment, and nowhere else.
+Pure: no query, no request. A store has the name of the key that its agents use; the keys themselves are in the
+environment only.
 """
 
 from sessions_app.encryption.keyring import Keyring, keyring

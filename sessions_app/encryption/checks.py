@@ -1,4 +1,4 @@
-"""What is wrong with the keyring, said at every start; everything else works without it."""
+"""Django checks of the keyring, made at every start. Its problems stop nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def session_keys_are_usable(**options: Any) -> list[CheckMessage]:
         *(
             Warning(
                 sentence,
-                hint="Sealed sessions of stores that use it stay closed; everything else works.",
+                hint="Encrypted sessions of stores that use it stay closed; everything else works.",
                 id="memadmin.W002",
             )
             for sentence in keys.problems.values()
@@ -24,7 +24,7 @@ def session_keys_are_usable(**options: Any) -> list[CheckMessage]:
         *(
             Warning(
                 sentence,
-                hint="It is used as it is. Where agents are given another text, nothing they sealed can be opened.",
+                hint="The key is used as it is. If the agents have a different text, their items cannot be decrypted.",
                 id="memadmin.W003",
             )
             for sentence in keys.doubts.values()

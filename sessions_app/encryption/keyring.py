@@ -1,4 +1,4 @@
-"""The keys that this console holds, by the names that stores call them."""
+"""Keys that this console has, by the names that stores use for them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sessions_app.encryption.keys import SessionKey, UnusableKey, doubt_about
 class Keyring:
     keys: Mapping[str, SessionKey]
     problems: Mapping[str, str]
-    """Why a name has no key, as a sentence."""
+    """Sentences that explain why a name has no key."""
     doubts: Mapping[str, str]
-    """What is odd about a key that is used all the same, as a sentence."""
+    """Sentences about suspicious keys that are used all the same."""
 
     @classmethod
     def of(cls, secrets: Iterable[NamedSecret]) -> Keyring:
@@ -39,7 +39,7 @@ class Keyring:
         return self.keys.get(name)
 
     def why_not(self, name: str) -> str:
-        """A sentence for a key that is not here."""
+        """A sentence for a key that is not loaded."""
         return self.problems.get(name) or f"The session key {name} is not in the keyring of this console."
 
 

@@ -1,4 +1,4 @@
-"""One key of the keyring, taken exactly as the SDK takes it."""
+"""One key of the keyring, interpreted exactly as the SDK does."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LIKE_BASE64 = re.compile(r"[A-Za-z0-9_+/-]{16,}={0,2}")
 
 
 class UnusableKey(ValueError):
-    """No agent could use this text as a key either; the message says why and does not repeat it."""
+    """A text that no agent could use as a key either; the message has the reason and does not repeat the text."""
 
 
 class SessionKey:
-    """A master key, from which every session has a key of its own. Shows and copies itself nowhere."""
+    """A master key, from which the key of each session is derived. It has no printable or pickled form."""
 
     __slots__ = ("_master", "name")
 
@@ -31,7 +31,7 @@ class SessionKey:
         self._master = master_key(text)
 
     def cipher(self, session_id: str) -> Fernet:
-        """What `EncryptedSession(session_id, ...)` seals and opens with. Takes about 10 microseconds."""
+        """The cipher of `EncryptedSession(session_id, ...)`. Takes about 10 microseconds."""
         derive = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=session_id.encode(), info=DERIVED_FOR)
         return Fernet(base64.urlsafe_b64encode(derive.derive(self._master)))
 
@@ -42,7 +42,7 @@ class SessionKey:
         return f"<session key {self.name}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A session key is not written down.")
+        raise TypeError("A session key cannot be serialised.")
 
 
 def master_key(text: str) -> bytes:
@@ -62,9 +62,9 @@ def master_key(text: str) -> bytes:
 
 
 def doubt_about(text: str) -> str:
-    """What makes a usable key look like another one than was meant, as the end of a sentence; empty when nothing does.
+    """Doubt about a usable key that looks like another one, as the end of a sentence; empty if there is none.
 
-    Agents that hold the very same text agree with us all the same.
+    Agents with exactly the same text use the same key all the same.
     """
     try:
         decoded = base64.urlsafe_b64decode(text)
@@ -75,10 +75,8 @@ def doubt_about(text: str) -> str:
     if _LIKE_BASE64.fullmatch(text):
         bare = text.rstrip("=")
         if len(bare) == 43:
-            return "looks like a Fernet key without the “=” at its end, and without it is a different key"
-        return (
-            f"looks like base64 of {len(bare) * 3 // 4} bytes, not of {KEY_BYTES}, and is used as the text that it is"
-        )
+            return "looks like a Fernet key without the “=” at its end, and is a different key without it"
+        return f"looks like base64 of {len(bare) * 3 // 4} bytes, not of {KEY_BYTES}, and is used as plain text"
     if len(text.encode("utf-8", "replace")) < KEY_BYTES:
-        return f"is a text of fewer than {KEY_BYTES} bytes; a key that people can remember, others can guess"
+        return f"is a text of fewer than {KEY_BYTES} bytes, which may be easy to guess"
     return ""

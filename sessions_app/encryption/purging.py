@@ -1,7 +1,7 @@
-"""What of a sealed session agents no longer read, and may go: whole turns, and no call without its output.
+"""Expired items of an encrypted session that may be deleted: whole turns, and no call without its output.
 
-The time of an envelope stands in it in clear, and without its key nobody can prove it. What makes it good enough is
-that who could have changed the time could have deleted the row as well.
+The time of an envelope is in clear text, and cannot be verified without its key. That is good enough, because whoever
+could have changed the time could have deleted the row as well.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sessions_app.timeline.pairing import call_key, output_key
 
 @dataclass
 class Purge:
-    """Decides on the items of one session, which come examined, and opened where a key is here."""
+    """Decides on the items of one session, which come examined, and decrypted if the key is loaded."""
 
     before: datetime
-    """What was sealed before this instant may go."""
+    """Items that were encrypted before this instant may be deleted."""
     kept_keys: set[tuple[str, str]] = field(default_factory=set)
-    """The calls and outputs, as far as they can be read, of what stays."""
+    """Calls and outputs of the items that stay, as far as they can be read."""
     kept_expired: int = 0
-    """How many would be old enough, and stay with others."""
+    """Number of items that are old enough but stay with others."""
 
     def learn(self, items: Iterable[StoredItem]) -> None:
-        """The whole session, before anything is decided: a call goes with its output or not at all."""
+        """All items of the session, before any decision: a call is deleted with its output or not at all."""
         old = []
         for turn in turns(items):
             keys = pairing_keys(turn)
@@ -36,12 +36,12 @@ class Purge:
                 self.kept_keys |= keys
             elif keys:
                 old.append(keys)
-        # What stays because of another turn may be the other half of a third one.
+        # An item that stays because of another turn may be the other half of a third one.
         while staying := [keys for keys in old if keys & self.kept_keys and not keys <= self.kept_keys]:
             self.kept_keys.update(*staying)
 
     def goes(self, items: Iterable[StoredItem]) -> set[str]:
-        """The ids of the items that go, of whole turns."""
+        """Ids of the items to delete, in whole turns."""
         gone = set()
         for turn in turns(items):
             if self._is_old(turn) and not pairing_keys(turn) & self.kept_keys:
@@ -54,7 +54,7 @@ class Purge:
         return all(self._may_go(item) for item in turn)
 
     def _may_go(self, item: StoredItem) -> bool:
-        """By the time that its envelope says; one that was tampered with says nothing."""
+        """Age by the time in its envelope; an envelope that was tampered with has none."""
         seal = item.seal
         if seal is None or seal.sealed_at is None or seal.state == SealState.TAMPERED:
             return False
@@ -62,12 +62,12 @@ class Purge:
 
 
 def earliest_kept(now: datetime, ttl: timedelta, older_than: timedelta | None) -> datetime:
-    """Nothing that agents still read, whatever somebody asks for."""
+    """Never an item that agents still read, whatever limit is asked for."""
     return now - max(ttl, older_than or timedelta())
 
 
 def turns(items: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
-    """Items that were written together; where a store keeps no times, those that were sealed in the same second."""
+    """Items that were written together; where a store keeps no times, those that were encrypted in the same second."""
     for moment, turn in groupby(items, key=lambda item: item.written_at or (item.seal and item.seal.sealed_at)):
         if moment is None:
             yield from ([item] for item in turn)
@@ -76,6 +76,6 @@ def turns(items: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
 
 
 def pairing_keys(turn: Sequence[StoredItem]) -> set[tuple[str, str]]:
-    """What its items have in common with their other halves; empty for what is closed."""
+    """Keys that the item shares with its other halves; empty for an undecrypted item."""
     entries = [decode(item) for item in turn]
     return {key for entry in entries for key in (call_key(entry), output_key(entry)) if key}

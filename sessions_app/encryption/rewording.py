@@ -1,4 +1,4 @@
-"""Changing what is in an envelope: other words under the same key, of the same time."""
+"""Replacing the text in an envelope, with the same key and the same time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessions_app.timeline.values import text_in
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An item as agents read it, and the way back."""
+    """An item as agents read it, with the way back."""
 
     item: StoredItem
     text: str = field(repr=False)
@@ -24,7 +24,9 @@ class Opened:
     _cipher: Fernet | None = field(default=None, repr=False)
 
     def stored_with(self, text: str) -> str:
-        """What to store so that agents read this text: sealed as before, where it was, and hidden when it would be."""
+        """The text to store so that agents read this one: encrypted as before, at its old place, and expiring when it
+        would.
+        """
         if self._cipher is None or self._envelope is None:
             return text
         token = text_in(self._envelope.fields, "payload").encode()
@@ -34,7 +36,7 @@ class Opened:
 
 
 def opened(item: StoredItem, seals: SessionSeals) -> Opened | None:
-    """A whole item, opened with any key that is here; None where it is sealed and none opens it."""
+    """A whole item, decrypted with any loaded key; None if it is encrypted and no key opens it."""
     assert item.is_whole
     if ENVELOPE_MEMBER not in item.raw:
         return Opened(item, item.raw)

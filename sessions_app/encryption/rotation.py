@@ -1,4 +1,4 @@
-"""Sealing anew: the same words at the same time, under another key."""
+"""Re-encryption: the same text and time, under another key."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sessions_app.timeline.values import text_in
 
 
 class ItemKeyState(StrEnum):
-    """Where an item stands on the way from one key to another."""
+    """State of an item during the rotation from one key to another."""
 
     PLAIN = "plain"
-    """No envelope; not ours to seal."""
+    """No envelope; it is not ours to encrypt."""
     OLD = "old"
     NEW = "new"
     UNREADABLE = "unreadable"
@@ -28,7 +28,7 @@ class ItemKeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """From one key to another, in one session. Items have to be whole."""
+    """Rotation from one key to another, in one session. Items have to be whole."""
 
     old: Fernet
     new: Fernet
@@ -51,9 +51,9 @@ class Rotation:
         return ItemKeyState.UNREADABLE
 
     def resealed(self, item: StoredItem) -> str:
-        """The stored text of an item of the old key under the new one: nothing in it changes but the token.
+        """The stored text of an item of the old key under the new one: only the token differs.
 
-        The token keeps its time, so agents hide it when they would have. Looked at before it is given back.
+        The token keeps its time, so it expires for agents when it would have. It is checked before it is returned.
         """
         entry = _envelope(item)
         assert entry is not None
@@ -65,11 +65,11 @@ class Rotation:
 
 
 def with_token(item: StoredItem, envelope: DecodedItem, fresh: bytes) -> str:
-    """The stored text of an envelope with another token in it, and nothing else changed."""
+    """The stored text of an envelope with another token, and nothing else changed."""
     before, after = text_in(envelope.fields, "payload"), fresh.decode()
     if item.raw.count(before) == 1:
         return item.raw.replace(before, after)
-    # Somebody has written the envelope with escapes in it.
+    # The envelope was written with escapes in it.
     return json.dumps({**envelope.fields, "payload": after}, separators=(",", ":"))
 
 

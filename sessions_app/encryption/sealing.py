@@ -1,4 +1,4 @@
-"""Looking at seals, and opening them."""
+"""Examining and decrypting encrypted envelopes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sessions_app.timeline.encryption import ENVELOPE_MEMBER, FERNET_VERSION, se
 from sessions_app.timeline.values import Fields, text_in
 
 CLOCK_SKEW = timedelta(seconds=60)
-"""How far ahead of its reader's clock the SDK lets a token be."""
+"""Seconds that the SDK lets a token be ahead of its reader's clock."""
 
 LEAST_TOKEN_BYTES, BLOCK_BYTES = 73, 16
-"""Of a Fernet token with one block inside: version, time, 16 of the cipher's start, the block, and the seal."""
+"""Length of a Fernet token with one block: version, time, 16 bytes of the cipher's start, the block, the signature."""
 
 
 class EncryptedStore(Protocol):
-    """What a store's row records of its encryption; see models.SessionStore."""
+    """Encryption columns of a store's row; see models.SessionStore."""
 
     encryption_key: str
     encryption_ttl_seconds: int
@@ -35,12 +35,12 @@ class EncryptedStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """How the agents of a store encrypt, and the keys that are here."""
+    """How the agents of a store encrypt, with the keys that are loaded."""
 
     key_name: str
-    """Empty where nobody has said which."""
+    """Empty if no key is set for the store."""
     ttl: timedelta
-    """How long agents read an item."""
+    """Time for which agents read an item."""
     wrapper_ids: WrapperIds
     keys: Keyring
 
@@ -59,7 +59,7 @@ def sealing_of(store: EncryptedStore) -> Sealing:
 
 @dataclass
 class SessionSeals:
-    """The seals of one session. Derives a key for it once, and each other key once it has to be tried."""
+    """Envelopes of one session. Derives a key for it once, and each other key once it has to be tried."""
 
     sealing: Sealing
     wrapper_id: str
@@ -77,10 +77,11 @@ class SessionSeals:
         opens: bool = False,
         is_key_proven: Callable[[], bool] = lambda: False,
     ) -> list[StoredItem]:
-        """The items of the session, each envelope among them with its seal, and opened on demand as far as it can be.
+        """The items of the session, each envelope among them with its state, and decrypted on demand as far as
+        possible.
 
-        A seal of an unknown key and a broken one look the same; what tells them apart is whether the store's key opens
-        anything else. Where it opens nothing among `items`, `is_key_proven` is asked, once.
+        An envelope of an unknown key and a broken one look the same; they differ in whether the store's key opens
+        anything else. If it opens nothing among `items`, `is_key_proven` is asked, once.
         """
         seen = [self._examined(item, at=at, opens=opens) for item in items]
         in_doubt = [number for number, item in enumerate(seen) if item.seal and item.seal.state == SealState.WRONG_KEY]
@@ -92,15 +93,15 @@ class SessionSeals:
         return seen
 
     def looked_at(self, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """`examined` of now, without opening any."""
+        """`examined` as of now, without decrypting any."""
         return self.examined(items, at=datetime.now(UTC))
 
     def proves_key(self, items: Sequence[StoredItem]) -> bool:
-        """Whether the store's key opens any of the items."""
+        """True if the store's key opens any of the items."""
         return any(map(is_sound, self.looked_at(items)))
 
     def ciphers(self) -> Iterator[Fernet]:
-        """Of all keys that are here, the store's first."""
+        """All loaded keys, the store's first."""
         return (cipher for _, cipher in self._all_ciphers())
 
     def _examined(self, item: StoredItem, *, at: datetime, opens: bool) -> StoredItem:
@@ -113,7 +114,7 @@ class SessionSeals:
         seal = Seal(
             self._state_without_key(item, entry.fields),
             moment,
-            # Not `moment + ttl`: an envelope may claim to be of the year 9999, after which Python knows no time.
+            # Not `moment + ttl`: an envelope may claim to be of the year 9999, and Python has no time after it.
             is_expired=moment is not None and moment < at - self.sealing.ttl,
             is_ahead=moment is not None and moment > at + CLOCK_SKEW,
             store_key=self.sealing.key_name,
@@ -135,7 +136,7 @@ class SessionSeals:
         return replace(item, seal=seal)
 
     def _state_without_key(self, item: StoredItem, envelope: Fields) -> SealState:
-        """Wrong key for whatever the keys have yet to be tried on."""
+        """Wrong key, for tokens on which the keys have yet to be tried."""
         if not item.is_whole:
             return SealState.UNCHECKED
         if not is_token(text_in(envelope, "payload")):
@@ -143,7 +144,7 @@ class SessionSeals:
         return SealState.WRONG_KEY if self.has_key else SealState.NO_KEY
 
     def _all_ciphers(self) -> Iterator[tuple[str, Fernet]]:
-        """The store's key first."""
+        """Keys to try, the store's first."""
         keys = self.sealing.keys.keys
         for name in sorted(keys, key=lambda name: (name != self.sealing.key_name, name)):
             if name not in self._ciphers:
@@ -156,7 +157,7 @@ def is_sound(item: StoredItem) -> bool:
 
 
 def is_token(payload: str) -> bool:
-    """Whether this has the form of a Fernet token. One that was cut or garbled has not: no key is needed to tell."""
+    """True for the form of a Fernet token. A truncated or garbled one has another form: this needs no key."""
     try:
         token = base64.urlsafe_b64decode(payload)
     except (binascii.Error, ValueError):

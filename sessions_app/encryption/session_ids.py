@@ -1,4 +1,4 @@
-"""Under which session id the SDK's wrapper sealed what the inner store keeps under its own."""
+"""Mapping from the session id in the store to the one that `EncryptedSession` was given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ID = "{id}"
 
 
 class BadSessionIds(ValueError):
-    """The text says no such thing; the message is a sentence."""
+    """The text is no such mapping; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class WrapperIds:
         inner, arrow, wrapper = (part.strip() for part in text.partition(ARROW))
         if not arrow or inner.count(ID) != 1 or not wrapper or wrapper.count(ID) > 1:
             raise BadSessionIds(
-                f"Write how the wrapper's session id follows from the stored one, such as sealed:{ID} {ARROW} {ID}."
+                f"Write how the wrapper's session id is derived from the stored one, such as sealed:{ID} {ARROW} {ID}."
             )
         before, _, after = inner.partition(ID)
         return cls(before, after, wrapper)
 
     def of(self, session_id: str) -> str:
-        """The wrapper's id of a stored session; its own where it does not look like the left side."""
+        """The wrapper's id of a stored session; the stored id if it does not match the left side."""
         is_like = (
             session_id.startswith(self.before)
             and session_id.endswith(self.after)

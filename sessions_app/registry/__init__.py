@@ -1,7 +1,7 @@
-"""Registry and fence on the agents' own tables: what should stand there, what does, and what is missing.
+"""Registry and fence on the agents' own tables: what should be installed, what is, and what is missing.
 
-Questions are answered here and steps are planned; `services/` carries them out, and records it. `known_stores` says
-which stores there are, `health` and `check` what is wrong with one; the `plan_...` functions give statements.
+This package answers questions and plans steps; `services/` runs and records them. `known_stores` returns the stores,
+`health` and `check` the problems of one; the `plan_...` functions return statements.
 """
 
 from sessions_app.registry.attach_plan import (

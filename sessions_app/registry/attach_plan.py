@@ -1,4 +1,4 @@
-"""What `attach_store` runs: a list of steps made from what is missing, printed or carried out, the same list.
+"""The steps of `attach_store`, made from what is missing; the same list is printed or run.
 
 Agents go on writing meanwhile. A trigger needs a lock that waits for the writes under way and holds up later ones, so
 each such step gives up after LOCK_TIMEOUT and is tried again; it is shorter than PostgreSQL's deadlock_timeout, so no
@@ -36,25 +36,25 @@ from sessions_app.stores.sqlalchemy.postgres import in_plain_words
 
 LOCK_TIMEOUT = "500ms"
 UPKEEP_TIMEOUT = "10s"
-"""An autovacuum is cancelled by who has waited for it for deadlock_timeout, a second unless somebody changed it."""
+"""An autovacuum is cancelled by a waiter after deadlock_timeout, one second by default."""
 BACKFILL_ROWS = 2_000
 """Sessions registered in one transaction; some 20 ms."""
 
 
 class AttachRefused(Exception):
-    """Something stands in the way of attaching a store, and was left as it is; the message says what."""
+    """An obstacle to attaching a store, which was left as it is; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachStep:
-    """Statements with one purpose: one transaction, or (what PostgreSQL only does outside of one) each by itself."""
+    """Statements with one purpose: one transaction, or (if PostgreSQL only runs them outside of one) each by itself."""
 
     purpose: str
     statements: tuple[sql.Composable, ...]
     in_transaction: bool = True
 
     def as_script(self) -> str:
-        """The step for a person to read, or for psql to run."""
+        """The step as text, for people and for psql."""
         lines = [f"{statement.as_string(None)};" for statement in self.statements]
         if self.in_transaction:
             lines = ["BEGIN;", *lines, "COMMIT;"]
@@ -62,13 +62,13 @@ class AttachStep:
 
 
 def plan_attachment(store: SessionStore) -> list[AttachStep]:
-    """What is missing, in order; nothing when all stands. Raises AttachRefused."""
+    """Missing steps in order; empty when nothing is missing. Raises AttachRefused."""
     if not has_fence(store):
         _refuse(problem for problem in backend_for(store).health().problems if problem.is_fatal)
         if store.attached_at:
             return []
         refuse_place_of_another(store)
-        return [_note(store, sql.SQL("now()"), "Notes that the store is attached")]
+        return [_note(store, sql.SQL("now()"), "Record that the store is attached")]
     tables = look_at(store)
     with in_plain_words(store):
         _refuse(unusable(tables))
@@ -80,18 +80,18 @@ def plan_attachment(store: SessionStore) -> list[AttachStep]:
         if store.attached_at is None or unregistered_sessions(store, tables, cap=0):
             steps.append(_backfill(store, tables))
         if store.attached_at is None:
-            steps.append(_note(store, sql.SQL("now()"), "Notes that the store is attached"))
+            steps.append(_note(store, sql.SQL("now()"), "Record that the store is attached"))
     return steps
 
 
 def refuse_place_of_another(store: SessionStore) -> None:
-    """Raises AttachRefused where a store that is about to be attached is in the place of another."""
+    """Raises AttachRefused if a store that is about to be attached is in the place of another."""
     if store.attached_at is None:
         _refuse(obstacles_in_place(store))
 
 
 def plan_declaration(store: SessionStore) -> AttachStep:
-    """The row of a store as a statement, for a script that somebody else runs; we save it."""
+    """The row of a store as a statement, for a script that is run by hand; we save it ourselves."""
     fields = [field for field in SessionStore._meta.concrete_fields if field.name not in ("attached_at", "created_at")]
     declared = ("kind", "options", "sessions_table", "messages_table", "writer_timezone", "fence_mode", "agent_roles")
     insert = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO UPDATE SET {}").format(
@@ -100,7 +100,7 @@ def plan_declaration(store: SessionStore) -> AttachStep:
         sql.SQL(", ").join(sql.Literal(_value(store, field.attname)) for field in fields),
         sql.SQL(", ").join(sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in declared),
     )
-    return AttachStep("Names the tables of the store", (insert,))
+    return AttachStep("Record the tables of the store", (insert,))
 
 
 def _value(store: SessionStore, name: str) -> Any:
@@ -109,14 +109,14 @@ def _value(store: SessionStore, name: str) -> Any:
 
 
 def plan_removal(store: SessionStore) -> list[AttachStep]:
-    """What is there of ours, in the order in which it goes. The agents' tables may be gone already."""
+    """Installed objects of ours, in the order of their removal. The agents' tables may be gone already."""
     with in_plain_words(store):
         steps = [_drop_function(standing) for standing in standing_triggers(store).values()]
         (messages,) = find_tables(store.messages_table)
         if messages and has_own_index(store, messages):
             steps.append(_drop_index(store, messages))
     if store.attached_at is not None:
-        steps.append(_note(store, sql.SQL("NULL"), "Notes that the store is not attached"))
+        steps.append(_note(store, sql.SQL("NULL"), "Record that the store is not attached"))
     return steps
 
 
@@ -133,7 +133,7 @@ def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachSte
         yield from _put_there(trigger.purpose, trigger.table, [trigger], standing)
     for table in (tables.messages, tables.sessions):
         of_table = [trigger for trigger in notes if trigger.table == table]
-        yield from _put_there(f"Records what others than agents write to {table}", table, of_table, standing)
+        yield from _put_there(f"Record writes to {table} by roles other than the agents'", table, of_table, standing)
     wanted = {trigger.name for trigger in (*fence, *notes)}
     for name, unwanted in standing.items():
         if name not in wanted:
@@ -143,7 +143,7 @@ def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachSte
 def _put_there(
     purpose: str, table: Table, triggers: Iterable[Trigger], standing: Mapping[str, StandingTrigger]
 ) -> Iterator[AttachStep]:
-    """A step with what is missing of a table's triggers, unless all is there. The table is locked last, and once."""
+    """A step with the missing triggers of a table, unless all exist. The table is locked last, and once."""
     functions: list[sql.Composable] = []
     places: list[sql.Composable] = []
     for trigger in triggers:
@@ -166,16 +166,16 @@ def _index_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachSte
         yield _drop_index(store, tables.messages)
     create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} (session_id, created_at)")
     yield AttachStep(
-        "Indexes the items by session and time",
+        "Index the items by session and time",
         (create.format(sql.Identifier(own_index_name(store)), tables.messages.identifier),),
         in_transaction=False,
     )
 
 
 def _backfill(store: SessionStore, tables: StoreTables) -> AttachStep:
-    """One statement that commits after each batch, and begins anew when it is run again.
+    """One statement that commits after each batch, and starts again when it is run again.
 
-    Sessions that are on record but were written to while nothing followed them (after a removal) are brought up to
+    Registered sessions that were written to while nothing followed them (after a removal) are brought up to
     date. Each batch begins with the last id of the one before, so an empty session id needs no case of its own.
     """
     zone = sql.SQL("") if tables.sessions.columns["updated_at"].has_zone else sql.SQL(" AT TIME ZONE {}")
@@ -210,17 +210,17 @@ END
         rows=sql.Literal(BACKFILL_ROWS),
     )
     statement = sql.SQL("DO {}").format(dollar_quoted(body.as_string(None)))
-    return AttachStep("Registers the sessions that are there", (statement,), in_transaction=False)
+    return AttachStep("Register the existing sessions", (statement,), in_transaction=False)
 
 
 def _limits(table: sql.Composable | None) -> list[sql.Composable]:
-    """What stands before a change of a table's triggers: how long it waits for upkeep, and how long for agents."""
+    """Statements before a change of a table's triggers: how long it waits for upkeep, and how long for agents."""
     agents = sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT))
     return [*(_keep_upkeep_off(table) if table else ()), agents]
 
 
 def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
-    """Until the transaction ends. The lock stops VACUUM, ANALYZE and new indexes, and nobody who reads or writes."""
+    """Until the transaction ends. The lock stops VACUUM, ANALYZE and new indexes, but no reads or writes."""
     return [
         sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(UPKEEP_TIMEOUT)),
         sql.SQL("LOCK TABLE {} IN SHARE UPDATE EXCLUSIVE MODE").format(table),
@@ -232,13 +232,13 @@ def _drop_function(standing: StandingTrigger) -> AttachStep:
     name = standing.function.as_string(None)
     limits = _limits(sql.Identifier(*standing.lockable) if standing.lockable else None)
     drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(standing.function)
-    return AttachStep(f"Takes {name} away, and the trigger that calls it", (*limits, drop))
+    return AttachStep(f"Remove {name}, and the trigger that calls it", (*limits, drop))
 
 
 def _drop_index(store: SessionStore, messages: Table) -> AttachStep:
     drop = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}")
     index = sql.Identifier(messages.schema, own_index_name(store))
-    return AttachStep("Takes our index of the items away", (drop.format(index),), in_transaction=False)
+    return AttachStep("Remove our index of the items", (drop.format(index),), in_transaction=False)
 
 
 def _note(store: SessionStore, attached_at: sql.SQL, purpose: str) -> AttachStep:

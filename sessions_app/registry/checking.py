@@ -1,4 +1,4 @@
-"""What is wrong with a store, precisely, in sentences."""
+"""Problems of a store, as sentences."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LARGEST = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 IDS_USED_UP_AT = 0.8
 
 HOLDS_ALL_THE_SAME = {"mode-differs", "unfinished", "unrecorded", "row-policies"}
-"""What is wrong with a fence that keeps late writes out nevertheless."""
+"""Problems of a fence that keeps late writes out nevertheless."""
 
 LAST_ID = """
 SELECT pg_sequence_last_value(seqrelid), seqmax FROM pg_sequence
 WHERE seqrelid = pg_get_serial_sequence(%s, 'id')::regclass AND has_sequence_privilege(seqrelid, 'SELECT')
 """
 
-# Of what the triggers registered, the registry has the true instant: they run in the writer's own connection.
+# For sessions registered by the triggers the registry has the true instant: they run in the writer's own connection.
 WRITTEN_LATELY = sql.SQL("""
 SELECT count(*), count(*) FILTER (WHERE is_off), mode() WITHIN GROUP (ORDER BY off) FILTER (WHERE is_off)
 FROM (
@@ -74,7 +74,7 @@ WHERE EXISTS (
 ORDER BY place
 """
 
-# Counted as far as that is quick, and what statistics say.
+# Counted if that is quick, else estimated from statistics.
 ROWS = sql.SQL("""
 SELECT {number} AS number, (SELECT count(*) FROM (SELECT FROM {table} LIMIT {cap}) AS few),
        (SELECT coalesce(sum(reltuples) FILTER (WHERE reltuples > 0), 0)::bigint FROM pg_class
@@ -83,15 +83,15 @@ SELECT {number} AS number, (SELECT count(*) FROM (SELECT FROM {table} LIMIT {cap
 
 
 def health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
-    """How a store is, from the catalog and statistics: it costs the same however many rows there are. Never raises.
+    """Health of a store, from the catalog and statistics: the cost does not depend on the number of rows. Never raises.
 
-    Without `anyway` a store that hung a moment ago is not asked, and as it was then (`stores.circuit_breaker`).
+    Without `anyway` a store that hung a moment ago is not asked; its last result counts (`stores.circuit_breaker`).
     """
     return next(health_of_all([store], anyway=anyway))
 
 
 def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[StoreHealth]:
-    """The same of several, in their order: first all are asked side by side whether they answer."""
+    """The same for several stores, in their order: first all are asked side by side whether they respond."""
     stores, places = list(stores), Places()
     answers: Mapping[SessionStore, StoreUnavailable | None] = {}
     if len(stores) > 1:
@@ -153,14 +153,14 @@ def check(store: SessionStore, *, places: Places | None = None) -> StoreHealth:
     if not missing:
         return found
     count = f"More than {COUNTED_EXACTLY:,}" if missing > COUNTED_EXACTLY else f"{missing:,}"
-    sentence = f"{count} of its sessions are not in the registry, and so in no list. {_attach(store)}"
+    sentence = f"{count} of its sessions are not registered, and so not listed. {_attach(store)}"
     return replace(found, problems=(*found.problems, StoreProblem("unregistered", sentence)))
 
 
 def _health_of_discovered(
     store: SessionStore, *, thorough: bool = False, anyway: bool = True, away: StoreUnavailable | None = None
 ) -> StoreHealth:
-    """What the store says of itself, and what discovery came upon; `away` is what it said when it was asked before."""
+    """Problems that the store reports or discovery found; `away` is the earlier error of asking it."""
     found = StoreHealth()
     try:
         if away:
@@ -177,41 +177,41 @@ def _health_of_discovered(
             problems.append(StoreProblem("unavailable", str(silent), is_fatal=True))
     if store.attached_at is None:
         problems.append(
-            StoreProblem("not-attached", f"It is not attached: its sessions are in no list. {_attach(store)}")
+            StoreProblem("not-attached", f"It is not attached: its sessions are not listed. {_attach(store)}")
         )
     hints = [*found.hints, *key_hints(store)]
     if returned := store.discovery.get("returned", 0):
         problems.append(StoreProblem("returned", _sentence_on_returned(store, returned)))
     if swept := store.discovery.get("swept", 0):
         hints.append(
-            f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. Such an"
-            " agent still holds what was said: end it."
+            f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. The agent"
+            " still has the conversation in memory: end it."
         )
     return replace(found, problems=tuple(problems), hints=tuple(hints))
 
 
 def _sentence_on_returned(store: SessionStore, returned: int) -> str:
-    what = f"{returned:,} erased session{pluralize(returned, ' has,s have')} come back: an agent that was still running"
+    what = f"{returned:,} erased session{pluralize(returned, ' has,s have')} returned: an agent that was still running"
     if Capability.ERASE_SESSIONS in backend_for(store).capabilities:
-        return f"{what} wrote to it again. Each discovery erases such sessions once more, until the agent has ended."
-    return f"{what} wrote to it again, and nothing can be erased in this store. End the agent, and erase it there."
+        return f"{what} wrote to it again. Each discovery erases such sessions again, until the agent has ended."
+    return f"{what} wrote to it again, and this store cannot erase. End the agent, and delete the session there."
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
     standing = standing_triggers(store)
     if not standing:
-        sentence = "It is not attached: its sessions are in no list, and an erased one can come back."
+        sentence = "It is not attached: its sessions are not listed, and erased sessions can return."
         yield StoreProblem("not-attached", f"{sentence} {_attach(store)}")
         return
     if store.attached_at is None:
-        yield StoreProblem("unfinished", f"Attaching it was begun and not finished. {_attach(store)}")
+        yield StoreProblem("unfinished", f"Attaching it was started and not finished. {_attach(store)}")
     faults = [faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables)]
     other_mode = next(mode for mode in SessionStore.FenceMode if mode != store.fence_mode)
     in_other_mode = [
         faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables, other_mode)
     ]
     if any(fault.function for fault in faults) and not any(fault.function for fault in in_other_mode):
-        sentence = f"Its fence is in {other_mode.value} mode, and should be in {store.fence_mode} mode."
+        sentence = f"Its fence is in {other_mode.value} mode and should be in {store.fence_mode} mode."
         yield StoreProblem("mode-differs", f"{sentence} {_attach(store)}")
         faults = in_other_mode
     for problem in (problem for fault in faults for problem in (fault.function, fault.trigger) if problem):
@@ -219,12 +219,15 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Store
     notes = [(trigger, faults_of(trigger, standing.get(trigger.name))) for trigger in notes_for(store, tables)]
     if unsound := [trigger for trigger, fault in notes if fault.function or fault.trigger]:
         tables_of = " and ".join(sorted({str(trigger.table) for trigger in unsound}))
-        sentence = f"What others than agents write to {tables_of} is not all recorded: triggers are missing or changed."
+        sentence = (
+            f"Not all writes to {tables_of} by roles other than the agents' are recorded: triggers are missing or"
+            " changed."
+        )
         yield StoreProblem("unrecorded", f"{sentence} {_attach(store)}")
     if not registry_key_stands():
         yield StoreProblem(
             "registry-key-missing",
-            "The registry has lost its unique key session_record_fence: a write under way can slip past an erasure."
+            "The registry has lost its unique key session_record_fence: a write in progress can get past an erasure."
             " Its migration, sessions_app 0002, has the definition.",
         )
 
@@ -232,8 +235,8 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Store
 def _unsaid(store: SessionStore) -> Iterator[str]:
     if store.attached_at and not store.agent_roles:
         yield (
-            "Nobody has said under which database roles the agents write, so what others write to their tables by SQL"
-            f" is not recorded. Run attach_store {store} --agent-role with each of them."
+            "The agents' database roles are not set, so SQL writes to their tables by others are not recorded. Run"
+            f" attach_store {store} --agent-role with each of them."
         )
 
 
@@ -241,14 +244,14 @@ def _slow_or_wrong(store: SessionStore, tables: StoreTables) -> Iterator[StorePr
     if not any(index.is_valid for index in tables.time_indexes):
         if tables.time_indexes:
             sentence = (
-                f"The index {tables.time_indexes[0].name} of {tables.messages} is invalid: its building broke off."
+                f"The index {tables.time_indexes[0].name} of {tables.messages} is invalid: its build was interrupted."
             )
             yield StoreProblem("index-invalid", f"{sentence} {_attach(store)}")
         else:
             sentence = f"{tables.messages} has no index on (session_id, created_at): long sessions open slowly."
             yield StoreProblem("index-missing", f"{sentence} {_attach(store)}")
     if tables.messages.columns["created_at"].may_be_empty:
-        sentence = f"created_at of {tables.messages} may be empty; an item without a time is not shown."
+        sentence = f"created_at of {tables.messages} may be empty; items without a time are not shown."
         yield StoreProblem("times-may-be-empty", sentence)
     yield from _ids_running_out(tables)
     if not tables.sessions.columns["updated_at"].has_zone:
@@ -261,13 +264,13 @@ def _ids_running_out(tables: StoreTables) -> Iterator[StoreProblem]:
         if last is not None and last > IDS_USED_UP_AT * limit:
             yield StoreProblem(
                 "ids-running-out",
-                f"{tables.messages} has given out {last:,} of {limit:,} ids; after the last one no agent can write."
-                " Make the column id, and its sequence, a bigint.",
+                f"{tables.messages} has used {last:,} of {limit:,} ids; after the last one no agent can write. Change"
+                " the column id, and its sequence, to bigint.",
             )
 
 
 def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
-    """Times in another zone than the store's: as seen in what was written or, before that, in what is configured."""
+    """Times in another zone than the store's: detected in the rows or, without evidence there, in the configuration."""
     remedy = (
         f"Set AGENT_TIMEZONE to the agents' zone and run attach_store {store}."
         if store.name == MAIN_STORE
@@ -292,13 +295,13 @@ def _wrong_zone(store: SessionStore, tables: StoreTables) -> Iterator[StoreProbl
     for place, zone in fetch(CONFIGURED_ZONES, {"messages": tables.messages.oid, "zone": store.writer_timezone}):
         yield StoreProblem(
             "zone-differs",
-            f"Agents write in the zone {zone} (setting of the {place}) unless they choose their own, and the store is"
+            f"Agents write in the zone {zone} (setting of the {place}) unless they choose another, but the store is"
             f" read as {store.writer_timezone}. {remedy}",
         )
 
 
 def _about(*tables: Table) -> list[int]:
-    """How many rows each table has: exactly if they are few, else about. One query."""
+    """Number of rows of each table: exact if they are few, else estimated. One query."""
     cap = sql.Literal(COUNTED_EXACTLY)
     asked = [
         ROWS.format(number=sql.Literal(number), table=table.identifier, cap=cap, oid=sql.Literal(table.oid))

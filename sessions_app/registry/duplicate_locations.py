@@ -1,7 +1,7 @@
 """Two stores in one place: each session would be listed twice, and erased in the registry of one of them only.
 
-What their settings say tells little: two variables hold one address, one host has several names, a link leads to a
-file. So each store is asked where it is.
+Settings cannot show it: two variables may have one address, one host several names, and a link may lead to a file. So
+each store is asked where it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sessions_app.stores.base import Place, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
 
 ATTACHED_WITHIN = timedelta(minutes=1)
-"""So long a store may be on its way to be attached."""
+"""Time for which a store may be about to be attached."""
 
 
 def attached_stores() -> Iterable[SessionStore]:
@@ -28,14 +28,16 @@ def attached_stores() -> Iterable[SessionStore]:
 
 
 def stores_with_a_place() -> Iterable[SessionStore]:
-    """Also those that somebody is about to attach: of two at once, each of whom has a row before looking for that of
-    the other, one may get the place or none, but not both. What was detached gave its place up."""
+    """Attached stores, and those about to be attached: of two at once, each of which has a row before looking for that
+    of
+    the other, one may get the place or none, but not both. A detached store has given its place up.
+    """
     on_its_way = Q(attached_at=None, discovered_at=None, created_at__gt=now() - ATTACHED_WITHIN)
     return SessionStore.objects.filter(Q(attached_at__isnull=False) | on_its_way)
 
 
 class Places:
-    """Where stores are, each asked once: for one page, or one run of a command. What is away is in nobody's place."""
+    """Places of stores, each asked once: for one page, or one run of a command. An unavailable store is in no place."""
 
     def __init__(self, among: Callable[[], Iterable[SessionStore]] = attached_stores) -> None:
         self.among = among
@@ -43,7 +45,7 @@ class Places:
         self._by_system: dict[str, list[SessionStore]] | None = None
 
     def others_with(self, store: SessionStore) -> list[SessionStore]:
-        """The other stores in the place of this one. Only those in the same sort of system are asked."""
+        """The other stores in the place of this one. Only stores in the same sort of system are asked."""
         others = [other for other in self._in_system(system_of(store)) if other.pk != store.pk]
         if not others:
             return []
@@ -69,7 +71,7 @@ def places_of(store: SessionStore) -> AbstractSet[Place]:
 
 
 def system_of(store: SessionStore) -> str:
-    """Empty where nobody can tell."""
+    """Empty if the place is unknown."""
     try:
         return backend_for(store).system()
     except StoreUnavailable:
@@ -77,29 +79,29 @@ def system_of(store: SessionStore) -> str:
 
 
 def are_one(some: AbstractSet[Place], others: AbstractSet[Place]) -> bool:
-    """Whether one has something that the other has, too."""
+    """True if the two have a key in common."""
     return any(mine[: len(other)] == other[: len(mine)] for mine in some for other in others)
 
 
 def obstacles_in_place(store: SessionStore) -> list[StoreProblem]:
-    """Of a store that is not attached yet."""
+    """Problem of a store that is not attached yet."""
     return [
         StoreProblem(
             "same-place",
-            f"The store {other} is in this place already, whatever the settings of the two call it: each session would"
-            f" be listed twice. To have it under this name, run attach_store {other} --remove first.",
+            f"The store {other} is already in this place under other settings: each session would be listed twice. To"
+            f" use this name instead, run attach_store {other} --remove first.",
         )
         for other in Places(stores_with_a_place).others_with(store)
     ]
 
 
 def problems_of_place(store: SessionStore, places: Places) -> list[StoreProblem]:
-    """Of a store whose place became that of another after it was attached, or could not be told before."""
+    """Problem of a store whose place became that of another after it was attached, or was unknown before."""
     return [
         StoreProblem(
             "same-place",
-            f"The store {other} is in this place, too: each session is listed twice, and erased in the registry of one"
-            " of them only. Keep one of the two, and run attach_store --remove with the name of the other.",
+            f"The store {other} is in this place, too: each session is listed twice, and erased in the registry of"
+            " one of them only. Keep one of the two, and run attach_store --remove for the other.",
         )
         for other in places.others_with(store)
     ]

@@ -1,8 +1,8 @@
-"""The triggers on the agents' tables: they register each session, follow its activity, and refuse an erased one; and
-they tell the audit log when somebody else than an agent writes there.
+"""Triggers on the agents' tables: they register each session, follow its activity and refuse writes to an erased one;
+they also record writes by other roles than the agents' in the audit log.
 
 The functions run with the rights of our role (SECURITY DEFINER, fixed search_path), so the agents' roles need none on
-our tables. They touch our tables only by the session id of the row at hand. They never see what was said.
+our tables. They touch our tables only by the session id of the row at hand. They never read content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ERASED = "P0E01"
 """The SQLSTATE of a refused write. Not of class 23, which the agents' SDK takes for a lost race and swallows."""
 
 WRITE_DROPPED = "write.dropped"
-"""The outbox event: an agent wrote to an erased session, and the write was discarded."""
+"""Outbox event: an agent wrote to an erased session, and the write was discarded."""
 
 CHANGED = "P0E05"
 """The SQLSTATE of a write to a table of which a column has another type than stores may have."""
@@ -33,8 +33,8 @@ REFUSE_CHANGED = """\
       MESSAGE = 'A column of this table no longer has a type with which its sessions can be registered.',
       HINT = 'Give session_id and updated_at their types again, or run attach_store with --remove.';"""
 
-# In reject mode the foreign key keeps messages out of a session that is not there; the fence need not stand there too.
-# Between two steps of an erasure the session is still there: then FOLLOW rejects the write, because the SDK updates the
+# In reject mode the foreign key keeps messages out of a session that does not exist: no fence is needed there as well.
+# Between two steps of an erasure the session still exists: then FOLLOW rejects the write, because the SDK updates the
 # session's row in the transaction of each write. Any other write then is deleted by the last step.
 REGISTER = """
 DECLARE
@@ -123,7 +123,7 @@ END
 """
 
 
-# One event for each statement that is not an agent's. Whose it is, the trigger asks in its WHEN: a function that only
+# One event for each statement that is not an agent's. The trigger checks the role in its WHEN: a function that only
 # finds out that it is not needed would cost agents more.
 NOTE = """
 DECLARE
@@ -158,7 +158,7 @@ END
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One trigger and the function behind it; both have the same name, which carries the store's id."""
+    """One trigger and its function; both have the same name, which contains the store's id."""
 
     name: str
     purpose: str
@@ -168,7 +168,7 @@ class Trigger:
     our_schema: str
     each: str = "FOR EACH ROW"
     when: str = ""
-    """In the very words in which pg_get_triggerdef() gives it back, so that the two can be compared."""
+    """Exactly the text that pg_get_triggerdef() returns, so that the two can be compared."""
 
     @property
     def function(self) -> sql.Identifier:
@@ -197,7 +197,7 @@ class Trigger:
         )
 
     def is_placed_as(self, definition: str) -> bool:
-        """Whether what pg_get_triggerdef() says is what `create_trigger` makes."""
+        """True if the text of pg_get_triggerdef() is what `create_trigger` makes."""
         return f" {self.fires} ON " in definition and f" {self.each}{self.when} EXECUTE FUNCTION " in definition
 
 
@@ -219,12 +219,12 @@ NOTE_NAMES = [f"memadmin_{name}_of_{table}_{{}}" for table in ("items", "session
 
 
 def all_names(store: SessionStore) -> Sequence[str]:
-    """What can be there in any mode, in the order in which it is taken away."""
+    """Triggers of all modes, in the order of their removal."""
     return [name.format(store.pk) for name in (*NOTE_NAMES, FOLLOW_NAME, KEEP_OUT_NAME, REGISTER_NAME)]
 
 
 def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Sequence[Trigger]:
-    """What stands on a store's tables in its fence mode (or another), in the order in which it is put there."""
+    """Triggers of a store in its fence mode (or another), in the order of their creation."""
     drops = (mode or store.fence_mode) == SessionStore.FenceMode.DROP
     names = {
         "records": tables.records.as_string(None),
@@ -267,9 +267,9 @@ def triggers_for(store: SessionStore, tables: StoreTables, mode: str = "") -> Se
 
 
 def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
-    """What tells the log of statements that are not an agent's.
+    """Triggers that record statements by other roles than the agents'.
 
-    As long as nobody said under which database roles the agents write, only our own writes are known not to be theirs.
+    While the agents' database roles are not set, only our own writes are known not to be theirs.
     """
     by_others = "current_setting('memadmin.actor'::text, true) <> ''::text"
     if store.agent_roles:
@@ -303,7 +303,7 @@ def notes_for(store: SessionStore, tables: StoreTables) -> Iterator[Trigger]:
 
 
 def dollar_quoted(body: str) -> sql.SQL:
-    """A function body that a person can read; a quoted literal would double each quote."""
+    """A readable function body; a quoted literal would double each quote."""
     tag = "$memadmin$"
     while tag in body:
         tag = f"{tag[:-1]}_$"

@@ -1,4 +1,4 @@
-"""Tables in this database that look like the SDK's, or like those of agno and phidata, and that nobody connected."""
+"""Tables in this database that look like those of the SDK, agno or phidata, and belong to no store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WHERE key.contype = 'f' AND NOT messages.relispartition
 ORDER BY 3, 4
 """
 
-# Of schemas that anybody may have made; a name with a dot cannot be given on the command line.
+# Schemas that any role may have made; a name with a dot cannot be given on the command line.
 TABLES = """
 SELECT place.nspname, found.relname, array_agg(columns.attname)
 FROM pg_class AS found
@@ -51,7 +51,7 @@ ORDER BY 1, 2
 """
 
 BY_COLUMNS = (AgnoBackend, PhidataBackend)
-"""The kinds whose tables are told by their columns alone."""
+"""Kinds whose tables are recognised by their columns alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,20 @@ class FoundTables:
 
     sessions: str
     messages: str
-    """Empty for a kind that has all in one table, or finds the others by it."""
+    """Empty for a kind with a single table, or one that finds the others by it."""
     is_main: bool
     kind: str = MAIN_KIND
     name: str = MAIN_STORE
-    """Proposed for the store, and free."""
+    """Proposed name for the store; it is unused."""
 
     @property
     def form_query(self) -> str:
-        """What fills the form of the kind in; empty where a command alone connects the tables."""
+        """Initial values of the kind's form; empty if only a command can connect the tables."""
         return urlencode({"name": self.name, "table": self.sessions}) if self.kind != MAIN_KIND else ""
 
     @property
     def command(self) -> str:
-        """What connects them."""
+        """The command that connects them."""
         if self.kind != MAIN_KIND:
             return f"attach_store {self.name} --kind {self.kind} --table {shlex.quote(self.sessions)}"
         if self.is_main:
@@ -83,7 +83,7 @@ class FoundTables:
 
 
 def unconnected_tables() -> list[FoundTables]:
-    """Two queries to the catalog, and one for each store in this database; nothing while it is away."""
+    """Two queries to the catalog, and one for each store in this database; empty while it is not responding."""
     try:
         stores = [store for store in known_stores() if has_fence(store)]
         pairs = {store.name: find_tables(store.sessions_table, store.messages_table) for store in stores}
@@ -92,7 +92,7 @@ def unconnected_tables() -> list[FoundTables]:
         pairs_found = [
             FoundTables(sessions, messages, is_main=pair == oids.get(MAIN_STORE))
             for *pair_of_oids, sessions, messages in fetch(PAIRS)
-            # What has a dot in its own name cannot be named on the command line.
+            # A name with a dot in it cannot be given on the command line.
             if (pair := tuple(pair_of_oids)) not in connected and sessions.count(".") == messages.count(".") == 1
         ]
         return _named([*pairs_found, *_told_by_columns()])

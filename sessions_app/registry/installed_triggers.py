@@ -1,4 +1,4 @@
-"""What of ours stands on a store's tables, compared with what should."""
+"""Installed triggers on a store's tables, compared with the expected ones."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from sessions_app.stores.sqlalchemy.postgres import fetch
 
 @dataclass(frozen=True, slots=True)
 class StandingTrigger:
-    """A function of ours that is there, and the trigger of the same name, if that is there too."""
+    """An installed function of ours, and the trigger of the same name if it exists."""
 
     function: sql.Identifier
     oid: int
     body: str
     is_safe: bool
-    """Whether it runs with our rights and a search_path that no agent can change."""
+    """True if it runs with our rights and a search_path that no agent can change."""
     table: int | None
     calls: int | None
     enabled: str | None
     definition: str | None
     lockable: list[str] | None
-    """Schema and name of the trigger's table, where our role may lock it."""
+    """Schema and name of the trigger's table, if our role may lock it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is wrong with one trigger: with its function, and with its place on the table."""
+    """Problems of one trigger: with its function, and with its place on the table."""
 
     function: StoreProblem | None
     trigger: StoreProblem | None
@@ -72,13 +72,13 @@ SELECT count(*) FROM (
 
 
 def standing_triggers(store: SessionStore) -> Mapping[str, StandingTrigger]:
-    """What of a store's fence is there, by name, in the order in which it can be taken away."""
+    """Installed parts of a store's fence, by name, in the order in which they can be removed."""
     rows = fetch(TRIGGERS, {"names": list(all_names(store)), "records": SessionRecord._meta.db_table})
     return {name: StandingTrigger(sql.Identifier(schema, name), *rest) for name, schema, *rest in rows}
 
 
 def faults_of(trigger: Trigger, standing: StandingTrigger | None) -> Faults:
-    """What is wrong with a trigger: its function is compared letter by letter with this version's."""
+    """Problems of a trigger: its function is compared letter by letter with this version's."""
     if standing is None:
         return Faults(
             StoreProblem("function-missing", f"The function {trigger.name} is missing."),
@@ -100,7 +100,7 @@ def faults_of(trigger: Trigger, standing: StandingTrigger | None) -> Faults:
 
 
 def own_index_name(store: SessionStore) -> str:
-    """What the index is called that we make on messages which lack the SDK's own."""
+    """Name of the index that we create on messages without the SDK's own."""
     return f"memadmin_items_{store.pk}"
 
 
@@ -109,7 +109,7 @@ def has_own_index(store: SessionStore, messages: Table) -> bool:
 
 
 def unregistered_sessions(store: SessionStore, tables: StoreTables, *, cap: int) -> int:
-    """How many sessions have no registry row, at most cap + 1. Goes through all of them when none is missing."""
+    """Number of sessions without a registry row, at most cap + 1. Reads all of them when none is missing."""
     query = UNREGISTERED.format(
         sessions=tables.sessions.identifier,
         records=tables.records,
@@ -120,5 +120,5 @@ def unregistered_sessions(store: SessionStore, tables: StoreTables, *, cap: int)
 
 
 def registry_key_stands() -> bool:
-    """Whether erased_at is part of a unique key, which gives an UPDATE of it the lock that writers hold off."""
+    """True if erased_at is part of a unique key, which gives an UPDATE of it the lock that writers hold off."""
     return bool(fetch(UNIQUE_KEY_WITH_ERASURE, [SessionRecord._meta.db_table]))

@@ -1,4 +1,4 @@
-"""What is wrong with the key of a store: not here, or not the one that its agents use."""
+"""Problems of a store's key: not loaded, or not the one that its agents use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ITEMS_TRIED = 10
 
 
 def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
-    """Tries the key on the last items of the newest sealed sessions: four queries. Raises StoreUnavailable."""
+    """Tries the key on the last items of the newest encrypted sessions: four queries. Raises StoreUnavailable."""
     if not store.encryption_key:
         return
     sealing = sealing_of(store)
     if sealing.keys.get(store.encryption_key) is None:
-        sentence = f"{sealing.keys.why_not(store.encryption_key)} What its agents sealed stays closed."
+        sentence = f"{sealing.keys.why_not(store.encryption_key)} Items encrypted by its agents stay closed."
         yield StoreProblem("session-key-missing", sentence)
         return
     if doubt := sealing.keys.doubts.get(store.encryption_key):
@@ -35,14 +35,14 @@ def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
     if tried and not opened:
         yield StoreProblem(
             "session-key-wrong",
-            f"The key {store.encryption_key} opens none of the {tried} sealed items that were written last: agents use"
-            " another key, or another session id than the stored one.",
+            f"The key {store.encryption_key} opens none of the {tried} encrypted items that were written last: agents"
+            " use another key, or another session id than the stored one.",
         )
 
 
 def key_hints(store: SessionStore) -> Iterator[str]:
     if not store.encryption_key and SessionRecord.objects.filter(store_id=store.pk, is_encrypted=True).exists():
         yield (
-            "Some of its sessions are encrypted, and nobody has said with which key."
-            f" Put the key into the keyring and run store_key {store} --key with its name."
+            "Some of its sessions are encrypted, but no key is set. Add the key to the keyring and run store_key"
+            f" {store} --key with its name."
         )

@@ -1,4 +1,4 @@
-"""What keeps registry and fence off a store's tables: the reasons for which attaching is refused."""
+"""Reasons to refuse attaching: obstacles to registry and fence on a store's tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADD_FOREIGN_KEY = sql.SQL(
 
 
 def unusable(tables: StoreTables) -> Iterator[StoreProblem]:
-    """Why the tables cannot even be read as the SDK's."""
+    """Reasons why the tables cannot be read as the SDK's."""
     for table, wanted in ((tables.sessions, SESSION_COLUMNS), (tables.messages, MESSAGE_COLUMNS)):
         if table.kind not in ("r", "p"):
             yield StoreProblem("not-a-table", f"{table} is not a table.", is_fatal=True)
@@ -64,14 +64,14 @@ def leaks(tables: StoreTables) -> Iterator[StoreProblem]:
         if table.has_hidden_rows:
             yield StoreProblem(
                 "row-policies",
-                f"Policies of {table} decide which of its rows this console's database role sees: what they hide is in"
-                " no list and no erasure, and what they call runs with the console's rights. Its owner has to DISABLE"
-                " ROW LEVEL SECURITY.",
+                f"Policies of {table} decide which of its rows this console's database role sees: rows that they hide"
+                " are neither listed nor erased, and functions that they call run with the console's rights. Its"
+                " owner has to DISABLE ROW LEVEL SECURITY.",
             )
 
 
 def missing_rights(tables: StoreTables, *, to_attach: bool = False) -> Iterator[StoreProblem]:
-    """What this connection's role lacks; where the application has a role that owns nothing, it reads and no more."""
+    """Rights that this connection's role lacks; where the application has a role that owns nothing, it only reads."""
     needs_all = to_attach or tables.is_registry_owned
     for table in (tables.sessions, tables.messages):
         lacking = [right for right in table.missing_rights if needs_all or right == "SELECT"]
@@ -83,21 +83,21 @@ def missing_rights(tables: StoreTables, *, to_attach: bool = False) -> Iterator[
 
 
 def missing_index(tables: StoreTables) -> Iterator[StoreProblem]:
-    """Only when there is no index for us to use and we cannot make one."""
+    """A problem only if there is no usable index and we cannot create one."""
     table = tables.messages
     if any(index.is_valid for index in tables.time_indexes):
         return
     if table.kind == "p":
         yield StoreProblem(
             "index-missing",
-            f"{table} is partitioned and has no index on (session_id, created_at). PostgreSQL makes one without holding"
-            " up the agents only partition by partition; that is left to you.",
+            f"{table} is partitioned and has no index on (session_id, created_at). PostgreSQL can create one without"
+            " blocking the agents only partition by partition; create it yourself.",
         )
     elif not table.is_owned:
         remedy = f"CREATE INDEX CONCURRENTLY ON {table.identifier.as_string(None)} (session_id, created_at)"
         yield StoreProblem(
             "index-missing",
-            f"{table} has no index on (session_id, created_at), and only its owner can make it, with: {remedy};",
+            f"{table} has no index on (session_id, created_at), and only its owner can create it, with: {remedy};",
         )
 
 
@@ -116,5 +116,5 @@ def other_stores_on(tables: StoreTables, store: SessionStore) -> Iterator[StoreP
                 f"{tables.sessions} is attached already, as the store {other}. Run attach_store {other} --remove first."
             )
         else:
-            sentence = f"{tables.sessions} has the trigger {name} of a store that this registry does not know."
+            sentence = f"{tables.sessions} has the trigger {name} of a store that is not in this registry."
         yield StoreProblem("attached-elsewhere", sentence)

@@ -1,4 +1,4 @@
-"""Which stores there are, and how the sessions of each come to be on record."""
+"""The stores, and how the sessions of each are registered."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class UnknownStore(Exception):
     """No store has this name; the message says where the names are."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no store {name}. Run check_stores to see which there are.")
+        super().__init__(f"There is no store {name}. Run check_stores for a list.")
 
 
 def known_stores() -> list[SessionStore]:
-    """All stores, and the main one though it was never attached. Raises StoreUnavailable when nobody can tell."""
+    """All stores, also the main one if it was never attached. Raises StoreUnavailable if they cannot be read."""
     main = SessionStore(
         name=MAIN_STORE,
         sessions_table=settings.AGENT_SESSIONS_TABLE,
@@ -33,8 +33,8 @@ def known_stores() -> list[SessionStore]:
     )
     try:
         connection.ensure_connection()
-    except Error as problem:  # a page only says that it is away; who runs a command can mend what the driver says
-        raise StoreUnavailable(f"The database does not answer: {' '.join(str(problem).split())}") from problem
+    except Error as problem:  # pages show only that it is not responding; an operator needs the driver's message, too
+        raise StoreUnavailable(f"The database is not responding: {' '.join(str(problem).split())}") from problem
     with in_plain_words(main):
         if SessionStore._meta.db_table not in connection.introspection.table_names():
             raise StoreUnavailable("The console's own tables are not in this database yet. Run migrate.")
@@ -43,7 +43,7 @@ def known_stores() -> list[SessionStore]:
 
 
 def known_store(name: str) -> SessionStore:
-    """One of them. Raises UnknownStore, and StoreUnavailable when nobody can tell."""
+    """One store. Raises UnknownStore, and StoreUnavailable if stores cannot be read."""
     for store in known_stores():
         if store.name == name:
             return store
@@ -51,10 +51,10 @@ def known_store(name: str) -> SessionStore:
 
 
 def has_fence(store: SessionStore) -> bool:
-    """Whether triggers register its sessions and keep erased ones erased."""
+    """True if triggers register its sessions and keep erased ones erased."""
     return Capability.FENCE in backend_for(store).capabilities
 
 
 def is_discovered(store: SessionStore) -> bool:
-    """Whether its sessions have to be looked for; the triggers of others register them."""
+    """True if its sessions have to be looked for; the triggers of other stores register them."""
     return store.attached_at is not None and not has_fence(store)

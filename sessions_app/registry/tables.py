@@ -1,4 +1,4 @@
-"""What the database's catalog says about the agents' tables. Reads no row of theirs."""
+"""Facts about the agents' tables from the database's catalog. Reads no row of theirs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Table:
     columns: Mapping[str, Column]
     missing_rights: tuple[str, ...]
     is_owned: bool
-    """Whether our role may do what only the owner of the table may."""
+    """True if our role may do what only the owner of the table may."""
     has_hidden_rows: bool
-    """Whether policies decide which rows our role sees."""
+    """True if policies decide which rows our role sees."""
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -69,12 +69,12 @@ class StoreTables:
     messages: Table
     foreign_key: ForeignKey | None
     time_indexes: tuple[Index, ...]
-    """Indexes of the messages that begin with session_id and created_at: what pages of a session run along."""
+    """Indexes of the messages that begin with session_id and created_at: pages of a session use them."""
     records: sql.Identifier
     outbox: sql.Identifier
     our_schema: str
     is_registry_owned: bool
-    """Whether our role owns the registry. Else it is the application's own, and others attach and erase."""
+    """True if our role owns the registry. Else it is the application's own, and others attach and erase."""
 
 
 TABLES = """
@@ -125,7 +125,7 @@ ORDER BY 2 DESC, 1
 
 
 def look_at(store: SessionStore) -> StoreTables:
-    """The tables of a store as they are now. Raises StoreUnavailable when they are not there."""
+    """The tables of a store as they are now. Raises StoreUnavailable if they do not exist."""
     with in_plain_words(store):
         sessions, messages, records = find_tables(
             store.sessions_table, store.messages_table, SessionRecord._meta.db_table
@@ -134,7 +134,7 @@ def look_at(store: SessionStore) -> StoreTables:
             absent = [store.sessions_table] * (sessions is None) + [store.messages_table] * (messages is None)
             raise StoreUnavailable(
                 f"This database has no table {' and no table '.join(absent)}. The agents' SDK creates its tables with"
-                f" create_tables=True; or the store {store} names them wrongly."
+                f" create_tables=True; or the settings of the store {store} have the wrong names."
             )
         assert records is not None, "the registry is migrated before any store is looked at"
         keys = fetch(FOREIGN_KEY, [messages.oid, sessions.oid])
@@ -152,7 +152,7 @@ def look_at(store: SessionStore) -> StoreTables:
 
 
 def find_tables(*names: str) -> list[Table | None]:
-    """What each `table` or `schema.table` is; None where there is nothing of that name. One query."""
+    """Description of each `table` or `schema.table`; None if it does not exist. One query."""
     quoted = [table_identifier(name).as_string(None) for name in names]
     found = {name: table_of(*row) for name, *row in fetch(TABLES, [quoted])}
     return [found.get(name) for name in quoted]

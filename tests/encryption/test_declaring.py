@@ -73,7 +73,7 @@ def test_what_is_not_given_stays(store: SessionStore) -> None:
         (["--key", "unheard-of"], "The session key unheard-of is not in the keyring"),
         (["--ttl", "0"], "at least one second"),
         (["--ttl", "99999999999"], "at most a hundred years"),
-        (["--session-ids", "nonsense"], "Write how the wrapper's session id follows"),
+        (["--session-ids", "nonsense"], "Write how the wrapper's session id is derived"),
     ],
 )
 def test_nonsense_is_refused_in_a_sentence(arguments: list[str], sentence: str, store: SessionStore) -> None:
@@ -96,13 +96,13 @@ def test_declaring_has_the_sealed_sessions_inspected_again(store: SessionStore) 
 def test_a_right_key_is_no_problem_and_a_wrong_one_is_told(store: SessionStore) -> None:
     add_sealed("one", "Hi", "there", key=OLD_KEY, age=timedelta(days=30))
     SessionRecord.objects.update(is_encrypted=True)
-    assert any("nobody has said with which key" in hint for hint in registry.health(store).hints)
+    assert any("are encrypted, but no key is set" in hint for hint in registry.health(store).hints)
     store = declare_encryption(store, key="old")
     assert codes(store) == []
     store = declare_encryption(store, key="new")
     (problem,) = registry.health(store).problems
     assert problem.code == "session-key-wrong"
-    assert problem.sentence.startswith("The key new opens none of the 2 sealed items that were written last")
+    assert problem.sentence.startswith("The key new opens none of the 2 encrypted items that were written last")
 
 
 def test_one_item_that_opens_proves_the_key(store: SessionStore) -> None:

@@ -287,7 +287,7 @@ class TestJson:
         attached = json.loads(attach_command("main", "--json"))
         assert [planned["is_dry_run"], planned["is_attached"], planned["sessions"]] == [True, False, 0]
         assert [attached["is_dry_run"], attached["is_attached"], attached["sessions"]] == [False, True, 1]
-        assert planned["steps"][0]["purpose"] == "Names the tables of the store"
+        assert planned["steps"][0]["purpose"] == "Record the tables of the store"
         purposes = [step["purpose"] for step in planned["steps"][1:]]
         assert purposes == [step["purpose"] for step in attached["steps"]] != []
         assert all(step["statements"] for step in planned["steps"])
@@ -594,7 +594,7 @@ class TestRefusals:
         connection.close()
         with monkeypatch.context() as away:
             away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
-            with pytest.raises(CommandError, match="does not answer"):
+            with pytest.raises(CommandError, match="is not responding"):
                 attach_command("main")
 
 

@@ -163,7 +163,7 @@ class TestWhatAttachRepairs:
         SessionRecord.objects.filter(session_id__in=["one", "two"]).delete()
         assert only_problem(registry.check(store)) == (
             "unregistered",
-            "2 of its sessions are not in the registry, and so in no list. Run attach_store main.",
+            "2 of its sessions are not registered, and so not listed. Run attach_store main.",
         )
         attach_store(store)
         assert registry.check(store).problems == ()
@@ -178,7 +178,7 @@ class TestWhatAttachRepairs:
         run_sql(f"CREATE INDEX memadmin_items_{store.pk} ON agent_messages (session_id, created_at)")
         run_sql(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'memadmin_items_{store.pk}'::regclass")
         assert_says(
-            registry.check(store), "memadmin_items_.* of public.agent_messages is invalid: its building broke off"
+            registry.check(store), "memadmin_items_.* of public.agent_messages is invalid: its build was interrupted"
         )
 
         attach_store(store)
@@ -307,8 +307,8 @@ class TestCommand:
 
     def test_people_read_sentences(self, store: SessionStore) -> None:
         note = (
-            "  note: Nobody has said under which database roles the agents write, so what others write to their tables"
-            " by SQL is not recorded. Run attach_store main --agent-role with each of them.\n"
+            "  note: The agents' database roles are not set, so SQL writes to their tables by others are not recorded."
+            " Run attach_store main --agent-role with each of them.\n"
         )
         assert check_command() == f"main: ok, sessions 0, fence on\n{note}"
         run_sql(f"ALTER TABLE agent_sessions DISABLE TRIGGER memadmin_follow_{store.pk}")
@@ -324,7 +324,7 @@ class TestCommand:
         found = the_only_store()
         assert (found["name"], found["state"], found["fence"]) == ("main", "degraded", "off")
         assert found["problems"] == [
-            "It is not attached: its sessions are in no list, and an erased one can come back. Run attach_store main."
+            "It is not attached: its sessions are not listed, and erased sessions can return. Run attach_store main."
         ]
         assert not SessionStore.objects.exists()
 
@@ -334,7 +334,7 @@ class TestCommand:
             away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
             found = the_only_store()
         assert (found["state"], found["sessions"]) == ("down", None)
-        assert "does not answer" in found["problems"][0]
+        assert "is not responding" in found["problems"][0]
         assert "/nowhere" in found["problems"][0], "why it does not"
 
     def test_a_database_that_was_not_migrated_is_said(self, agent_tables: None) -> None:

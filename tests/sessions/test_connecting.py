@@ -94,7 +94,7 @@ class TestConnecting:
 
     def test_a_name_or_a_place_that_another_store_has_is_refused(self, administrator: Client, chats: Path) -> None:
         administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)})
-        for name, sentence in (("hotline", "There is a store hotline already."), ("other", "is in this place already")):
+        for name, sentence in (("hotline", "There is a store hotline already."), ("other", "is already in this place")):
             page = administrator.post(form_of("json_file"), {"name": name, "path": str(chats)})
             assert page.status_code == 422
             assert sentence in page.text

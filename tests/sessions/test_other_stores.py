@@ -245,7 +245,7 @@ class TestAttaching:
         call_command("attach_store", "files", remove=True)
         assert registry.known_store("files").attached_at is None
         call_command("attach_store", "files", dry_run=True)
-        assert "Notes that the store is attached" in capsys.readouterr().out
+        assert "Record that the store is attached" in capsys.readouterr().out
         assert registry.known_store("files").attached_at is None
         call_command("attach_store", "files")
         assert "files is attached, with 1 registered session" in capsys.readouterr().out

@@ -211,7 +211,7 @@ class TestCommand:
         make_file(tmp_path / "support.db")
         arguments = ("bots", "--kind", "sqlite", "--path", f"{tmp_path}/*.db", "--dry-run")
         told = attach_store(capsys, *arguments)
-        assert "-- Notes that the store is attached" in told
+        assert "-- Record that the store is attached" in told
         assert all(line.startswith("--") for line in told.splitlines() if "watched" in line)
         (store,) = attach_json(capsys, *arguments)["stores"]
         assert (store["store"], store["is_dry_run"]) == ("bots-support", True)
