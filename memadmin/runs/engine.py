@@ -54,7 +54,7 @@ FIRST_RETRY = timedelta(seconds=5)
 """A failed attempt is repeated after this time, then after twice as long, and so on."""
 
 stopping = threading.Event()
-"""Set when this process was asked to end: runs are handed over after their current chunk."""
+"""Set by a process that was asked to end: runs are handed over after their current chunk."""
 
 
 class Interrupted(Exception):

@@ -24,6 +24,7 @@ from procrastinate.worker import Worker
 
 from memadmin import audit
 from memadmin.audit.transparency.sequencer import Sequencer
+from memadmin.runs import engine
 from memadmin.settings import with_our_options
 from memadmin.web.health import reasons_not_to_serve
 
@@ -59,10 +60,12 @@ async def work_until_asked_to_stop() -> None:
 
     def stop() -> None:
         asked.set()
+        engine.stopping.set()
         # A second signal ends it at once.
         loop.remove_signal_handler(signal.SIGINT)
         loop.remove_signal_handler(signal.SIGTERM)
 
+    engine.stopping.clear()
     loop.add_signal_handler(signal.SIGINT, stop)
     loop.add_signal_handler(signal.SIGTERM, stop)
     pauses = iter(PAUSES_SECONDS)
