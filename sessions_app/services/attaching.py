@@ -1,4 +1,4 @@
-"""Putting registry and fence on a store's tables and taking them off, in the steps that `registry` plans."""
+"""Attaching and detaching of stores: runs the steps that `registry` plans to install or remove registry and fence."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ PAUSE_SECONDS = 0.5
 
 
 def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[AttachStep]:
-    """Puts registry and fence on a store's tables and registers the sessions that are there; returns what had to run.
+    """Attaches a store: installs registry and fence, registers existing sessions, and returns the steps that had to
+    run.
 
-    A store without triggers is looked through for its sessions, now and from now on by a job.
-    Runs outside transactions. Raises AttachRefused, or StoreUnavailable when the tables are not there.
+    A store without triggers is polled for its sessions, now and from now on by a job.
+    Runs outside transactions. Raises AttachRefused, or StoreUnavailable if the tables do not exist.
     """
     steps = plan_attachment(store)
     _run(steps, store, report)
@@ -35,7 +36,7 @@ def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
 
 
 def detach_store(store: SessionStore, *, report: Callable[[str], None] = lambda purpose: None) -> Sequence[AttachStep]:
-    """Takes everything of ours off a store's tables. Registry rows stay, erased ones among them."""
+    """Removes everything of ours from a store's tables. Registry rows stay, those of erased sessions too."""
     steps = plan_removal(store)
     if not steps:
         return steps  # The main store may have no row yet.
@@ -60,8 +61,8 @@ def _run(steps: Sequence[AttachStep], store: SessionStore, report: Callable[[str
                     ) from problem
                 if attempt == ATTEMPTS:
                     raise AttachRefused(
-                        f"{step.purpose}: agents, or upkeep such as VACUUM, kept the tables of {store} busy {ATTEMPTS}"
-                        " times in a row. Nothing was broken; run the command again."
+                        f"{step.purpose}: the tables of {store} were in use by agents, or by upkeep such as VACUUM,"
+                        f" in {ATTEMPTS} attempts. Nothing was damaged; run the command again."
                     ) from problem
                 time.sleep(PAUSE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Connecting a store whose sessions are looked for: everything that needs no trigger on the agents' tables."""
+"""Connecting stores that are polled: those without triggers on the agents' tables."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ logger = logging.getLogger(__name__)
 
 
 def kinds_to_connect() -> Sequence[StoreKind]:
-    """All but the kind whose tables get triggers: those take the rights of the tables' owner, and a command."""
+    """All kinds but the one whose tables get triggers: it needs the rights of the tables' owner, and a command."""
     return [kind for kind in kinds().values() if kind.name != registry.MAIN_KIND]
 
 
 def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **tables: str) -> SessionStore:
-    """A new store, attached, with its sessions on record. `tables` are those of `declare_store`, and the zone.
+    """A new attached store with its sessions registered. `tables` are those of `declare_store`, and the zone.
 
-    Where it stops answering meanwhile it stays connected, and `discovered_at` empty: a job looks for its sessions
-    until it answers. Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
+    If it stops responding meanwhile it stays connected, and `discovered_at` empty: a job looks for its sessions
+    until it responds. Nothing is kept of one that cannot be attached. Raises AttachRefused, or StoreUnavailable.
     """
     with transaction.atomic():
         store = declare_store(name, kind=kind.name, options=options, must_be_new=True, **tables)
@@ -37,5 +37,5 @@ def connect_store(name: str, kind: StoreKind, *, options: Mapping[str, str], **t
         if store.attached_at is None:
             delete_store(store)
             raise
-        logger.warning("store %s is connected and away, its sessions are found when it is back", store.pk)
+        logger.warning("store %s is connected and not responding; its sessions are found once it responds", store.pk)
     return store

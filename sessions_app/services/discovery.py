@@ -1,6 +1,6 @@
-"""The sessions of a store that can have no triggers: looked for from time to time, and noted in the registry.
+"""Discovery: polls stores that cannot have triggers, and records their sessions in the registry.
 
-A session is known by its mark: where that is the same as last time, nothing was written and no row is touched.
+Each session has a mark: if it is the same as last time, nothing was written and no row is touched.
 """
 
 from __future__ import annotations
@@ -29,38 +29,37 @@ logger = logging.getLogger(__name__)
 SESSIONS_AT_ONCE = 500
 
 ASKED_AT_ONCE = 100
-"""How many sessions a store that cannot list them is asked for with one question."""
+"""Number of sessions per request to a store that cannot list them."""
 
 LOOKED_THROUGH_AT_LEAST_EVERY = timedelta(hours=1)
 
 
 @dataclass
 class Discovery:
-    """What looking through a store came upon, in numbers of sessions."""
+    """Result of looking through a store, in numbers of sessions."""
 
     sessions: int = 0
-    """All that are in it."""
+    """All sessions in the store."""
     new: int = 0
     written: int = 0
-    """Known before, and written to since."""
+    """Registered before, and written to since."""
     missing: int = 0
-    """On record, not erased, and not in the store any more: somebody or something else removed them."""
+    """Registered, not erased, and no longer in the store: removed by something else."""
     returned: int = 0
     """Erased, and there again."""
     fingerprint: str = ""
-    """Of the store before it was looked through."""
+    """Registered sessions before the store was looked through."""
     asked_up_to: str = ""
-    """Our id of the session after which `revisit` goes on; empty where it begins anew."""
+    """Our id of the session after which `revisit` continues; empty at the beginning of a round."""
     returned_so_far: int = 0
-    """Of those that it has asked for since it began anew."""
+    """Requested sessions in this round."""
     returned_ids: list[str] = field(default_factory=list)
-    """Of those that it saw this time, to be erased again. Not kept."""
+    """Sessions of this time that are to be erased again. Not kept."""
 
 
 def discover_sessions() -> int:
-    """Looks through every attached store without a fence; returns how many answered. One that does not waits.
-
-    Erased sessions that an agent wrote to again are erased again.
+    """Looks through every attached store without a fence; returns how many responded. The others wait for the next
+    time.
     """
     answered = 0
     for store in SessionStore.objects.all():
@@ -70,12 +69,12 @@ def discover_sessions() -> int:
                     sweep(store, found.returned_ids)
                 answered += 1
         except StoreUnavailable:
-            logger.warning("store %s is away, its new sessions are found when it is back", store.pk)
+            logger.warning("store %s is not responding; its new sessions are found once it responds", store.pk)
     return answered
 
 
 def discover_now(store: SessionStore, *, by: User) -> Discovery:
-    """Looks through one store because somebody asked for it. Raises StoreUnavailable."""
+    """Looks through one store at a user's request. Raises StoreUnavailable."""
     audit.record_alone(audit_events.DISCOVERY_ASKED, by=by, target=store)
     found = discover(store)
     sweep(store, found.returned_ids)
@@ -83,7 +82,7 @@ def discover_now(store: SessionStore, *, by: User) -> Discovery:
 
 
 def discover_changes(store: SessionStore) -> Discovery | None:
-    """What `discover` does, unless that was done within the hour and nothing changed since. Raises StoreUnavailable."""
+    """Result of `discover`, from the last hour if nothing changed since. Raises StoreUnavailable."""
     fingerprint = backend_for(store).fingerprint()
     is_known = fingerprint and store.discovery.get("fingerprint") == fingerprint
     if is_known and store.discovered_at and now() - store.discovered_at < LOOKED_THROUGH_AT_LEAST_EVERY:
@@ -92,10 +91,10 @@ def discover_changes(store: SessionStore) -> Discovery | None:
 
 
 def discover(store: SessionStore) -> Discovery:
-    """Looks through a store for sessions, and notes the new, the written and the missing ones. Safe to repeat.
+    """Looks through a store for sessions, and records the new, the written and the missing ones. Safe to repeat.
 
-    Costs a walk over the store's list of sessions; where it has none, those on record are asked for (`revisit`). Raises
-    StoreUnavailable; what was noted until then stays.
+    Costs a walk over the store's list of sessions; if it has none, registered ones are requested (`revisit`). Raises
+    StoreUnavailable; what was recorded until then stays.
     """
     backend = backend_for(store)
     if Capability.ENUMERATE not in backend.capabilities:
@@ -107,7 +106,7 @@ def discover(store: SessionStore) -> Discovery:
         seen += note(store, {session.session_id: session for session in page.sessions}, found)
         cursor, is_begun = page.next_cursor, True
     standing = _records(store).on_record().filter(missing_since=None)
-    # A session that is listed twice makes the sum too large, so nobody is missing by mistake; the next walk tells.
+    # A session that is listed twice makes the sum too large, so none is missing by mistake; the next walk corrects it.
     if standing.count() > seen:
         _note_missing(store)
     found.missing = _records(store).on_record().exclude(missing_since=None).count()
@@ -116,10 +115,10 @@ def discover(store: SessionStore) -> Discovery:
 
 
 def revisit(store: SessionStore) -> Discovery:
-    """Asks a store for the sessions on record that were written last, and for the next of all others in turn.
+    """Requests the registered sessions that were written last, and the next of all others in turn.
 
     At most twice ASKED_AT_ONCE sessions each time, however many there are: so a change in one that was quiet for long
-    is seen after as many rounds as that takes. Raises StoreUnavailable.
+    is found after as many rounds as that takes. Raises StoreUnavailable.
     """
     records = _records(store)
     after = store.discovery.get("asked_up_to") or None
@@ -130,7 +129,7 @@ def revisit(store: SessionStore) -> Discovery:
     returned = _note_found(store, in_turn, found)
     _note_found(store, latest, found)
     is_through = len(in_turn) < ASKED_AT_ONCE
-    # How many came back is known when all were asked for, and until then as it was the last time.
+    # The number of returned sessions is known when all were requested; until then the last one counts.
     found.returned_so_far = (store.discovery.get("returned_so_far", 0) if after else 0) + returned
     found.returned = found.returned_so_far
     if not is_through:
@@ -142,8 +141,10 @@ def revisit(store: SessionStore) -> Discovery:
 
 
 def _note_found(store: SessionStore, records: Collection[SessionRecord], found: Discovery) -> int:
-    """Asks for sessions on record, and notes which were written to and which are gone; returns how many erased ones are
-    there again."""
+    """Requests registered sessions, and records which were written to and which are gone; returns how many erased ones
+    are
+    there again.
+    """
     if not records:
         return 0
     session_ids = sorted(record.session_id for record in records)
@@ -165,7 +166,7 @@ def _save_discovery(store: SessionStore, found: Discovery) -> None:
 
 
 def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Discovery) -> int:
-    """Notes one page of sessions; returns how many of them are now on record and were not missing before."""
+    """Records one page of sessions; returns how many of them are now registered and were not missing before."""
     if not sessions:
         return 0
     known = {record.session_id: record for record in _records(store).filter(session_id__in=list(sessions))}
@@ -212,7 +213,7 @@ def _save(
             ],
             ignore_conflicts=True,
         )
-        # In the order of their ids, as all who lock several.
+        # In the order of their ids, like all code that locks several.
         for record in sorted(written, key=lambda record: record.session_id):
             session = sessions[record.session_id]
             _records(store).on_record().filter(session_id=record.session_id).update(
@@ -225,7 +226,7 @@ def _save(
 
 
 def _note_missing(store: SessionStore) -> None:
-    """Asks the store for each session on record whether it is there."""
+    """Asks the store for each registered session whether it exists."""
     backend, after = backend_for(store), ""
     standing = _records(store).on_record().filter(missing_since=None).order_by("session_id")
     is_begun = False

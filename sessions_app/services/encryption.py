@@ -1,4 +1,4 @@
-"""Saying with which key the agents of a store seal their sessions."""
+"""Encryption settings of a store: key name, time to live, and session ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_TTL = timedelta(days=100 * 365)
 
 
 class EncryptionRefused(Exception):
-    """What was declared makes no sense, and nothing was changed; the message is a sentence."""
+    """The settings are invalid, and nothing was changed; the message is a sentence."""
 
 
 @transaction.atomic
@@ -28,9 +28,9 @@ def declare_encryption(
     session_ids: str | None = None,
     by: User | None = None,
 ) -> SessionStore:
-    """Notes the name of the key, how long agents read an item, and how their session ids differ; None: as it was.
+    """Sets the name of the key, the agents' time to live, and how their session ids differ; None: unchanged.
 
-    An empty name says that nobody holds a key. Sessions that are known to be encrypted are inspected again. Raises
+    An empty name means that no key is set. Sessions that are known to be encrypted are inspected again. Raises
     EncryptionRefused.
     """
     store = SessionStore.objects.select_for_update().get(pk=store.pk)
@@ -38,7 +38,7 @@ def declare_encryption(
     if key and keyring().get(key) is None:
         raise EncryptionRefused(keyring().why_not(key))
     if ttl is not None and not timedelta(seconds=1) <= ttl <= LONGEST_TTL:
-        raise EncryptionRefused("Agents read an item for at least one second, and at most a hundred years.")
+        raise EncryptionRefused("The ttl must be at least one second and at most a hundred years.")
     try:
         WrapperIds.parse(session_ids or "")
     except BadSessionIds as problem:

@@ -1,6 +1,6 @@
-"""Looking through sessions that were written to: findings, encryption, the agents' names.
+"""Inspection of sessions that were written to: findings, encryption, the agents' names.
 
-Nothing of what was said is kept, only where something is wrong.
+No content is kept, only findings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sessions_app.timeline import Inspector
 logger = logging.getLogger(__name__)
 
 QUIET = timedelta(seconds=10)
-"""For so long nothing was written: in the middle of a run everything looks unfinished."""
+"""Time without writes before an inspection: in the middle of a run everything looks unfinished."""
 
 ITEMS_A_BATCH = 500
 
@@ -30,7 +30,8 @@ ITEMS_A_BATCH = 500
 def inspect_quiet_sessions(*, limit: int = 100, quiet: timedelta = QUIET) -> int:
     """Inspects sessions written since their last inspection, the longest waiting first; returns how many.
 
-    `limit` holds for each store. One that does not answer leaves its sessions for the next time, and nobody else's.
+    `limit` holds for each store. The sessions of a store that is not responding wait for the next time; those of other
+    stores are inspected.
     """
     waiting = SessionRecord.objects.awaiting_inspection().filter(last_activity_at__lte=now() - quiet)
     inspected = 0
@@ -40,17 +41,17 @@ def inspect_quiet_sessions(*, limit: int = 100, quiet: timedelta = QUIET) -> int
                 inspect_session(record)
                 inspected += 1
         except StoreUnavailable:
-            logger.warning("store %s is away, its sessions wait for their inspection", store.pk)
+            logger.warning("store %s is not responding; its sessions are inspected later", store.pk)
     return inspected
 
 
 def inspect_session(record: SessionRecord) -> None:
-    """Reads a whole session once, in batches, and notes what it found. Memory does not grow with its length.
+    """Reads a whole session once, in batches, and records its findings. Memory does not grow with its length.
 
-    What is written while it reads counts as not inspected.
+    Items written while it reads count as not inspected.
     """
     inspector = Inspector()
-    # Seals are looked at, and never opened here: nobody asked to read.
+    # Envelopes are examined, and never decrypted here: no person asked to read them.
     for items in in_batches(sealed_backend_for(record.store, opens=False).every_item(record.session_id)):
         inspector.feed(items)
     result = inspector.finish()
@@ -81,7 +82,7 @@ def inspect_session(record: SessionRecord) -> None:
 
 
 def inspect_again(record: SessionRecord) -> None:
-    """Has a session inspected although nothing was written: an item that a finding stood at is gone."""
+    """Marks a session for inspection although nothing was written: an item with a finding is gone."""
     SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(inspected_count=-1)
 
 

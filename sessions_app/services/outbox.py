@@ -1,4 +1,4 @@
-"""What the fences noted in the agents' transactions, on its way into the audit log."""
+"""Moves the notes of the fences, written in the agents' transactions, into the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 500
 
 
 def drain_outbox() -> int:
-    """Moves all of it, each note once, whoever else is draining; returns how many notes there were."""
+    """Moves all notes, each once, even beside another worker; returns their number."""
     moved = 0
     while count := _move_batch():
         moved += count
@@ -25,7 +25,7 @@ def drain_outbox() -> int:
 def _move_batch() -> int:
     notes = list(FenceOutbox.objects.select_for_update(skip_locked=True).order_by("pk")[:BATCH])
     for note in notes:
-        assert note.event == WRITE_DROPPED, f"nobody knows what {note.event} means"
+        assert note.event == WRITE_DROPPED, f"unknown event {note.event}"
         record = SessionRecord.objects.filter(store_id=note.store_id, session_id=note.session_id).first()
         audit.record(
             audit_events.WRITE_DROPPED,

@@ -1,4 +1,4 @@
-"""Watched paths: a path with `*` of which every file or folder becomes a store, those that come later by a job."""
+"""Watched paths: a path with `*` of which every file or folder becomes a store, also later ones, by a job."""
 
 from __future__ import annotations
 
@@ -29,54 +29,54 @@ from sessions_app.stores.kinds import kinds
 logger = logging.getLogger(__name__)
 
 MOST_STORES = 1_000
-"""Of one watched path: what names more of them names something else than agents' stores."""
+"""Most stores of one watched path: a path that matches more matches other files than agents' stores."""
 
 CONNECTED_AT_ONCE = 100
-"""So many new places are tried in one look, which somebody may wait for; the next look takes the next ones."""
+"""Most new places tried at a time, because a user may wait for it; the next look takes the next ones."""
 
 LONGEST_NAME = 40
 
 TRIED_AGAIN_AFTER = timedelta(minutes=5)
 
 BESIDE_SQLITE = ("-wal", "-shm", "-journal")
-"""How the names of the files end that SQLite keeps beside its own."""
+"""Suffixes of the files that SQLite keeps beside its own."""
 
 
 @dataclass
 class PathWatchResult:
-    """What looking at a watched path came upon, by the paths of files or folders."""
+    """Result of looking at a watched path, by the paths of files or folders."""
 
     connected: list[SessionStore] = field(default_factory=list)
     """The new ones."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Why each cannot be connected: those tried now and those tried before."""
+    """Reasons why places cannot be connected: those tried now and those tried before."""
     places: int = 0
-    """All that the path names, connected or not."""
+    """All places that the path matches, connected or not."""
     waiting: int = 0
-    """For the next look."""
+    """Left for the next look."""
     left_out: int = 0
     """Beyond MOST_STORES."""
 
 
 def may_be_watched(options: Mapping[str, Any]) -> bool:
-    """Whether the path among the settings of a store stands for several."""
+    """True if the path among a store's settings matches several places."""
     return "*" in str(options.get("path", ""))
 
 
 def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: str) -> WatchedPath:
     """The row of a watched path, not saved. `tables` are those of `declare_store`, and the zone.
 
-    The one that is there if it is the same. Raises AttachRefused.
+    The existing row if it is the same. Raises AttachRefused.
     """
     if kind not in kinds() or not kinds()[kind].watched_field:
-        raise registry.AttachRefused(f"A store of the kind {kind or registry.MAIN_KIND} is no file and no folder.")
+        raise registry.AttachRefused(f"A store of the kind {kind or registry.MAIN_KIND} is not a file or folder.")
     like = store_like(name, kind, options=options, **tables)
     if len(name) > LONGEST_NAME:
         raise registry.AttachRefused(
-            f"The names of the stores begin with it: give a name of at most {LONGEST_NAME} characters."
+            f"The names of its stores begin with this name: use at most {LONGEST_NAME} characters."
         )
     if SessionStore.objects.filter(name=name).exists():
-        raise registry.AttachRefused(f"There is a store {name} already; give the watched path another name.")
+        raise registry.AttachRefused(f"There is already a store {name}; give the watched path another name.")
     fields = ("name", "kind", "options", "sessions_table", "messages_table", "writer_timezone")
     watched = WatchedPath(**{name: getattr(like, name) for name in fields})
     standing = WatchedPath.objects.filter(name=name).first()
@@ -84,8 +84,8 @@ def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: 
         return watched
     if any(getattr(standing, name) != getattr(watched, name) for name in fields):
         raise registry.AttachRefused(
-            f"{name} is a watched path already, {standing.path}, with these or other settings. Remove it first, or give"
-            " another name."
+            f"{name} is already the watched path {standing.path}, with these or other settings. Remove it first, or"
+            " use another name."
         )
     return standing
 
@@ -105,14 +105,14 @@ def watch_path(
 
 @transaction.atomic
 def stop_watching(watched: WatchedPath, *, by: User | None = None) -> None:
-    """Its stores stay. Safe to repeat."""
+    """Removes a watched path; its stores stay. Safe to repeat."""
     if WatchedPath.objects.select_for_update().filter(pk=watched.pk).exists():
         audit.record(audit_events.WATCHED_PATH_REMOVED, by=by, target=watched)
         WatchedPath.objects.filter(pk=watched.pk).delete()
 
 
 def watched_paths() -> list[WatchedPath]:
-    """All, as their last looks left them; none while nobody can tell."""
+    """All watched paths with their last results; none if they cannot be read."""
     try:
         with transaction.atomic():
             return list(WatchedPath.objects.all())
@@ -121,16 +121,18 @@ def watched_paths() -> list[WatchedPath]:
 
 
 def about(watched: WatchedPath) -> str:
-    """What the last look came upon, as a sentence without its beginning."""
+    """Result of the last look, as the second half of a sentence."""
     if watched.looked_at is None:
-        return "not looked at yet."
+        return "not checked yet."
     found = watched.found
     what = "folder" if is_folder(watched) else "file"
     parts = [f"{found['places']:,} {what}{pluralize(found['places'])}"]
     parts += [f"{len(watched.refused):,} not connected"] if watched.refused else []
     parts += [f"{found['waiting']:,} to be connected within minutes"] if found["waiting"] else []
     if left := found["left_out"]:
-        parts.append(f"{left:,} left out, because one path makes {MOST_STORES:,} stores at most; name fewer with each")
+        parts.append(
+            f"{left:,} left out, because one path can have {MOST_STORES:,} stores at most; use several narrower paths"
+        )
     return f"{', '.join(parts)}."
 
 
@@ -140,11 +142,11 @@ def look_for_new_stores() -> None:
         try:
             look_at(watched, most=CONNECTED_AT_ONCE)
         except StoreUnavailable:
-            logger.warning("watched path %s is looked at again when the database answers", watched.pk)
+            logger.warning("watched path %s is checked again when the database responds", watched.pk)
 
 
 def look_now(watched: WatchedPath, *, by: User) -> PathWatchResult:
-    """The same for one of them, and what could not be connected before is tried again at once."""
+    """The same for one of them; places that could not be connected before are tried again at once."""
     audit.record_alone(audit_events.WATCHED_PATH_ASKED, by=by, target=watched)
     return look_at(watched, most=CONNECTED_AT_ONCE, tries_again=True)
 
@@ -156,10 +158,10 @@ def look_at(
     tries_again: bool = False,
     report: Callable[[SessionStore], None] = lambda store: None,
 ) -> PathWatchResult:
-    """Connects what a watched path names and no store is, `most` new places at most, and notes what cannot be.
+    """Connects new places of a watched path, at most `most`, and records those that cannot be connected.
 
-    What was refused once is tried again when TRIED_AGAIN_AFTER is over: so a job asks a wrong file rarely, and it
-    writes nothing about it to the log. What vanished stays a store, which is down.
+    A refused place is tried again when TRIED_AGAIN_AFTER is over: so a job rarely asks a wrong file, and writes
+    nothing about it to the log. The store of a place that vanished stays, and is down.
     """
     look = PathWatchResult(refused=watched.refused)
     is_time = tries_again or watched.tried_at is None or now() - watched.tried_at > TRIED_AGAIN_AFTER
@@ -182,15 +184,15 @@ def look_at(
 
 
 def plan_look(watched: WatchedPath) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """What `look_at` would connect: name, path and what `declare_store` is to be told. Nothing is changed."""
+    """New stores that `look_at` would connect: name, path and parameters of `declare_store`. Nothing is changed."""
     for path, name in _named(watched, list(_unconnected(watched, PathWatchResult()))):
         yield name, path, {"kind": watched.kind, "options": _options(watched, path), **_tables(watched)}
 
 
 def _unconnected(watched: WatchedPath, look: PathWatchResult) -> Iterator[str]:
-    """What the path names and is no store of this kind with these settings, by name. One query."""
+    """Matched places that are no store of this kind with these settings, by name. One query."""
     if watched.kind not in kinds():
-        return  # one of somebody's own, which is not there any more
+        return  # a user's own database, which is not there any more
     places = _places(watched)
     connected = {
         store.options.get("path")
@@ -205,14 +207,14 @@ def _unconnected(watched: WatchedPath, look: PathWatchResult) -> Iterator[str]:
 
 
 def _places(watched: WatchedPath) -> list[str]:
-    """Whole paths of the files or folders that are there now. Ten times as many as may be connected at most."""
+    """Absolute paths of the existing files or folders, at most ten times as many as may be connected."""
     is_place = os.path.isdir if is_folder(watched) else os.path.isfile
     found = (path for path in iglob(watched.path, recursive=True) if is_place(path) and not _is_beside(path))
     return sorted({_readable(os.path.realpath(path)) for path in islice(found, 10 * MOST_STORES)})
 
 
 def is_folder(watched: WatchedPath) -> bool:
-    """Whether its stores are folders; files otherwise."""
+    """True if its stores are folders; else they are files."""
     setting = kinds()[watched.kind].watched_field if watched.kind in kinds() else None
     return setting is not None and setting.is_folder
 
@@ -222,12 +224,12 @@ def _is_beside(path: str) -> bool:
 
 
 def _readable(path: str) -> str:
-    """As text that a database takes; such a file is not there then, and is refused with that."""
+    """The path as text that a database accepts; such a file does not exist then, and is refused for that."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _named(watched: WatchedPath, paths: list[str]) -> Iterator[tuple[str, str]]:
-    """Each with the name of its store: after the file; where that is taken after its folder, too, or numbered."""
+    """Places with the names of their stores: after the file; if that is taken after its folder, too, or numbered."""
     taken = {watched.name, *SessionStore.objects.values_list("name", flat=True)}
     for path in paths:
         place = Path(path)

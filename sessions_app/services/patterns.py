@@ -1,4 +1,4 @@
-"""The session-id patterns of a store: keeping them, trying them, and finding subjects with them."""
+"""Session-id patterns of a store: saving them, trying them, and finding subjects with them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from sessions_app.services.subjects import subject_for_key
 SAMPLE_SESSIONS = 20
 
 SHARES_SESSIONS = 1_000
-"""So many of the newest tell how much a pattern matches: all of a store would take longer the more it has."""
+"""Number of newest sessions on which patterns are tried: all sessions of a store would take longer the more it has."""
 
 BATCH_SESSIONS = 200
-"""So many registry rows are locked at once; agents that write to these sessions wait for the batch."""
+"""Number of registry rows that are locked at once; agents that write to these sessions wait for the batch."""
 
 
 class PatternNameTaken(Exception):
     def __init__(self, name: str) -> None:
-        super().__init__(f"This store already has a pattern named “{name}” already.")
+        super().__init__(f"This store already has a pattern named “{name}”.")
 
 
 class NoSuchPattern(Exception):
@@ -37,7 +37,7 @@ class NoSuchPattern(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a pattern would read from the newest sessions of a store, newest first; None where it does not match."""
+    """Results of a pattern for the newest sessions of a store, newest first; None where it does not match."""
 
     matches: Sequence[tuple[str, PatternMatch | None]]
 
@@ -56,19 +56,19 @@ def try_pattern(store: SessionStore, text: str) -> Trial:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Of how many of a store's newest sessions each pattern is the first that matches, by its id."""
+    """Number of a store's newest sessions for which each pattern is the first match, by its id."""
 
     looked_at: int
     by_pattern: Mapping[int, int]
 
     @property
     def left(self) -> int:
-        """Those that none matches."""
+        """Sessions that no pattern matches."""
         return self.looked_at - sum(self.by_pattern.values())
 
 
 def shares_of(store: SessionStore, patterns: Sequence[SessionIdPattern]) -> Shares:
-    """As the patterns are now, in the order given; whom those sessions are about by hand does not matter. One query."""
+    """Results of the current patterns, in the order given, whether or not subjects were set by hand. One query."""
     newest = SessionRecord.objects.on_record().filter(store=store).newest_first()
     ids = newest.values_list("session_id", flat=True)[:SHARES_SESSIONS] if patterns else ()
     parsed = [(row.pk, Pattern.parse(row.pattern)) for row in patterns]
@@ -108,7 +108,7 @@ def change_pattern(
 
 @transaction.atomic
 def move_pattern_up(pattern: SessionIdPattern, *, by: User) -> None:
-    """Has a pattern tried one place earlier; the first one stays where it is. Raises NoSuchPattern."""
+    """Moves a pattern one place up; the first one stays where it is. Raises NoSuchPattern."""
     patterns = patterns_to_change(pattern.store)
     place = patterns.index(current(pattern, patterns))
     if place:
@@ -119,7 +119,7 @@ def move_pattern_up(pattern: SessionIdPattern, *, by: User) -> None:
 
 @transaction.atomic
 def delete_pattern(pattern: SessionIdPattern, *, by: User) -> None:
-    """Sessions that have a subject keep it; deleting twice is no error."""
+    """Deletes a pattern. Sessions that have a subject keep it; deleting twice is no error."""
     patterns = patterns_to_change(pattern.store)
     if any(other.pk == pattern.pk for other in patterns):
         audit.record(audit_events.PATTERN_DELETED, by=by, target=pattern)
@@ -155,8 +155,8 @@ def apply_patterns(store: SessionStore, *, limit: int = 5_000) -> int:
     """Finds the subjects of sessions that have none; returns how many sessions got one.
 
     Each session is tried once, and again after the patterns changed: so with nothing new this costs two small
-    queries, however many sessions stay without a subject. At most about `limit` sessions at a time. What the client
-    registered, or an operator decided, is never touched.
+    queries, however many sessions stay without a subject. At most about `limit` sessions at a time. Subjects that the
+    client registered or an operator set are never changed.
     """
     version, rules = rules_of(store)
     if not rules:
@@ -206,9 +206,9 @@ def apply_to_batch(
 def write_down(
     store: SessionStore, version: int, record: SessionRecord, match: PatternMatch, subject: Subject | None
 ) -> bool:
-    """Notes that a session was tried and what was read, unless somebody attached it meanwhile.
+    """Records that a session was tried and the result, unless it got a subject meanwhile.
 
-    Returns whether it has a subject by that.
+    Returns whether it has a subject from this pattern.
     """
     row = SessionRecord.objects.awaiting_patterns(store, version).filter(session_id=record.session_id)
     found = {"subject": subject, "subject_source": SubjectSource.PATTERN} if subject else {}
@@ -222,5 +222,5 @@ def write_down(
 
 
 def unless_set(column: str, value: str) -> Case:
-    """The value, but not in place of one that is there: agents and operators know better than a pattern."""
+    """The value, unless one is set: agents and operators know better than a pattern."""
     return Case(When(**{column: ""}, then=Value(value)), default=F(column))

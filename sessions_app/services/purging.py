@@ -27,7 +27,7 @@ from sessions_app.stores.sealed import sealed_backend_for
 RUN_KIND = "purge"
 
 BUSY = "busy"
-"""Code of the exception that an agent held a session all the time; the next purge includes it."""
+"""Exception code: an agent held the session all the time; the next purge includes it."""
 
 
 class PurgeRefused(Exception):
@@ -44,7 +44,7 @@ class PurgeReport:
     purged: int
     """Items removed; in a dry run, items that would be removed."""
     unproven: int
-    """How many of them had a time that no key here proves."""
+    """Removed items with a time that no loaded key proves."""
     kept: int
     """Expired items that stay because another item of their turn, or their call or output, stays."""
     busy: int
@@ -74,7 +74,7 @@ def purge_expired(
 ) -> PurgeReport:
     """Purges a store in this process, or counts what a purge would remove. Returns the numbers.
 
-    Takes no key: the time stands in the envelope. With a key here times are proven, and a call stays with an output
+    Needs no key: the envelope contains the time. With a loaded key times are proven, and a call stays with an output
     that stays; without, whole turns go. What agents read does not change in either case, since they read none of it.
     Raises PurgeRefused, CannotRewrite, and StoreUnavailable when the run has to wait for the store.
     """
@@ -91,12 +91,12 @@ def purge_expired(
 
 
 def checked_instant(store: SessionStore, older_than: timedelta | None) -> datetime:
-    """Items sealed before this instant may go. Raises PurgeRefused."""
+    """Items encrypted before this instant may be deleted. Raises PurgeRefused."""
     ttl = sealing_of(store).ttl
     if older_than is not None and older_than < ttl:
         raise PurgeRefused(
-            f"Agents of {store} still read what is younger than {int(ttl.total_seconds()):,} seconds. Give at"
-            " least as much, or declare with store_key that they read it for less."
+            f"Agents of {store} still read items younger than {int(ttl.total_seconds()):,} seconds. Give at least"
+            " that, or set a shorter ttl with store_key."
         )
     return earliest_kept(now(), ttl, older_than)
 
@@ -119,7 +119,7 @@ def work(lease: Lease) -> None:
     try:
         purge(lease, store, before, rewriter_for(store, Capability.ERASE_ITEMS), dry_run=False)
     except StoreUnavailable as problem:
-        raise Wait(f"The store {store.name} is unreachable.") from problem
+        raise Wait(f"The store {store.name} is not responding.") from problem
 
 
 def purge(lease: Lease, store: SessionStore, before: datetime, rewriter: Rewriter, *, dry_run: bool) -> None:

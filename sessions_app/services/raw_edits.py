@@ -1,7 +1,7 @@
-"""Changing the agents' own rows by hand: under their locks, as valid JSON, and not by accident through a pair.
+"""Changing the agents' own rows by hand: under their locks, as valid JSON, and with a warning for broken pairs.
 
-Of a call and its output the model provider refuses an output without its call, and the SDK leaves out a call without
-its output. So whoever takes one half away has to say that they mean it.
+A model provider rejects an output without its call, and the SDK leaves out a call without its output. So a user who
+removes one half has to confirm it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.pairing import call_key, output_key
 
 LOCK_TIMEOUT = "5s"
-"""How long an edit waits for an agent that holds the session."""
+"""Time that an edit waits for an agent that holds the session."""
 
 EDITABLE_CHARACTERS = 500_000
-"""A longer item does not come back through a form."""
+"""Characters of the longest item that a form can return."""
 
 
 class NotAnItem(ValueError):
-    """The text cannot be stored in place of an item; the message is a sentence for who wrote it."""
+    """The text cannot be stored in place of an item; the message is a sentence for the user who wrote it."""
 
 
 def state_of(message: AgentMessage) -> str:
-    """Changes when the stored text does. A form that was opened with another one is out of date."""
+    """A value that changes with the stored text. A form that was opened with another one is outdated."""
     return hashlib.blake2b(str(message.message_data).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def lock_message(message_id: int) -> AgentMessage | None:
-    """The row, locked until the end of the transaction the way the SDK locks: its session first. None: it is gone."""
+    """The row, locked until the end of the transaction the way the SDK locks: its session first. None if it is gone."""
     session_id = AgentMessage.objects.filter(pk=message_id).values_list("session_id", flat=True).first()
     if session_id is None:
         return None
@@ -54,8 +54,9 @@ def lock_session(session_id: str) -> AgentSession | None:
 
 
 def show_message(message: AgentMessage, *, purpose: str = "") -> None:
-    """Says to the log that this item is about to be shown; within the transaction of Django's admin, which commits
-    before the page is written. Raises audit.AuditUnavailable."""
+    """Records in the log that this item is about to be shown; within the transaction of Django's admin, which commits
+    before the page is written. Raises audit.AuditUnavailable.
+    """
     try:
         with transaction.atomic():
             record = record_of(message.session_id)
@@ -68,7 +69,7 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
 
 @transaction.atomic
 def save_text(message: AgentMessage, text: str, *, by: User, why: audit.Why) -> None:
-    """Nothing but this column: an agent may have moved on with the session in others."""
+    """Saves this column only: an agent may have changed others of the session."""
     tell(audit_events.ITEM_EDITED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
@@ -81,7 +82,7 @@ def delete_message(message: AgentMessage, *, by: User, why: audit.Why) -> None:
 
 @transaction.atomic
 def delete_session(session: AgentSession, *, by: User, why: audit.Why) -> None:
-    """With its items, in the SDK's order; hand-made tables may not cascade."""
+    """Deletes a session with its items, in the SDK's order; hand-made tables may not cascade."""
     tell(audit_events.STORED_SESSION_DELETED, session.pk, by, why)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
@@ -92,7 +93,7 @@ def record_of(session_id: str) -> SessionRecord | None:
 
 
 def record_of_message(message_id: int) -> SessionRecord | None:
-    """Of the session that has this item; None where there is no such item, or its session is not on record."""
+    """The record of the session that has this item; None if there is no such item, or its session is not registered."""
     session_id = AgentMessage.objects.filter(pk=message_id).values_list("session_id", flat=True).first()
     return None if session_id is None else record_of(session_id)
 
@@ -110,12 +111,12 @@ def tell(event_type: audit.EventType, session_id: str, by: User, why: audit.Why)
 
 
 def is_sealed(message: AgentMessage) -> bool:
-    """Whether it is an encrypted envelope: nobody can write a valid one by hand."""
+    """True for an encrypted envelope: a valid one cannot be written by hand."""
     return entry_of(message).is_envelope
 
 
 def check_text(message: AgentMessage, text: str) -> None:
-    """Raises NotAnItem unless the text is JSON, and an item if what it replaces is one."""
+    """Raises NotAnItem unless the text is JSON, and an item if the replaced text is one."""
     try:
         value = json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
@@ -139,9 +140,9 @@ def is_item(value: object) -> bool:
 
 
 def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
-    """What replacing an item by a text, or deleting it with None, does to calls and outputs, as sentences.
+    """Effects on calls and outputs of replacing an item by a text, or deleting it with None, as sentences.
 
-    And what it does not do: what was said before a compaction may be inside its block.
+    They include what it does not do: text from before a compaction may be inside its block.
     """
     before = entry_of(message)
     after = entry_of(message, text) if text is not None else None
@@ -168,7 +169,7 @@ def what_breaks(message: AgentMessage, text: str | None) -> list[str]:
 
 
 def block_behind(message: AgentMessage) -> int | None:
-    """The id of the first compaction block behind an item, which may hold what it says."""
+    """The id of the first compaction block behind an item, which may contain its text."""
     place = (message.created_at, message.pk)
     for other in others_naming(message, "compaction"):
         if (other.created_at, other.pk) > place and entry_of(other).type == "compaction":

@@ -1,4 +1,4 @@
-"""Erasing again what agents wrote to erased sessions, where no fence keeps them from it: until it is quiet."""
+"""Erasing again the erased sessions that agents wrote to, where no fence prevents it: until nothing returns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
-    """Erases again the sessions that discovery saw come back; returns how many went.
+    """Erases again the sessions that discovery found returned; returns how many were erased.
 
-    What is left is counted on the store's page, and looked for at the next discovery, which then does not go by the
-    store's fingerprint. An agent that writes once more is swept once more.
+    The rest is counted on the store's page, and looked for at the next discovery, which then does not go by the
+    store's fingerprint. A session that an agent writes to again is erased again.
     """
     backend = backend_for(store)
     if not returned_ids or Capability.ERASE_SESSIONS not in backend.capabilities:
@@ -30,7 +30,7 @@ def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
         try:
             swept += erase_again(store, session_id)
         except StoreUnavailable:
-            logger.warning("store %s kept a session that came back, which is erased at the next discovery", store.pk)
+            logger.warning("store %s kept a session that returned; it is erased at the next discovery", store.pk)
     discovery = {
         **store.discovery,
         "swept": store.discovery.get("swept", 0) + swept,
@@ -43,7 +43,7 @@ def sweep(store: SessionStore, returned_ids: Collection[str]) -> int:
 
 
 def erase_again(store: SessionStore, session_id: str) -> bool:
-    """Whether there was anything. Raises StoreUnavailable, with nothing changed on record."""
+    """True if there was anything to erase. Raises StoreUnavailable, with no record changed."""
     record = SessionRecord.objects.filter(store=store, session_id=session_id, erased_at__isnull=False).first()
     if record is None:
         return False

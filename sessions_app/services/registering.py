@@ -1,5 +1,4 @@
-"""The sessions of a store that cannot list them, named by whoever knows their ids. Discovery then asks for them again
-and again."""
+"""Registration by id of sessions in a store that cannot list them. Discovery then requests them again and again."""
 
 from __future__ import annotations
 
@@ -15,27 +14,27 @@ from sessions_app.stores.base import Capability
 
 
 class CannotRegister(Exception):
-    """Sessions of this store are not registered by hand; the message says why."""
+    """Sessions of this store are not registered by hand; the message has the reason."""
 
 
 @dataclass
 class Registration:
-    """What became of the ids that somebody gave."""
+    """Results for the given ids."""
 
     new: int = 0
     known: int = 0
-    """On record before."""
+    """Registered before."""
     erased: list[str] = field(default_factory=list)
     """Erased before; they stay so."""
     not_there: list[str] = field(default_factory=list)
-    """The store knows no such session; they were not registered."""
+    """Unknown to the store; not registered."""
 
 
 def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Registration:
-    """Takes sessions of a store that cannot list them into the registry. Safe to repeat.
+    """Registers sessions of a store that cannot list them. Safe to repeat.
 
-    Asks the store for each that is not on record. Raises CannotRegister, or StoreUnavailable; what was registered until
-    then stays.
+    Asks the store for each that is not registered. Raises CannotRegister, or StoreUnavailable; sessions registered
+    until then stay.
     """
     if Capability.ENUMERATE in backend_for(store).capabilities:
         raise CannotRegister(f"{store} lists its own sessions; registration is not needed.")
@@ -48,7 +47,7 @@ def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Regist
 
 
 def _checked(session_id: str) -> str:
-    """Raises CannotRegister for what the registry cannot hold."""
+    """Raises CannotRegister for an id that the registry cannot store."""
     is_text = "\0" not in session_id and session_id.encode(errors="surrogatepass") == session_id.encode(
         errors="replace"
     )

@@ -1,4 +1,4 @@
-"""Showing what is masked: an act of somebody, for a reason, in the log before anybody sees it."""
+"""Showing masked values: an action of a user, for a reason, logged before anything is shown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ REVEAL = "sessions_app.reveal_personal_data"
 def reveal_item(
     record: SessionRecord, item_id: str, *, by: User, reason: RevealReason, opens: bool = False
 ) -> StoredItem:
-    """One item as it is stored, with `masked_count` values in it that others see masked.
+    """One item as it is stored, with `masked_count` values in it that are masked for others.
 
-    `opens` for who may see what is sealed in the session: then it is what the envelope holds.
+    `opens` if the user may read encrypted items of the session: then it is the envelope's content.
     The event is committed before this returns. Raises UnknownItem, StoreUnavailable, and audit.AuditUnavailable when
     the log cannot be written: then nothing may be shown.
     """
@@ -40,9 +40,10 @@ def reveal_page(
     opens: bool = False,
     branch: Branch | None = None,
 ) -> ItemPage:
-    """The items of a page that has some, as they are stored now; one event tells of how many, and of their values.
+    """The items of a page with masked values, as they are stored now; one event has their number and that of the
+    values.
 
-    `opens`, and what is raised, as above.
+    `opens`, and the exceptions, as above.
     """
     backend = sealed_backend_for(record.store, opens=opens, branch=branch)
     stored = backend.page_at(record.session_id, page.items[0].position, len(page.items))

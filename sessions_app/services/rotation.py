@@ -29,7 +29,7 @@ from sessions_app.stores.rewriting import Changes, Rewriter, rewriter_for
 RUN_KIND = "key_rotation"
 
 ROUNDS = 3
-"""How often items that agents encrypted with the old key meanwhile, or held, are taken up again."""
+"""Number of times that items which agents encrypted with the old key meanwhile, or held, are tried again."""
 
 SEAL, CHECK = "seal", "check"
 """The phases of a round: encrypt every session's items, then read every item again."""
@@ -64,7 +64,7 @@ class RotationReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing needs the old key any more. What no key opens needs neither."""
+        """True if no item needs the old key any more. Items that no key opens need neither."""
         return not self.left
 
     @classmethod
@@ -91,7 +91,7 @@ def rotate_key(
     dry_run: bool = False,
     watch: Callable[[Run], object] = lambda run: None,
 ) -> RotationReport:
-    """Encrypts what the old key opens with the new one, which the store is declared to use from the start on.
+    """Re-encrypts the items of the old key with the new one, which is the store's key from the start on.
 
     Every item is read again afterwards, and the report gives the numbers. A dry run only reads. Raises RotationRefused,
     CannotRewrite, and StoreUnavailable when the run has to wait for the store.
@@ -124,14 +124,17 @@ def checked_keys(store: SessionStore, sealing: Sealing, old: str, new: str) -> t
         raise RotationRefused(f"{old} and {new} are the same key under two names.")
     if sealing.key_name not in (old, new):
         named = f"uses the key {sealing.key_name}" if sealing.key_name else "names no key"
-        raise RotationRefused(f"The store {store} {named}. Say with store_key which one its agents have used so far.")
+        raise RotationRefused(
+            f"The store {store} {named}. Set with store_key the key that its agents have used so far."
+        )
     return before, after
 
 
 @transaction.atomic
 def request_rotation(store: SessionStore, parameters: dict[str, object]) -> Run:
-    """A run, or the one that does the same already. From here on the new key is the store's: agents that write
-    meanwhile have it."""
+    """A new run, or the current one that does the same. From here on the new key is the store's: agents that write
+    meanwhile have it.
+    """
     SessionStore.objects.select_for_update(no_key=True).get(pk=store.pk)
     if under_way := Run.objects.unfinished().filter(kind=RUN_KIND, parameters=parameters).first():
         return under_way
@@ -156,7 +159,7 @@ def work(lease: Lease) -> None:
     except RotationRefused as problem:
         raise Wait(str(problem)) from problem
     except StoreUnavailable as problem:
-        raise Wait(f"The store {store.name} is unreachable.") from problem
+        raise Wait(f"The store {store.name} is not responding.") from problem
 
 
 def rotate(lease: Lease, store: SessionStore, rewriter: Rewriter) -> None:
@@ -249,7 +252,7 @@ def add_named(run: Run, code: str, store: SessionStore, session_id: str, count: 
         return
     record_id = SessionRecord.objects.filter(store_id=store.pk, session_id=session_id).values_list("pk", flat=True)
     found = record_id.first()
-    run.add_exception(code, f"/sessions/{found}/" if found else "a session that is not on record", count)
+    run.add_exception(code, f"/sessions/{found}/" if found else "a session that is not registered", count)
 
 
 def finish(run: Run) -> None:

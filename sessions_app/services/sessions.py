@@ -1,4 +1,4 @@
-"""What the registry notes of sessions: whose they are, and their labels."""
+"""Changes of session records: subject, labels, and locks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class BadLabel(Exception):
 def attach_sessions(
     records: Iterable[SessionRecord], subject: Subject, *, by: User, why: audit.Why = audit.UNSAID
 ) -> int:
-    """Says by an operator's hand whose sessions these are; returns how many, as an erased one is nobody's."""
+    """Sets the subject of sessions by an operator's hand; returns how many. Erased ones have none."""
     standing = standing_subject(subject)
     event = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, by, subject=standing, why=why)
     return update_records(records, event, subject=standing, subject_source=SubjectSource.OPERATOR)
 
 
 def detach_sessions(records: Iterable[SessionRecord], *, by: User, why: audit.Why = audit.UNSAID) -> int:
-    """Takes sessions from their subject; returns how many. Patterns leave them alone from then on."""
+    """Removes the subject of sessions; returns how many. Patterns no longer change them."""
     event = SessionChangeDetails(audit_events.SESSIONS_DETACHED, by, why=why)
     return update_records(records, event, subject=None, subject_source=SubjectSource.OPERATOR)
 
@@ -42,7 +42,7 @@ def label_sessions(records: Iterable[SessionRecord], label: str, *, by: User) ->
     if not 0 < len(label) <= label_length() or "\0" in label:
         raise BadLabel
     missing = [record for record in records if label not in record.labels]
-    # Taken off first, so that two people who add the same one at once leave it there once.
+    # Taken off first, so that two people who add the same one at once add it once.
     event = SessionChangeDetails(audit_events.SESSIONS_LABELLED, by, {"label": label})
     return update_records(missing, event, labels=array("array_append", array("array_remove", "labels", label), label))
 
@@ -54,20 +54,20 @@ def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) 
 
 
 def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
-    """Locks sessions: from now on reading what was said in them takes a grant. Returns how many were open before."""
+    """Locks sessions: from now on reading their content needs a grant. Returns how many were open before."""
     opened = (record for record in records if not record.is_sensitive)
     return update_records(opened, SessionChangeDetails(audit_events.SESSIONS_LOCKED, by), is_sensitive=True)
 
 
 def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
-    """Opens sessions again that were locked one by one; those of a locked store stay locked. Returns how many."""
+    """Unlocks sessions that were locked one by one; those of a locked store stay locked. Returns how many."""
     locked = (record for record in records if record.is_sensitive)
     return update_records(locked, SessionChangeDetails(audit_events.SESSIONS_UNLOCKED, by), is_sensitive=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionChangeDetails:
-    """What the log is told of a change of sessions."""
+    """Details of a change of sessions for the log."""
 
     event_type: audit.EventType
     by: User | None
@@ -78,10 +78,10 @@ class SessionChangeDetails:
 
 @transaction.atomic
 def update_records(records: Iterable[SessionRecord], told: SessionChangeDetails, **changes: Any) -> int:
-    """Sets the columns on those of the sessions that were not erased; returns how many, and says so to the log.
+    """Sets the columns on those of the sessions that were not erased; returns how many, and records it in the log.
 
-    One row at a time in the order of their ids, as all who lock several: so nobody waits for each other in a circle,
-    and the table can be distributed by session id.
+    One row at a time in the order of their ids, like all code that locks several: so there is no deadlock, and the
+    table can be distributed by session id.
     """
     ordered = sorted(records, key=lambda record: (record.session_id, record.store_id))
     if not ordered:

@@ -1,4 +1,4 @@
-"""Saying which place a store is: its row, made or brought up to date before it is attached; and forgetting it."""
+"""Configuration of stores: creating, updating and deleting their rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROLE_NAME_BYTES = 63
 
 
 class StoreStillNeeded(Exception):
-    """Deleting the store would lose what must be kept; the message says what."""
+    """The store has records that must be kept; the message names them."""
 
 
 def declare_store(
@@ -37,10 +37,10 @@ def declare_store(
     agent_roles: Sequence[str] = (),
     must_be_new: bool = False,
 ) -> SessionStore:
-    """The saved row of a store; what is not given stays as it is. The main store's comes from the settings.
+    """The saved row of a store; parameters that are not given stay unchanged. The main store's come from the settings.
 
-    `options` are what the form of the kind asks for. Raises AttachRefused when a value makes no sense, or would move an
-    attached store to another place; where it `must_be_new`, also when there is one of this name, or is by now.
+    `options` are the settings of the kind. Raises AttachRefused when a value is invalid, or would move an attached
+    store to another place; if it `must_be_new`, also when there is one of this name, or is by now.
     """
     if name == MAIN_STORE:
         if sessions_table or messages_table or timezone or options or kind not in ("", MAIN_KIND):
@@ -56,11 +56,11 @@ def declare_store(
     if store is None:
         if kind in ("", MAIN_KIND) and not ((sessions_table and messages_table) or options):
             raise AttachRefused(
-                f"There is no store {name} yet: name its tables with --sessions-table and --messages-table."
+                f"There is no store {name} yet: give its tables with --sessions-table and --messages-table."
             )
         store = SessionStore(name=name, kind=kind or MAIN_KIND)
     elif kind and kind != store.kind:
-        raise AttachRefused(f"{name} is a store of the kind {store.kind}; give another name to one of kind {kind}.")
+        raise AttachRefused(f"{name} is a store of the kind {store.kind}; use another name for one of kind {kind}.")
     before = _place_of(store)
     _put_into(store, options or {}, sessions_table=sessions_table, messages_table=messages_table, timezone=timezone)
     store.fence_mode = mode or store.fence_mode
@@ -74,7 +74,7 @@ def declare_store(
 
 
 def _save(store: SessionStore) -> None:
-    """Says so to the log, unless nothing changed. Raises AttachRefused when somebody took the name meanwhile."""
+    """Records it in the log, unless nothing changed. Raises AttachRefused when the name was taken meanwhile."""
     try:
         with transaction.atomic(), audit.recording(audit_events.STORE_DECLARED) as event:
             event.is_void = not _is_changed(store)
@@ -95,7 +95,7 @@ def store_like(
     messages_table: str = "",
     timezone: str = "",
 ) -> SessionStore:
-    """The row of a store as `declare_store` would make it; nothing is saved. Raises AttachRefused for nonsense."""
+    """The row of a store as `declare_store` would make it; not saved. Raises AttachRefused for invalid values."""
     store = SessionStore(name=name, kind=kind)
     _put_into(store, options, sessions_table=sessions_table, messages_table=messages_table, timezone=timezone)
     _refuse_nonsense(store)
@@ -109,7 +109,7 @@ def _place_of(store: SessionStore) -> tuple[str, str, dict[str, Any]]:
 def _put_into(
     store: SessionStore, options: Mapping[str, str], *, sessions_table: str, messages_table: str, timezone: str
 ) -> None:
-    """What is not given stays. Raises AttachRefused."""
+    """Sets the given parameters only. Raises AttachRefused."""
     store.options = _checked_options(store, options)
     store.sessions_table = sessions_table or store.sessions_table
     store.messages_table = messages_table or store.messages_table
@@ -126,16 +126,16 @@ def _refuse_to_move(
 
 
 def _name_taken(name: str) -> AttachRefused:
-    return AttachRefused(f"There is a store {name} already.")
+    return AttachRefused(f"There is already a store {name}.")
 
 
 def _checked_options(store: SessionStore, given: Mapping[str, str]) -> dict[str, Any]:
-    """What the kind's form makes of them. Raises AttachRefused with what the form says."""
+    """The validated options of the kind's form. Raises AttachRefused with the form's errors."""
     if store.kind not in kinds():
-        raise AttachRefused(f"There is no kind of store {store.kind!r}; there are {', '.join(sorted(kinds()))}.")
+        raise AttachRefused(f"There is no kind of store {store.kind!r}; choose one of {', '.join(sorted(kinds()))}.")
     kind = kind_of(store)
     if unknown := sorted(set(given) - set(kind.setting_names)):
-        wanted = f"it takes {', '.join(kind.setting_names)}" if kind.setting_names else "it takes none"
+        wanted = f"its settings are {', '.join(kind.setting_names)}" if kind.setting_names else "it has none"
         raise AttachRefused(f"A store of the kind {kind.name} has no setting {unknown[0]}; {wanted}.")
     form = kind.form({**store.options, **given})
     if not form.is_valid():
@@ -150,7 +150,7 @@ def _refuse_place_of_another(store: SessionStore) -> None:
     for other in others:
         tables = (other.sessions_table, other.messages_table)
         if not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table):
-            raise AttachRefused(f"The store {other} is in this place already.")
+            raise AttachRefused(f"The store {other} is already in this place.")
 
 
 def _is_changed(store: SessionStore) -> bool:
@@ -164,13 +164,13 @@ def check_unneeded(store: SessionStore) -> None:
         raise StoreStillNeeded(f"The store {store} is attached. Run attach_store {store} --remove first.")
     if store.sessions.exists():
         raise StoreStillNeeded(
-            f"The store {store} has sessions on record, and the fences of those that were erased. It stays."
+            f"The store {store} still has session records, or the fences of erased ones. It was not deleted."
         )
 
 
 @transaction.atomic
 def delete_store(store: SessionStore, *, by: User | None = None, why: audit.Why = audit.UNSAID) -> None:
-    """Forgets a store of which nothing is on record, and its patterns. Raises StoreStillNeeded."""
+    """Deletes a store without session records, and its patterns. Raises StoreStillNeeded."""
     check_unneeded(SessionStore.objects.select_for_update().get(pk=store.pk))
     audit.record(audit_events.STORE_DELETED, by=by, target=store, reason_code=why.code, details=why.details)
     store.delete()
@@ -179,11 +179,11 @@ def delete_store(store: SessionStore, *, by: User | None = None, why: audit.Why 
 def _refuse_nonsense(store: SessionStore) -> None:
     for table in (store.sessions_table, store.messages_table):
         if not all(table.split(".")) or table.count(".") > 1:
-            raise AttachRefused(f"{table!r} is not a table name; give table, or schema.table.")
+            raise AttachRefused(f"{table!r} is not a table name; use table, or schema.table.")
     for role in store.agent_roles:
-        # Longer ones are cut by PostgreSQL, and then are another role's.
+        # PostgreSQL truncates longer ones, and then they name another role.
         if len(role.encode(errors="surrogatepass")) > ROLE_NAME_BYTES:
-            raise AttachRefused(f"{role!r} is no role of PostgreSQL: a name has {ROLE_NAME_BYTES} bytes at most.")
+            raise AttachRefused(f"{role!r} is not a role of PostgreSQL: a name has {ROLE_NAME_BYTES} bytes at most.")
     try:
         zoneinfo.ZoneInfo(store.writer_timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):

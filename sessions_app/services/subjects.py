@@ -1,4 +1,4 @@
-"""Who a subject is: the ids under which it is known, and merging two that are one.
+"""Subjects: their ids, and merging two that are one.
 
 A merged subject keeps its sessions and aliases and only points to the one it was merged into. So merging moves
 nothing, undoing it is exact, and a session attached to either side at the same moment is found on both ways.
@@ -17,7 +17,7 @@ from sessions_app.models import Subject, SubjectAlias, SubjectKind, SubjectSourc
 
 
 class SubjectError(Exception):
-    """Something that cannot be done with subjects; the message is a sentence for an operator."""
+    """An operation that is not possible with these subjects; the message is a sentence for an operator."""
 
 
 class BadKey(SubjectError):
@@ -32,7 +32,7 @@ class UnknownKey(SubjectError):
 
 
 class SubjectConflict(SubjectError):
-    """What is asked for contradicts what is there, perhaps since a moment ago. `subject` is whom it is about."""
+    """The request contradicts the current state, perhaps since a moment ago. `subject` is the one it is about."""
 
     def __init__(self, subject: Subject, sentence: str) -> None:
         self.subject = subject
@@ -74,9 +74,9 @@ def known_subject(kind: str, key: str) -> Subject:
 
 
 def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal[""] = "") -> Subject:
-    """The subject with this id, made when nobody had it; two askers at once get the same one. Raises BadKey.
+    """The subject with this id, created if there is none; two callers at once get the same one. Raises BadKey.
 
-    `source` is kept with the id of one that is made.
+    `source` is stored with a created id.
     """
     if not is_key(key):
         raise BadKey
@@ -90,7 +90,7 @@ def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal
             SubjectAlias.objects.create(subject=subject, kind=kind, key=key, is_primary=True, source=source)
             return subject
     except IntegrityError:
-        # Somebody registered it a moment ago; the constraint made us wait until they had committed.
+        # Another process registered it a moment ago; the constraint made us wait until it had committed.
         return known_subject(kind, key)
 
 
@@ -103,10 +103,10 @@ def standing_subject(subject: Subject) -> Subject:
 
 @transaction.atomic
 def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
-    """Makes two subjects one, until it is undone; returns the one that stands, which is `into` or what that became.
+    """Merges two subjects until it is undone; returns the remaining one, which is `into` or what that became.
 
-    Raises AlreadyMerged and MergeIntoItself. Only a standing subject is merged, and only into a standing one, with
-    both rows locked; so no sequence of merges can make a circle.
+    Raises AlreadyMerged and MergeIntoItself. Only a subject that is not merged is merged, and only into another such,
+    with both rows locked; so no sequence of merges can make a circle.
     """
     while True:
         into = standing_subject(into)
@@ -131,7 +131,7 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
 
 @transaction.atomic
 def undo_merge(subject: Subject, *, by: User) -> Subject:
-    """Makes a merged subject stand for itself again, with everything that was its own. Raises NotMerged."""
+    """Separates a merged subject again, with everything that was its own. Raises NotMerged."""
     subject = Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     if subject.merged_into_id is None:
         raise NotMerged(subject)
@@ -142,7 +142,7 @@ def undo_merge(subject: Subject, *, by: User) -> Subject:
 
 
 def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> SubjectAlias:
-    """Another id for a subject. Raises BadKey, and AliasTaken when it names a subject already."""
+    """Adds an id to a subject. Raises BadKey, and AliasTaken when it belongs to a subject already."""
     if not is_key(key):
         raise BadKey
     try:
@@ -158,7 +158,7 @@ def add_alias(subject: Subject, *, kind: SubjectKind, key: str, by: User) -> Sub
 
 @transaction.atomic
 def remove_alias(alias: SubjectAlias, *, by: User) -> None:
-    """Forgets one id of a subject; its sessions stay. Raises LastAlias."""
+    """Removes one id of a subject; its sessions stay. Raises LastAlias."""
     subject = Subject.objects.select_for_update(no_key=True).get(pk=alias.subject_id)
     others = subject.aliases.exclude(pk=alias.pk)
     if not others.exists():

@@ -1,4 +1,4 @@
-"""Bringing transcripts into a store, as if an agent had held the conversations there."""
+"""Import of transcripts into a store, written as if an agent had held the conversations there."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Skipped:
 @dataclass(slots=True)
 class ImportReport:
     sessions: int = 0
-    """To which something was added."""
+    """Sessions with added items."""
     items: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     without_record: int = 0
-    """Conversations whose subject could not be noted, because the store is not attached."""
+    """Conversations whose subject could not be recorded, because the store is not attached."""
 
 
 class _Refused(Exception):
-    """Why a conversation, or what was left of it, is not in the store. Carries the number of items that are."""
+    """Reason why a conversation, or the rest of one, is not in the store. Has the number of items that are."""
 
     def __init__(self, reason: object, added: int = 0) -> None:
         super().__init__(str(reason))
@@ -70,17 +70,17 @@ def import_transcripts(
     subject_field: str = "",
     after_each: Callable[[], object] = lambda: None,
 ) -> ImportReport:
-    """Writes every conversation of a file into a store through the SDK; what cannot be imported is in the report.
+    """Writes every conversation of a file into a store through the SDK; the report lists those that failed.
 
-    Safe to repeat: a session that begins with the conversation is complete, one that holds only its beginning (an
-    import that was broken off) gets the rest, one that holds anything else is left alone and reported. So is an
-    erased one. `subject_field` names what stands beside the messages and is the customer's id.
+    Safe to repeat: a session that begins with the conversation is complete, one with only its beginning (of an
+    interrupted import) gets the rest, one with other items is left alone and reported. So is an
+    erased one. `subject_field` is the field beside the messages with the customer's id.
 
     Raises ImportRunning, StoreUnavailable when the database goes away, and OSError when the file does.
     """
     report = ImportReport()
     if store.kind != MAIN_KIND:
-        raise StoreUnavailable(f"Imports go into stores of SQLAlchemy tables; {store} is of the kind {store.kind}.")
+        raise StoreUnavailable(f"Imports need a store of SQLAlchemy tables; {store} is of the kind {store.kind}.")
     with in_plain_words(store), _alone_with(store), asyncio.Runner() as runner:
         tables = open_agent_tables(
             store.sessions_table,
@@ -107,12 +107,12 @@ def import_transcripts(
 def _import(
     conversation: Conversation, store: SessionStore, tables: AgentTables, runner: asyncio.Runner, report: ImportReport
 ) -> bool:
-    """Whether anything of the conversation is in the store now."""
+    """True if any item of the conversation is in the store now."""
     converted = convert(conversation.messages)
     report.skipped += [Skipped(conversation.line, problem) for problem in converted.problems]
     try:
         if _is_erased(conversation, store):
-            raise _Refused("this session was erased; an import does not bring it back")
+            raise _Refused("this session was erased; an import does not restore it")
         added = runner.run(_add_missing(tables.session(conversation.session_id), converted.turns))
         is_there = bool(converted.turns)
     except _Refused as refusal:
@@ -121,7 +121,7 @@ def _import(
         is_there = added > 0
     except (OSError, DBAPIError) as problem:
         raise StoreUnavailable(
-            f"The database of the store {store} went away; run the same import again to go on."
+            f"The database of the store {store} is no longer responding; run the same import again to continue."
         ) from problem
     report.items += added
     report.sessions += added > 0
@@ -129,7 +129,7 @@ def _import(
 
 
 async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> int:
-    """Adds what the session does not hold yet, and returns the number of items.
+    """Adds the missing items of a conversation, and returns their number.
 
     Each turn is a transaction of its own, as when an agent writes it: only so does it get its own time.
     """
@@ -138,7 +138,7 @@ async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> i
         held: list[object] = list(await session.get_items())
         wanted: list[object] = [item for turn in turns for item in turn]
         if held[: len(wanted)] != wanted[: len(held)]:
-            raise _Refused("the session holds other items already; nothing was added")
+            raise _Refused("the session contains other items; nothing was added")
         position = 0
         for turn in turns:
             missing = turn[max(0, len(held) - position) :]
@@ -150,14 +150,14 @@ async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> i
     except DBAPIError as refusal:
         if refusal.connection_invalidated:
             raise
-        # The driver's own words; SQLAlchemy's would quote the statement and what was said in it.
+        # The driver's own message; SQLAlchemy's would quote the statement and its content.
         driver = refusal.orig and refusal.orig.__cause__
         raise _Refused(f"the database refused it: {driver or type(refusal).__name__}", added) from refusal
     return added
 
 
 def _note_subject(conversation: Conversation, store: SessionStore, subject_field: str, report: ImportReport) -> None:
-    """Unless somebody has said it already: what an operator has decided since the last import stays."""
+    """Sets the subject unless one is set: what an operator has decided since the last import stays."""
     if not (record := _records(conversation, store).on_record().first()):
         report.without_record += 1
     elif record.subject_source in ("", SubjectSource.PATTERN):
@@ -166,14 +166,14 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
                 SubjectKind.USER, identifier(conversation.fields.get(subject_field)), SubjectSource.IMPORT
             )
         except subjects.BadKey:
-            report.skipped.append(Skipped(conversation.line, f"it has no “{subject_field}” that can be its subject"))
+            report.skipped.append(Skipped(conversation.line, f"it has no usable subject in “{subject_field}”"))
         else:
             told = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, None, subject=subject)
             update_records([record], told, subject=subject, subject_source=SubjectSource.IMPORT)
 
 
 def _is_erased(conversation: Conversation, store: SessionStore) -> bool:
-    """For a good sentence only; what keeps an erased session erased is the fence."""
+    """For the message only; the fence keeps an erased session erased."""
     return _records(conversation, store).filter(erased_at__isnull=False).exists()
 
 

@@ -97,7 +97,7 @@ def test_the_ttl_of_the_store_decides_and_nothing_younger_can_be_asked_for(store
     add_sealed("a", "yesterday", key=OLD_KEY, age=DAY)
     add_sealed("a", "last week", key=OLD_KEY, age=8 * DAY)
     add_sealed("a", "last month", key=OLD_KEY, age=31 * DAY)
-    with pytest.raises(CommandError, match=r"still read what is younger than 604,800 seconds"):
+    with pytest.raises(CommandError, match=r"still read items younger than 604,800 seconds"):
         command("--older-than", "12h")
     assert stored() == 3
     assert purge_expired(store, older_than=30 * DAY).purged == 1

@@ -176,7 +176,8 @@ class TestAttaching:
         with second_connection() as writer:
             writer.execute("INSERT INTO agent_sessions (session_id) VALUES ('slow')")
             with pytest.raises(
-                CommandError, match="agents, or upkeep such as VACUUM, kept the tables of main busy 2 times"
+                CommandError,
+                match="the tables of main were in use by agents, or by upkeep such as VACUUM, in 2 attempts",
             ):
                 attach_command("main")
             writer.commit()
@@ -524,7 +525,7 @@ class TestRefusals:
 
     def test_tables_that_another_store_has(self, agent_tables: None) -> None:
         attach_main_store()
-        with pytest.raises(CommandError, match="The store main is in this place already"):
+        with pytest.raises(CommandError, match="The store main is already in this place"):
             attach_command(
                 "again", "--sessions-table", "public.agent_sessions", "--messages-table", "public.agent_messages"
             )
@@ -574,7 +575,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            (["new"], "name its tables with --sessions-table"),
+            (["new"], "give its tables with --sessions-table"),
             (["new", "--sessions-table", "a.b.c", "--messages-table", "m"], "'a.b.c' is not a table name"),
             (["new", "--sessions-table", "s", "--messages-table", "."], "'.' is not a table name"),
             (

@@ -94,7 +94,7 @@ class TestConnecting:
 
     def test_a_name_or_a_place_that_another_store_has_is_refused(self, administrator: Client, chats: Path) -> None:
         administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)})
-        for name, sentence in (("hotline", "There is a store hotline already."), ("other", "is already in this place")):
+        for name, sentence in (("hotline", "There is already a store hotline."), ("other", "is already in this place")):
             page = administrator.post(form_of("json_file"), {"name": name, "path": str(chats)})
             assert page.status_code == 422
             assert sentence in page.text
@@ -146,7 +146,7 @@ class TestConnecting:
                 wait_until_blocked(second)
             page = second.result()
         assert page.status_code == 422
-        assert "There is a store hotline already. Nothing was connected." in page.text
+        assert "There is already a store hotline. Nothing was connected." in page.text
         assert SessionStore.objects.get().options["path"] == str(chats)
 
     def test_a_store_of_this_name_that_is_not_attached_stays_as_it_is(
@@ -154,7 +154,7 @@ class TestConnecting:
     ) -> None:
         declare_store("hotline", kind="json_file", options={"path": str(chats)})
         elsewhere = {"path": str(tmp_path_factory.mktemp("elsewhere"))}
-        with pytest.raises(registry.AttachRefused, match="There is a store hotline already"):
+        with pytest.raises(registry.AttachRefused, match="There is already a store hotline"):
             declare_store("hotline", kind="json_file", options=elsewhere, must_be_new=True)
         assert SessionStore.objects.get().options["path"] == str(chats)
 

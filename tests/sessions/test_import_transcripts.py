@@ -123,7 +123,7 @@ def test_a_session_with_other_items_is_left_alone_and_named(file: Callable[..., 
     add_items("s1", "Something else")
     report = run(file({"session": "s1", "messages": SAID}, {"session": "s2", "messages": SAID}))
     assert report["sessions"] == 1
-    assert report["skipped"] == [{"line": 1, "reason": "the session holds other items already; nothing was added"}]
+    assert report["skipped"] == [{"line": 1, "reason": "the session contains other items; nothing was added"}]
     assert item_counts() == {"s1": 1, "s2": 2}
 
 
@@ -219,7 +219,7 @@ def test_a_conversation_without_the_subject_field_is_imported_and_named(file: Ca
     attach_main_store()
     report = run(file({"session": "s1", "messages": SAID}), "--subject-field", "user")
     assert report["sessions"] == 1
-    assert report["skipped"] == [{"line": 1, "reason": "it has no “user” that can be its subject"}]
+    assert report["skipped"] == [{"line": 1, "reason": "it has no usable subject in “user”"}]
 
 
 def test_a_store_that_is_not_attached_says_so_and_the_next_run_notes_the_subjects() -> None:
@@ -243,7 +243,7 @@ def test_a_subject_goes_with_what_was_imported_alone(file: Callable[..., Path]) 
         "user",
     )
     assert "not attached" not in said
-    assert "holds other items already" in said
+    assert "contains other items" in said
     assert not Subject.objects.exists()
 
 
@@ -251,7 +251,7 @@ def test_an_erased_session_does_not_come_back() -> None:
     make_session("chat-1", store=make_store(), erased_at=now())
     report = run(SAMPLE)
     assert report["sessions"] == 2
-    assert report["skipped"] == [{"line": 1, "reason": "this session was erased; an import does not bring it back"}]
+    assert report["skipped"] == [{"line": 1, "reason": "this session was erased; an import does not restore it"}]
     assert "chat-1" not in item_counts()
 
 

@@ -232,7 +232,7 @@ class TestAttaching:
                 (["--kind", "sqlite", "--path", "x.db"], "not a whole path"),
                 (["--kind", "sqlite", "--path", "*.db"], "not a whole path"),
                 (["--kind", "sqlite", "--path", str(tmp_path / "none.db")], "There is no file"),
-                (["--path", "/x.db"], "has no setting path; it takes none"),
+                (["--path", "/x.db"], "has no setting path; it has none"),
             ]
         ):
             with pytest.raises(CommandError, match=sentence):

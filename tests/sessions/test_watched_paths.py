@@ -115,7 +115,7 @@ class TestLooking:
     def test_a_file_of_another_store_and_kind_is_named(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "shop.db")
         declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
-        assert look_at(watched).refused == {str(file): "The store shop is in this place already."}
+        assert look_at(watched).refused == {str(file): "The store shop is already in this place."}
         assert names() == {"shop"}
 
     def test_a_file_that_somebody_connected_or_detached_is_left_alone(
@@ -160,7 +160,7 @@ class TestLooking:
         second = look_at(watched, most=2)
         assert (len(second.connected), second.waiting, second.left_out) == (1, 0, 2)
         assert len(look_at(watched, most=2).connected) == 0
-        assert "2 left out, because one path makes 3 stores at most" in path_watch.about(watched)
+        assert "2 left out, because one path can have 3 stores at most" in path_watch.about(watched)
 
     def test_a_path_that_is_not_watched_any_more_does_not_come_back(
         self, watched: WatchedPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -245,12 +245,12 @@ class TestCommand:
 
     def test_a_name_means_one_path_and_no_store(self, watched: WatchedPath) -> None:
         declare_store("till", kind="sqlite", options={"path": "/none/till.db"})
-        for name, sentence in (("bots", "is a watched path already"), ("till", "There is a store till already")):
+        for name, sentence in (("bots", "is already the watched path"), ("till", "There is already a store till")):
             with pytest.raises(CommandError, match=sentence):
                 call_command("attach_store", name, "--kind", "sqlite", "--path", "/other/*.db")
         with pytest.raises(CommandError, match="at most 40 characters"):
             call_command("attach_store", "b" * 41, "--kind", "sqlite", "--path", "/other/*.db")
-        with pytest.raises(CommandError, match="is no file and no folder"):
+        with pytest.raises(CommandError, match="is not a file or folder"):
             call_command("attach_store", "red", "--kind", "redis", "--path", "/other/*.db")
 
 
@@ -268,7 +268,7 @@ class TestPages:
 
         page = administrator.post(form, {"name": "chats", "path": f"{tmp_path}/other-*"})
         assert page.status_code == 422
-        assert "chats is a watched path already" in page.text
+        assert "chats is already the watched path" in page.text
 
     def test_the_page_of_stores_names_what_is_watched_and_what_is_wrong(
         self, administrator: Client, operator: Client, watched: WatchedPath, tmp_path: Path

@@ -66,7 +66,7 @@ def connected(name: str, kind: str, options: Mapping[str, str], **tables: str) -
 def refuses(name: str, kind: str, options: Mapping[str, str], *, because_of: str, **tables: str) -> None:
     """By the verb of the page and by the command; nothing is kept."""
     before = SessionStore.objects.count()
-    sentence = rf"The store {because_of} is in this place already, .* attach_store {because_of} --remove"
+    sentence = rf"The store {because_of} is already in this place .* attach_store {because_of} --remove"
     with pytest.raises(registry.AttachRefused, match=sentence):
         connected(name, kind, options, **tables)
     given = {**options, **tables}.items()
@@ -166,7 +166,7 @@ class TestOwnDatabase:
 
     def test_nor_is_main_attached_after_them_until_they_are_detached(self, ways: list[str], reach: Reach) -> None:
         elsewhere = connected("elsewhere", "remote_sql", reach(ONE, ways[1]))
-        with pytest.raises(CommandError, match="The store elsewhere is in this place already"):
+        with pytest.raises(CommandError, match="The store elsewhere is already in this place"):
             call_command("attach_store", "main")
         detach_store(elsewhere)
         assert shared(attached_store("main")) == []
@@ -342,7 +342,7 @@ class TestPeople:
         typed = {"name": "twin", **reach(ONE, f"sqlite:///{file}"), **tables}
         page = administrator.post(reverse("sessions:connect-kind", args=["remote_sql"]), typed)
         assert page.status_code == 422
-        assert "The store files is in this place already" in page.text
+        assert "The store files is already in this place" in page.text
         assert 'value="twin"' in page.text
         assert AuditEvent.objects.filter(type="store.declared").count() == declared
 
@@ -373,5 +373,5 @@ class TestPeople:
         detach_store(before)
         connected("after", "remote_sql", reach(ONE, f"sqlite:///{file}"))
         assert SessionRecord.objects.filter(store=before).exists()
-        with pytest.raises(registry.AttachRefused, match="The store after is in this place already"):
+        with pytest.raises(registry.AttachRefused, match="The store after is already in this place"):
             attach_store(before)

@@ -193,11 +193,11 @@ class TestFiles:
 
     def test_two_stores_are_not_in_one_place(self, db: None, tmp_path: Path) -> None:
         agent = SqliteAgent(tmp_path)
-        with pytest.raises(registry.AttachRefused, match="The store files is in this place already"):
+        with pytest.raises(registry.AttachRefused, match="The store files is already in this place"):
             declare_store("again", kind="sqlite", options={"path": f"{tmp_path}/../{tmp_path.name}/agents.db"})
         with pytest.raises(registry.AttachRefused, match="before it moves to another"):
             declare_store("files", options={"path": "/elsewhere.db"})
-        with pytest.raises(registry.AttachRefused, match="of the kind sqlite; give another name"):
+        with pytest.raises(registry.AttachRefused, match="of the kind sqlite; use another name"):
             declare_store("files", kind="sqlalchemy")
         agent.close()
 
