@@ -1,4 +1,4 @@
-"""What the audit log calls runs."""
+"""Labels of runs in the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memadmin.runs.models import Run
 
 @names("runs.run", noun="run")
 def run_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    """Kind and number, and the way to the run for those who may see runs. One query."""
+    """Kind and number, and a link for viewers who may see runs. One query."""
     may_open = viewer.has_perm("runs.view_run")
     return {
         run.id: Name(f"{kind_named(run.kind).title.lower()} {run}", run.get_absolute_url() if may_open else "")

@@ -1,4 +1,4 @@
-"""Lease, fencing token and chunks: how a run is worked on by one process at a time, whatever happens to the others.
+"""Lease, fencing token and chunks: one process at a time works on a run, whatever happens to the others.
 
 A process takes a run by incrementing its token and setting a lease. Every chunk is a transaction of its own that first
 locks the run's row and compares token and state. So
@@ -39,10 +39,10 @@ RENEW_AFTER_SECONDS = 5.0
 """`Lease.keep` writes at most this often."""
 
 SLICE_SECONDS = 10.0
-"""How long a worker stays with one run before others get their turn."""
+"""How long a worker works on one run before other runs get their turn."""
 
 WATCH_SECONDS = 0.5
-"""How often a command looks at a run that somebody else works on, or that waits."""
+"""Interval at which a command checks a run that waits or that another process works on."""
 
 MOST_ROWS = 1_000
 FEWEST_ROWS = 10
@@ -80,7 +80,7 @@ class NeedsDecision(Exception):
 def take(run_id: int, *, seconds: float | None = None) -> Lease | None:
     """A lease on a run that is due and free, for a slice of `seconds` or until it ends; None if it is not free.
 
-    A row that is locked is being worked on, and is not waited for.
+    A locked row is being worked on; it is skipped.
     """
     with transaction.atomic():
         run = Run.objects.workable().select_for_update(skip_locked=True, of=["self"]).filter(pk=run_id).first()
@@ -115,7 +115,7 @@ class Lease:
 
     @contextmanager
     def chunk(self) -> Iterator[Run]:
-        """One transaction in which nobody else works on this run. Changes of the yielded row are saved with it.
+        """One transaction with exclusive work on this run. Changes of the yielded row are saved with it.
 
         Raises LeaseLost and Interrupted, with nothing written.
         """
@@ -136,9 +136,9 @@ class Lease:
         self._renewed_at = time.monotonic()
 
     def checkpoint(self) -> None:
-        """A place where the work can be handed over: between chunks, everything up to the cursor done.
+        """A point at which the work can be handed over: between chunks, with everything up to the cursor done.
 
-        Raises Interrupted when the slice is over or this process was asked to end. Slows down to the run's limit.
+        Raises Interrupted when the slice is over or this process must end.
         """
         if stopping.is_set() or (self._slice_ends_at is not None and time.monotonic() > self._slice_ends_at):
             raise Interrupted
@@ -201,10 +201,10 @@ class Lease:
         )
         self._renewed_at = self._worked_until = now
 
-    # --- how it goes on -------------------------------------------------------------------------------------------
+    # --- end of a lease -------------------------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Leaves the run to whoever takes it next."""
+        """Leaves the run to the next process that takes it."""
         self._leave(lease_until=None)
 
     def wait(self, sentence: str, retry_after: timedelta) -> None:
@@ -268,7 +268,7 @@ class Rehearsal(Lease):
         """Nothing to renew."""
 
     def checkpoint(self) -> None:
-        """Nobody waits for a turn."""
+        """No other run waits."""
 
 
 def outcome_of(run: Run) -> State:
@@ -289,7 +289,7 @@ def end(run: Run, state: State, *, reason: str = "") -> None:
         reason=run.reason,
         counters=run.counters,
         exceptions=run.exceptions,
-        # Where it was may name sessions; a failed run needs it to continue.
+        # The cursor may name sessions; only a failed run needs it to continue.
         cursor=run.cursor if state == State.FAILED else {},
         ended_at=Now(),
         lease_until=None,
@@ -302,11 +302,10 @@ def end(run: Run, state: State, *, reason: str = "") -> None:
 def carry_on(run: Run, *, seconds: float | None = None) -> Run:
     """Works on a run until it ends, cannot continue, or `seconds` are over. Returns its row as it is then.
 
-    Never raises for what goes wrong in the work: that is the state of the run. Where another process works on it,
-    nothing happens.
+    Never raises errors of the work: they set the state of the run. Does nothing if another process works on it.
     """
     if lease := take(run.pk, seconds=seconds):
-        with suppress(Exception):  # it is in the run's row, and in the log
+        with suppress(Exception):  # it is in the run's row and in the log
             work(kind_named(lease.run.kind), lease)
     run.refresh_from_db()
     return run
@@ -315,8 +314,8 @@ def carry_on(run: Run, *, seconds: float | None = None) -> Run:
 def carry_out(run: Run, *, watch: Callable[[Run], object] = lambda run: None) -> Run:
     """Works on a run until it ends, waits for something, or a person paused or stopped it. Returns its row as it is.
 
-    For commands: where a worker has taken the run, waits for it. `watch` is called with the row from time to time.
-    Raises what goes wrong in the work; a worker tries again later.
+    For commands: waits while a worker has the run. `watch` is called with the row at intervals. Raises errors of the
+    work; a worker retries later.
     """
     while run.state == State.RUNNING or is_due(run):
         if lease := take(run.pk, seconds=WATCH_SECONDS):
@@ -336,7 +335,7 @@ def is_due(run: Run) -> bool:
 def work(kind: RunKind, lease: Lease) -> None:
     """Works until the work is done or cannot continue, and leaves the row as it must be then.
 
-    Raises what goes wrong in the work itself, after it was noted in the row.
+    Raises errors of the work itself, after they were stored in the row.
     """
     try:
         try_to_work(kind, lease)
@@ -354,7 +353,7 @@ def work(kind: RunKind, lease: Lease) -> None:
         try:
             lease.fail_once(problem)
         except (OperationalError, InterfaceError):
-            logger.warning("run %s: the database is away; its lease expires by itself", lease.run.pk)
+            logger.warning("run %s: the database is unavailable; the lease expires by itself", lease.run.pk)
         raise
     except Exception as problem:
         logger.exception("run %s failed", lease.run.pk)

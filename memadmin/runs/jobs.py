@@ -1,4 +1,4 @@
-"""Background jobs of the engine. A job is only a wake-up: the run's own row says what is to be done, and by whom."""
+"""Background jobs of the engine. A job is only a wake-up: the run's row has the work and its worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def work_on_run(run_id: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="wake_runs")
 def wake_runs(timestamp: int) -> None:
-    """Queues every run that is due and that nobody works on: after a crash, a lost job or a wait."""
+    """Queues every run that is due and has no worker: after a crash, a lost job or a wait."""
     if not is_stale(timestamp):
         for run_id in Run.objects.workable().values_list("pk", flat=True):
             defer_work(run_id)

@@ -1,4 +1,4 @@
-"""Kinds of runs: the register to which upper rooms add theirs, in a module `run_kinds.py` of their app."""
+"""Kinds of runs: the register to which upper packages add theirs, in a module `run_kinds.py` of their app."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class RunKind:
     name: ClassVar[str]
     title: ClassVar[str]
     unit: ClassVar[str]
-    """What `done` and `total` count, in the plural: "sessions"."""
+    """Unit of `done` and `total`, in the plural: "sessions"."""
     counters: ClassVar[Mapping[str, str]] = {}
     """Labels of further counters, by name, in the order of their display."""
     sentences: ClassVar[Mapping[str, str]] = {}
-    """What each code of an exception means."""
+    """Sentences for the codes of exceptions."""
     hints: ClassVar[Collection[str]] = ()
     """Codes that are worth a sentence and do not make the outcome an exception."""
 
@@ -73,7 +73,7 @@ def all_kinds() -> list[RunKind]:
 
 
 class UnknownKind(RunKind):
-    """Stands for a kind that an earlier or later version of memadmin knows: its runs wait."""
+    """Placeholder for a kind of an earlier or later version of memadmin: its runs wait."""
 
     unit = "rows"
 
@@ -83,4 +83,4 @@ class UnknownKind(RunKind):
     def work(self, lease: Lease) -> None:
         from memadmin.runs.engine import Wait
 
-        raise Wait(f"This version of memadmin does not know runs of the kind {self.name}.")
+        raise Wait(f"This version of memadmin does not support runs of the kind {self.name}.")

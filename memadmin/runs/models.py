@@ -1,4 +1,4 @@
-"""Runs of long work: what is to be done, how far it is, and who is doing it."""
+"""Runs of long work: task, progress and worker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Run(models.Model):
 
     UNFINISHED = (State.WAITING, State.RUNNING, State.PAUSED, State.STOPPED)
 
-    # People name a run by its number, the audit log by its id.
+    # The number is for people, the id for the audit log.
     number = models.BigAutoField(primary_key=True)
     id = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID(), unique=True, editable=False)
     kind = models.CharField(max_length=40)
@@ -54,15 +54,15 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True)
     chunk_at = models.DateTimeField(null=True, help_text="when the last chunk was written")
     ended_at = models.DateTimeField(null=True)
-    # How long chunks and the pauses between them took, without times in which nobody worked on it.
+    # Duration of chunks and the pauses between them, without times in which no process worked on it.
     worked_ms = models.BigIntegerField(default=0, db_default=0)
 
     token = models.BigIntegerField(default=0, db_default=0)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=100, default="", db_default="", blank=True)
 
-    # Attempts in a row that failed, when the next one is due, and why the run does not move: a sentence without
-    # personal data.
+    # Failed attempts in a row, the time of the next one, and why the run does not move: a sentence without personal
+    # data.
     attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
     retry_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=400, default="", db_default="", blank=True)
@@ -99,7 +99,7 @@ class Run(models.Model):
         return self.ended_at is not None
 
     def add_exception(self, code: str, place: str = "", count: int = 1) -> None:
-        """Counts something that was left undone, by its code and its place. The caller saves, at best in a chunk."""
+        """Counts an exception by its code and place. The caller saves, preferably in a chunk."""
         for row in self.exceptions:
             if row[0] == code and row[1] == place:
                 row[2] += count
@@ -111,13 +111,13 @@ class Run(models.Model):
         RunLog.objects.create(run=self, text=text[:500])
 
     def count(self, **counts: int) -> None:
-        """Adds to counters. The caller saves, at best in a chunk."""
+        """Adds to counters. The caller saves, preferably in a chunk."""
         for name, count in counts.items():
             self.counters[name] = self.counters.get(name, 0) + count
 
 
 class RunLog(models.Model):
-    """What happened to a run and when, for its page. Sentences with counts and times, without personal data."""
+    """Log entry of a run for its page: a sentence with counts and times, without personal data."""
 
     id = models.BigAutoField(primary_key=True)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log")

@@ -12,7 +12,7 @@ from memadmin.runs.models import Run
 
 @contextmanager
 def progress_bar(label: str, unit: str = " sessions") -> Iterator[Callable[[Run], None]]:
-    """A function that shows how far a run is."""
+    """A function that shows the progress of a run."""
     with tqdm(unit=unit, desc=label, disable=None) as bar:
 
         def show(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Ways to pick runs."""
+"""Querysets of runs."""
 
 from __future__ import annotations
 

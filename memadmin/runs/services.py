@@ -19,7 +19,7 @@ from memadmin.runs.models import Run
 State = Run.State
 
 PATIENCE = "3s"
-"""How long a verb waits for the chunk that is being written."""
+"""How long a verb waits for the current chunk."""
 
 
 class InvalidRunState(Exception):
@@ -51,7 +51,7 @@ def request_run(kind: str, *, by: User | None = None, **columns: Any) -> Run:
 
 
 def wake(run: Run) -> None:
-    """Tells the workers about a run; a second time while the first is unread does nothing.
+    """Queues a job for a run; does nothing if one is queued already.
 
     The job is only a wake-up: the periodic job `wake_runs` finds a run whose job was lost.
     """
@@ -88,7 +88,7 @@ def resume_run(run: Run, *, by: User) -> Run:
 
 
 def cancel_run(run: Run, *, by: User | None = None) -> Run:
-    """Ends the run after its current chunk; what is done stays done. Raises InvalidRunState and ChunkUnderWay."""
+    """Ends the run after its current chunk; completed work is kept. Raises InvalidRunState and ChunkUnderWay."""
     with locked(run) as run:
         if run.is_finished or not kind_named(run.kind).may_cancel(run):
             raise InvalidRunState(run, "cancelled")

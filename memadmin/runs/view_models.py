@@ -1,4 +1,4 @@
-"""Runs as pages show them: state, progress, speed, and what may be done."""
+"""View models of runs: state, progress, speed and available actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLOW_START = timedelta(seconds=30)
 """A run that no worker took for so long gets a sentence about it."""
 
 FEWEST_SECONDS = 1.0
-"""Of work before a speed is shown."""
+"""Minimum of work before a speed is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RunView:
 
     @property
     def percent(self) -> int | None:
-        """Of an estimate: 100 only when the run is complete. None when the total is unknown."""
+        """Progress against an estimate: 100 only when the run is complete. None when the total is unknown."""
         if self.run.state in (State.COMPLETE, State.COMPLETE_WITH_EXCEPTIONS):
             return 100
         if not self.run.total:
@@ -93,7 +93,7 @@ class RunView:
 
     @property
     def why(self) -> str:
-        """Why the run stands still, in a sentence; empty when it moves."""
+        """Why the run does not move, in a sentence; empty when it does."""
         run = self.run
         if run.state == State.PAUSED:
             by = f" by {run.reason_by.username}" if run.reason_by else ""
@@ -126,7 +126,7 @@ class RunView:
 
     @property
     def resume_label(self) -> str:
-        """What the button that continues the run is called; empty when there is none."""
+        """Label of the button that continues the run; empty when there is none."""
         if not self.may_control:
             return ""
         if self.run.state == State.WAITING:

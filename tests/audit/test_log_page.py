@@ -327,19 +327,19 @@ class TestFilters:
     @pytest.mark.parametrize(
         ("query", "sentence"),
         [
-            ({"type": "tea.poured"}, "“tea.poured” is not an event that is recorded."),
-            ({"type": "tea.*"}, "“tea.*” is not an event that is recorded."),
-            ({"type": "<b>"}, "“&lt;b&gt;” is not an event"),
+            ({"type": "tea.poured"}, "“tea.poured” is not a recorded event type."),
+            ({"type": "tea.*"}, "“tea.*” is not a recorded event type."),
+            ({"type": "<b>"}, "“&lt;b&gt;” is not a recorded event type"),
             ({"type": "x" * 65}, "at most 64 characters"),
             ({"type": "a\0b"}, "Null characters are not allowed."),
-            ({"actor": "support"}, "That is not the address of somebody who acted."),
-            ({"outcome": "maybe"}, "“maybe” is not an outcome of events."),
+            ({"actor": "support"}, "The actor ID in the link is not valid."),
+            ({"outcome": "maybe"}, "“maybe” is not an outcome."),
             ({"since": "yesterday"}, "“Since” is not a date"),
             ({"since": "2026-02-30"}, "“Since” is not a date"),
-            ({"since": "2026-03-02", "until": "2026-03-01"}, "“Until” is a day before “Since”."),
-            ({"jobs": "maybe"}, "“maybe” is not a way to show agents and background jobs."),
-            ({"subject": "cust_1"}, "That is not the address of a subject."),
-            ({"object": "7"}, "That is not the address of a record."),
+            ({"since": "2026-03-02", "until": "2026-03-01"}, "“Until” is before “Since”."),
+            ({"jobs": "maybe"}, "“maybe” is not a valid choice for agents and background jobs."),
+            ({"subject": "cust_1"}, "The subject ID in the link is not valid."),
+            ({"object": "7"}, "The record ID in the link is not valid."),
         ],
     )
     def test_a_value_nobody_knows_is_said_and_shows_nothing(

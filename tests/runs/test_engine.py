@@ -189,7 +189,7 @@ def test_a_kind_that_nobody_knows_waits(db: None) -> None:
     run = services.request_run("of_a_later_version")
     carry_on(run)
     assert run.state == State.WAITING
-    assert "does not know runs of the kind of_a_later_version" in run.reason
+    assert "does not support runs of the kind of_a_later_version" in run.reason
 
 
 @pytest.mark.parametrize(("took", "rows"), [(0.01, 200), (0.2, 100), (0.5, 50), (60, 10)])

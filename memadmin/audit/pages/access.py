@@ -1,4 +1,4 @@
-"""Who may open what of the log; unknown answers 404."""
+"""Access to objects of the log; unknown objects answer 404."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from memadmin.audit.models import AuditEvent
 
 
 def event_for(user: User, event_id: UUID) -> AuditEvent:
-    """An event that this operator may see: every one, for whoever may see any. Raises Http404."""
+    """An event that this operator may see; readers of the log may see all. Raises Http404."""
     return get_object_or_404(AuditEvent, id=event_id)

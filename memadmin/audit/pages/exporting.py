@@ -1,4 +1,4 @@
-"""What a filter of the log shows, as a file: proofs line by line, or a table."""
+"""Exports of filtered events: proofs as JSON Lines, or a table as CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memadmin.web.paging import page_of_union
 
 BATCH = 500
 KEPT_SPANS = 512
-"""Of at most 256 hashes each: 4 MB."""
+"""Number of cached spans, of at most 256 hashes each: 4 MB."""
 
 COLUMNS = (
     "index",
@@ -47,9 +47,9 @@ COLUMNS = (
 
 
 def batches(filters: AuditFilter) -> Iterator[list[AuditEvent]]:
-    """The events of a filter, newest first, some at a time, each batch at the cost of a page.
+    """The events of a filter, newest first, in batches at the cost of a page each.
 
-    What is written meanwhile is newer than where it began, and not in it.
+    Events written meanwhile are newer than the first batch and are not included.
     """
     branches = filters.branches()
     cursor, is_first = "", True
@@ -61,7 +61,7 @@ def batches(filters: AuditFilter) -> Iterator[list[AuditEvent]]:
 
 
 def as_json_lines(filters: AuditFilter) -> Iterator[str]:
-    """Each event as the stand-alone verifier reads it, with its proof where it is sealed already."""
+    """Each event in the format of the stand-alone verifier, with its proof if a checkpoint covers it."""
     read = KeepingReader()
     for events in batches(filters):
         for line in proved(events, read):
@@ -69,7 +69,7 @@ def as_json_lines(filters: AuditFilter) -> Iterator[str]:
 
 
 def as_table(filters: AuditFilter) -> Iterator[str]:
-    """CSV with names as far as the viewer may know them; it proves nothing."""
+    """CSV with the names that the viewer may see; without proofs."""
     return csv_lines(COLUMNS, chain.from_iterable(table_rows(events, filters.names) for events in batches(filters)))
 
 
@@ -99,7 +99,7 @@ def table_rows(events: Sequence[AuditEvent], names: Names) -> Iterator[Iterable[
 
 
 def proved(events: Sequence[AuditEvent], read: KeepingReader) -> Iterator[dict[str, object]]:
-    """The events as `EventProof.as_json`, without a proof where there is none yet. Few queries for them all."""
+    """The events as `EventProof.as_json`, without a proof if there is none yet. A few queries for all of them."""
     places = listing.leaf_indexes(events)
     seals = newest_seals()
     for event in events:
@@ -128,7 +128,7 @@ class SealedCheckpoint:
 
 
 def newest_seals() -> list[SealedCheckpoint]:
-    """The newest checkpoint that is anchored, then the newest of all; those that there are. Three queries."""
+    """The newest anchored checkpoint, then the newest of all, as far as they exist. Three queries."""
     seals = []
     known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
     size = known.order_by("-checkpoint_size").values_list("checkpoint_size", flat=True).first()
@@ -143,8 +143,8 @@ def newest_seals() -> list[SealedCheckpoint]:
 
 
 class KeepingReader:
-    """Reads hashes of the stored tree, and keeps some: the proofs of neighbours share most of theirs, and what is
-    stored of a tree never changes.
+    """Reader of the stored tree with a cache: proofs of neighbouring events share most hashes, and stored hashes never
+    change.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The filters of the log: a query string in, the querysets whose union is the list out."""
+"""Filters of the log: from a query string to the querysets whose union is the list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 OFFERED_ACTORS = 500
-"""More actors than a select can offer; the others are reached from an event of theirs."""
+"""Maximum of actors in the select; further ones are reached from one of their events."""
 
 MOST_BRANCHES = 150
 
@@ -30,7 +30,7 @@ GROUPS = {READS: "reads of content", CHANGES: "changes and decisions", OUTSIDE: 
 WITH_PROGRAMS, WITHOUT_PROGRAMS = "with", "without"
 PROGRAMS = {WITH_PROGRAMS: "with agents and background jobs", WITHOUT_PROGRAMS: "without agents and background jobs"}
 EVERY = ".*"
-"""After a noun: all event types with that noun."""
+"""Suffix of a noun for all event types with that noun."""
 
 
 def a_date(name: str) -> forms.DateField:
@@ -46,34 +46,32 @@ def a_date(name: str) -> forms.DateField:
 
 def an_id(of: str) -> forms.UUIDField:
     return forms.UUIDField(
-        required=False, widget=forms.HiddenInput, error_messages={"invalid": f"That is not the address of {of}."}
+        required=False, widget=forms.HiddenInput, error_messages={"invalid": f"The {of} ID in the link is not valid."}
     )
 
 
 class AuditFilter(FilterForm):
-    """Which events the log shows. Addresses carry ids alone, also of who acted."""
+    """Filter of the events shown. Addresses contain only ids, also for actors."""
 
     type = forms.CharField(required=False, max_length=types.LONGEST_NAME)
-    actor = forms.UUIDField(
-        required=False, error_messages={"invalid": "That is not the address of somebody who acted."}
-    )
+    actor = forms.UUIDField(required=False, error_messages={"invalid": "The actor ID in the link is not valid."})
     outcome = forms.ChoiceField(
         choices=[("", "Any outcome"), *((value, text.capitalize()) for value, text in Outcome.choices)],
         required=False,
         widget=forms.Select({"class": "form-select", "aria-label": "Outcome"}),
-        error_messages={"invalid_choice": "“%(value)s” is not an outcome of events."},
+        error_messages={"invalid_choice": "“%(value)s” is not an outcome."},
     )
     since = a_date("Since")
     until = a_date("Until")
-    subject = an_id("a subject")
-    object = an_id("a record")
-    # Set by chips alone. Unless it says so, jobs and agents are left out only where nothing else tells what is looked
-    # for: they do thousands of things, after an import and with every run, and people are looked for among them.
+    subject = an_id("subject")
+    object = an_id("record")
+    # Set by chips only. By default jobs and agents are hidden if no other filter is set: their thousands of events,
+    # after an import and with every run, would hide those of people.
     jobs = forms.ChoiceField(
         choices=[("", ""), *PROGRAMS.items()],
         required=False,
         widget=forms.HiddenInput,
-        error_messages={"invalid_choice": "“%(value)s” is not a way to show agents and background jobs."},
+        error_messages={"invalid_choice": "“%(value)s” is not a valid choice for agents and background jobs."},
     )
 
     def __init__(self, query: QueryDict, viewer: User) -> None:
@@ -83,7 +81,7 @@ class AuditFilter(FilterForm):
             {"class": "form-select", "aria-label": "Event"}, choices=self.offered_types()
         )
         self.fields["actor"].widget = forms.Select(
-            {"class": "form-select", "aria-label": "Who did it"}, choices=self.offered_actors()
+            {"class": "form-select", "aria-label": "Actor"}, choices=self.offered_actors()
         )
 
     def clean_type(self) -> str:
@@ -91,13 +89,13 @@ class AuditFilter(FilterForm):
         # A type that this version no longer declares may still be in the log.
         is_known = not chosen or chosen in GROUPS or self.types_of(chosen) or AuditEvent.objects.filter(type=chosen)[:1]
         if not is_known:
-            raise forms.ValidationError(f"“{chosen}” is not an event that is recorded.")
+            raise forms.ValidationError(f"“{chosen}” is not a recorded event type.")
         return chosen
 
     def clean(self) -> dict[str, Any]:
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and since > until:
-            self.add_error("until", "“Until” is a day before “Since”.")
+            self.add_error("until", "“Until” is before “Since”.")
         return self.cleaned_data
 
     def offered_types(self) -> list[tuple[str, Any]]:
@@ -124,7 +122,7 @@ class AuditFilter(FilterForm):
         sections: dict[str, list[tuple[str, str]]] = {}
         for actor in actors:
             sections.setdefault(actor.get_kind_display(), []).append((str(actor.ref), write_out_invisible(actor.label)))
-        offered: list[tuple[str, Any]] = [("", "Anybody")]
+        offered: list[tuple[str, Any]] = [("", "Any actor")]
         chosen = str(self.query.get("actor", ""))
         if chosen and chosen not in {str(actor.ref) for actor in actors} and (ref := uuid_or_none(chosen)):
             offered.append((chosen, actor_label(ref)))
@@ -132,13 +130,13 @@ class AuditFilter(FilterForm):
 
     @cached_property
     def subject_ids(self) -> list[uuid.UUID]:
-        """The subject that the list is about and all that were merged with it; empty when it is about nobody."""
+        """The chosen subject and all that were merged with it; empty without a chosen subject."""
         subject = self.active.get("subject")
         return label_registry.together(SUBJECT, subject) if subject else []
 
     @property
     def types(self) -> list[str]:
-        """The types that the filter names, when it names more than one; empty otherwise."""
+        """The declared event types of the chosen group, noun or type; empty without one."""
         return self.types_of(self.active.get("type", ""))
 
     @staticmethod
@@ -173,13 +171,13 @@ class AuditFilter(FilterForm):
         return chips
 
     def in_full(self) -> str:
-        """The filters as the event of a look or an export keeps them: what is on unasked, too."""
+        """The filters for the event of a read or an export, including those set by default."""
         if self.leaves_out_programs:
             return self.query_string_with("jobs", WITHOUT_PROGRAMS)
         return self.query_string()
 
     def branches(self) -> list[AuditEventQuerySet]:
-        """The events, newest first, as a union: each part of it walks along an index of its own."""
+        """The events, newest first, as a union of querysets that each use their own index."""
         events = AuditEvent.objects.newest_first()
         if self.errors:
             return [events.none()]
@@ -200,11 +198,11 @@ class AuditFilter(FilterForm):
 
     @property
     def has_narrow_index(self) -> bool:
-        """Whether the other filters leave few enough events to look at the type of each."""
+        """Whether the other filters leave so few events that their types can be compared one by one."""
         return bool({"subject", "object", "actor"} & set(self.active))
 
     def about(self, events: AuditEventQuerySet) -> list[AuditEventQuerySet]:
-        """Those about the subject and the record, if any is chosen: as the one an event names, or among many."""
+        """Events about the chosen subject and record, if any: as the event's own one, or listed among several."""
         active = self.active
         record = active.get("object")
         if self.subject_ids:
@@ -232,7 +230,7 @@ class AuditFilter(FilterForm):
         return [events.filter(type__in=names) if len(names) > 1 else events.filter(type=names[0])]
 
     def query_string_with(self, name: str, value: uuid.UUID | str) -> str:
-        """The filters that are on, and one more or another one, as they stand in an address."""
+        """Query string of the active filters with one added or replaced."""
         query = QueryDict(self.query_string(), mutable=True)
         query[name] = str(value)
         return query.urlencode()
@@ -254,7 +252,7 @@ class AuditFilter(FilterForm):
 
 def actor_label(ref: uuid.UUID) -> str:
     label = AuditActor.objects.filter(ref=ref).values_list("label", flat=True).first()
-    return label or f"somebody erased ({label_registry.short(ref)})"
+    return label or f"erased actor ({label_registry.short(ref)})"
 
 
 def uuid_or_none(text: str) -> uuid.UUID | None:
@@ -265,7 +263,7 @@ def uuid_or_none(text: str) -> uuid.UUID | None:
 
 
 class AuditLookupForm(forms.Form):
-    """A person or a record, as people call it; sent by POST, so that it stands in no address."""
+    """Search for a person or a record by typed text; sent by POST, so that the text is in no address."""
 
     q = forms.CharField(
         max_length=512,
@@ -277,7 +275,7 @@ class AuditLookupForm(forms.Form):
     filters = forms.CharField(required=False, max_length=2_000)
 
     def other_filters(self) -> QueryDict:
-        """What else the list was filtered by; all about the same page again."""
+        """The other filters of the list."""
         query = QueryDict(str(self.data.get("filters", "")), mutable=True)
         for name in ("subject", "object"):
             query.pop(name, None)

@@ -1,4 +1,4 @@
-"""How the log is, as the head of its page says it: one colour, one symbol, sentences."""
+"""Health of the log for the head of its page: one colour, one symbol, sentences."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def sentence(finding: object) -> str:
 
 
 def health() -> AuditHealth:
-    """A dozen queries of a row each, however long the log is."""
+    """The current health. About twelve queries of one row each, however long the log is."""
     return AuditHealth(status.log_status(), status.latest_verdict())

@@ -1,4 +1,4 @@
-"""What a page of the log shows of each event: who, on what, where it stands in the tree, and what belongs to it."""
+"""Rows of the log pages: actor, object, subject and position in the tree of each event, and related events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Somebody who acted, by the name that is kept beside the log; without one after it was erased."""
+    """An actor, by the name stored beside the log; without a name after its erasure."""
 
     ref: uuid.UUID
     kind: str
@@ -49,29 +49,29 @@ class ListedEvent:
     leaf_index: int | None
     is_sealed: bool
     rows: list[ListedEvent] = field(default_factory=list)
-    """What the triggers saw of the rows that it changed, as far as the page has it."""
+    """The row changes of this event, as far as they are on the page."""
     cause: AuditEvent | None = None
-    """The verb that this row was changed by, where the row does not stand under it."""
+    """The event of the verb that made this row change, if the row is not shown below it."""
 
     @property
     def is_outside(self) -> bool:
-        """Whether a row was changed by a path that no verb of the console takes."""
+        """Whether a row was changed without a verb of the console."""
         return event_names.is_row(self.event.type) and self.event.cause is None
 
     @property
     def is_raw(self) -> bool:
-        """Whether nothing is known of who changed it but the role in the database."""
+        """Whether the database role is the only known actor."""
         return self.is_outside and self.event.actor_kind == ActorKind.DATABASE
 
     @property
     def is_agents(self) -> bool:
-        """Whether an agent changed it under a role of agents: known by that, and called as it calls itself."""
+        """Whether an agent changed it under the agents' role; its label is the name that the agent states."""
         return self.is_outside and self.event.actor_kind == ActorKind.AGENT
 
     @property
     def meaning(self) -> str:
         event_type = types.known(self.event.type)
-        # The register is written for a document in Markdown.
+        # The register is written for Markdown.
         return event_type.meaning.replace("`", "") if event_type else ""
 
     @property
@@ -96,15 +96,15 @@ def counted(count: int, name: str) -> str:
 
 
 def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> list[ListedEvent]:
-    """The events in the order given, each under the verb of the same page that caused it. Three queries, and the names.
+    """The events in the given order, row changes below the verb of the same page. Three queries, and those for names.
 
-    `names` knows what the viewer may see of what they are about; leaves before `sealed_size` are under a checkpoint.
+    `names` has the labels that the viewer may see; leaves before `sealed_size` are covered by a checkpoint.
     """
     return folded(described(events, names, sealed_size=sealed_size))
 
 
 def described(events: Sequence[AuditEvent], names: Names, *, sealed_size: int = 0) -> list[ListedEvent]:
-    """The same, each standing by itself. Two queries, and the names."""
+    """The events without nesting. Two queries, and those for names."""
     for event in events:
         names.want(event.object_kind, event.object_ref)
         names.want(SUBJECT, event.subject_ref)
@@ -137,7 +137,7 @@ def folded(rows: Sequence[ListedEvent]) -> list[ListedEvent]:
             row.cause = causes.get(row.event.cause) if row.event.cause else None
             standing.append(row)
         else:
-            # The list is newest first; what a verb did is told in the order in which it did it.
+            # The list is newest first; changes by one verb are in the order of execution.
             verb.rows.insert(0, row)
     return standing
 
@@ -153,6 +153,6 @@ def who(known: Mapping[uuid.UUID, AuditActor], ref: uuid.UUID, kind: str) -> Who
 
 
 def leaf_indexes(events: Iterable[AuditEvent]) -> dict[int, int]:
-    """Where the events stand in the tree, by number; those that the sequencer has not come to yet are missing."""
+    """Positions of events in the tree, by number; events without a position yet are missing."""
     leaves = AuditLeaf.objects.filter(event_number__in=[event.number for event in events])
     return dict(leaves.values_list("event_number", "index"))

@@ -1,4 +1,4 @@
-"""Who has read of somebody lately: the log's answer, counted for the page of a person."""
+"""Recent readers of a subject's data, counted from the log for the subject's page."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Lookers:
-    """Whoever read most comes first."""
+    """Recent readers, the one with most reads first."""
 
     shown: list[tuple[Who, int]]
     others: int
-    """How many more people there are than are shown."""
+    """Number of further readers."""
     is_capped: bool
     """Whether only the newest reads were counted."""
 
 
 def who_looked(subjects: Sequence[uuid.UUID], *, since: datetime) -> Lookers:
-    """Reads of what is kept of any of these subjects, in a page of its own or in a list. Three queries.
+    """Readers of data about any of these subjects, on its own page or in a list. Three queries.
 
-    Of more than COUNT_CAP of either kind only the newest are counted.
+    Above COUNT_CAP reads of either kind only the newest are counted.
     """
     reads = AuditEvent.objects.newest_first().filter(at__gte=since, type__in=reads_declared())
     either = (reads.filter(subject_ref__in=subjects), reads.concerning(subjects))
     found = [list(some.values_list("number", "actor_ref", "actor_kind")[: COUNT_CAP + 1]) for some in either]
-    # A read may be of a subject by itself and among others.
+    # A read can list a subject both as its own one and among others.
     counts = Counter((ref, kind) for _, ref, kind in {row for rows in found for row in rows[:COUNT_CAP]})
     known = AuditActor.objects.in_bulk([ref for ref, _ in counts])
     return Lookers(

@@ -1,4 +1,4 @@
-"""Erasing what stands beside an event, from its page."""
+"""Erasure of an event's details or of its actor's name, from the event's page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ERASE = "audit.erase_beside_log"
 
 
 class ErasureForm(forms.Form):
-    """Why something is erased."""
+    """Reason of an erasure."""
 
     reason = forms.ChoiceField(
         choices=erasing.ErasureReason,
@@ -46,7 +46,7 @@ def erase_details(request: OperatorRequest, event_id: UUID) -> HttpResponse:
 @operator_page(ERASE, methods="POST")
 @recently_authenticated(doing="erase a name")
 def erase_name(request: OperatorRequest, event_id: UUID) -> HttpResponse:
-    """Who did this, for every event of theirs."""
+    """Erases the actor's name, for all their events."""
 
     def erase(shown: AuditEvent, reason: str) -> str:
         erasing.erase_name(shown.actor_ref, by=request.user, reason=reason)

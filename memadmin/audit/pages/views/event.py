@@ -1,4 +1,4 @@
-"""One event: all that is known of it, and the proof that it is in the log."""
+"""Page of one event with its proof."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def event(request: OperatorRequest, event_id: UUID) -> HttpResponse:
 
 
 def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = "", status: int = 200) -> HttpResponse:
-    """Everything of one event. Its details may tell of people, so opening it is an event, too."""
+    """The page of one event. Details may contain personal data, so opening it is recorded."""
     before, after = AuditEvent.objects.around(shown)
     before_showing(EVENT_VIEWED, by=request.user, target=shown, subject=shown.subject_ref)
     latest = checkpoints.latest()
@@ -73,7 +73,7 @@ def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = ""
 
 
 def what_may_go(shown: AuditEvent) -> dict[str, object]:
-    """What there is to erase beside an event. Three queries."""
+    """Erasable data of an event. Three queries."""
     actor = AuditActor.objects.filter(ref=shown.actor_ref, kind=ActorKind.PERSON).first()
     return {
         "erasable_details": details_within(shown).count(),
@@ -85,7 +85,7 @@ def what_may_go(shown: AuditEvent) -> dict[str, object]:
 
 @operator_page("audit.view_auditevent")
 def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
-    """The proof as a file, for the stand-alone verifier; without the details, which may tell of people."""
+    """The proof as a file for the stand-alone verifier; without details, which may contain personal data."""
     shown = access.event_for(request.user, event_id)
     before_showing(EVENT_PROOF_EXPORTED, by=request.user, target=shown, subject=shown.subject_ref)
     try:
@@ -100,14 +100,14 @@ def proof(request: OperatorRequest, event_id: UUID) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class ProofStep:
-    """One hash on the way from a leaf to the root, and on which side of the other it is put."""
+    """One hash on the path from a leaf to the root, and its side."""
 
     side: str
     hash: str
 
 
 def steps_of(proof: EventProof) -> list[ProofStep]:
-    """The way that RFC 9162 (2.1.3.2) takes through the path."""
+    """The steps of RFC 9162 (2.1.3.2) along the path."""
     steps = []
     position, last = proof.index, proof.checkpoint.size - 1
     for sibling in proof.path:

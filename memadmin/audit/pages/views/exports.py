@@ -1,4 +1,4 @@
-"""What a filter of the log shows, to take away. That somebody does is an event, committed before the first byte."""
+"""Downloads of filtered events and of the whole log. Each is recorded before the first byte is sent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def export_jsonl(request: OperatorRequest) -> HttpResponseBase:
 @operator_page("audit.export_log")
 @recently_authenticated(doing="download the log", file=True)
 def export_csv(request: OperatorRequest) -> HttpResponseBase:
-    """A table for reading; it proves nothing."""
+    """A table for reading, without proofs."""
     return export(request, "csv", "text/csv", exporting.as_table)
 
 
@@ -54,12 +54,12 @@ def export(
 @operator_page("audit.export_log")
 @recently_authenticated(doing="download the log", file=True)
 def export_log(request: OperatorRequest) -> HttpResponseBase:
-    """The whole log as it is at one moment, for the stand-alone verifier; without details, which may tell of people."""
+    """The whole log in one snapshot for the stand-alone verifier; without details, which may contain personal data."""
     before_showing(LOG_EXPORTED, by=request.user, reason_code="whole")
     return as_download(log_export.as_json_lines(), f"audit-log-whole-{now():%Y-%m-%d}.jsonl", "application/jsonl")
 
 
 @operator_page("audit.view_auditevent")
 def download_verifier(request: OperatorRequest) -> HttpResponseBase:
-    """The stand-alone verifier: one file, which needs nothing of memadmin."""
+    """The stand-alone verifier: one file without dependencies on memadmin."""
     return as_download([Path(verifier.__file__).read_text()], "verifier.py", "text/x-python")

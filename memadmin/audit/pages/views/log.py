@@ -1,4 +1,4 @@
-"""The log as a list: its health, filters, pages by key, and who looked at a person."""
+"""The log as a list: health, filters, keyset pages, and search for the events about a person or record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_FOUND = 10
 
 @operator_page("audit.view_auditevent")
 def log(request: OperatorRequest) -> HttpResponse:
-    """The events under the filters. That somebody looks is itself an event, and committed first."""
+    """The filtered events. Viewing them is recorded first."""
     filters = AuditFilter(request.GET, request.user)
     before_showing(
         LOG_VIEWED, by=request.user, subject=filters.active.get("subject"), details={"filter": filters.in_full()}
@@ -47,27 +47,27 @@ def log(request: OperatorRequest) -> HttpResponse:
 
 
 def base_context(filters: AuditFilter) -> dict[str, object]:
-    """What the page has whatever it lists; a fragment does not ask for the health."""
+    """Context of every list page; a fragment does not query the health."""
     return {"filters": filters, "health": SimpleLazyObject(health)}
 
 
 @operator_page("audit.view_auditevent")
 def newer(request: OperatorRequest) -> HttpResponse:
-    """How many events were written since a page was made that is still open, under the same filters."""
+    """Number of events written after an open page was rendered, under the same filters."""
     filters = AuditFilter(request.GET, request.user)
     return EVENTS.newer(request, filters, *filters.branches(), address=reverse("audit:list"))
 
 
 @operator_page("audit.view_auditevent", methods="POST")
 def about(request: OperatorRequest) -> HttpResponse:
-    """From what people call a person or a record to the events about it; the address has its id alone."""
+    """Redirects from the typed name of a person or record to its events; the address contains only its id."""
     form = AuditLookupForm(request.POST)
     filters = AuditFilter(form.other_filters(), request.user)
     if not form.is_valid():
         return render(request, "audit/list.html", base_context(filters) | {"problems": sentences(form)}, status=422)
     typed = form.cleaned_data["q"]
     matches = matches_of(filters, typed)
-    # What was typed may be somebody's name, so only what it led to is kept.
+    # The typed text may be personal data, so only the matches are recorded.
     before_showing(
         LOG_SEARCHED, by=request.user, shown=[match.ref for match in matches], counters={"found": len(matches)}
     )
@@ -87,7 +87,7 @@ class LookupMatch:
 
 
 def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
-    """What somebody may mean; an id is always something, since the log outlives what its ids stood for."""
+    """Records that match the typed text; any UUID matches, because the log outlives the records."""
     found = label_registry.find(filters.names.viewer, typed)[:MOST_FOUND]
     if not found and (ref := uuid_or_none(typed)):
         if event := AuditEvent.objects.filter(id=ref).first():
@@ -106,7 +106,7 @@ def matches_of(filters: AuditFilter, typed: str) -> list[LookupMatch]:
 
 @operator_page("audit.verify_log", methods="POST")
 def verify(request: OperatorRequest) -> HttpResponse:
-    """Has a worker verify the log; the head of the page then tells what it found."""
+    """Queues a verification by a worker; the head of the page shows the result."""
     try:
         with transaction.atomic():
             record(LOG_VERIFICATION_REQUESTED, by=request.user)
