@@ -1,4 +1,4 @@
-"""Pieces of addresses that several pages build."""
+"""Parts of addresses used by several pages."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from urllib.parse import urlencode
 
 
 def at_item(address: str, item_id: str, query: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Where an item stands on the page of its session: `{{ record.get_absolute_url|at_item:item.id }}`."""
+    """Address of an item on the page of its session: `{{ record.get_absolute_url|at_item:item.id }}`."""
     return f"{address}?{urlencode({**query, 'item': item_id})}#item-{item_id}"

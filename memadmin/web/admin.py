@@ -1,4 +1,4 @@
-"""Background jobs in raw edits, as the library shows them but without its inline styles, which the policy refuses."""
+"""Django admin of background jobs: the library's, without its inline styles, which the policy refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator can forget, each with a hint: Django system checks (`memadmin check --deploy`)."""
+"""Django system checks for incomplete configuration (`memadmin check --deploy`), each with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files to take away: their answers, and tables as CSV that no spreadsheet runs."""
+"""Downloads: streaming responses, and CSV tables without formula injection."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from itertools import chain
 from django.http import StreamingHttpResponse
 from django.utils.cache import add_never_cache_headers
 
-# What a spreadsheet takes for the beginning of a formula, in its full-width forms too, and what it skips before.
+# Characters with which a formula begins in spreadsheets, also full-width, and characters skipped before it.
 SKIPPED = "[ \u00a0\u200b\u2060\ufeff]*"
 FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-# After these another cell begins for a program that was told of another delimiter, or that minds no quotes.
+# Characters after which a cell begins in a program with another delimiter, or without support for quotes.
 DIVIDERS = "[;|\t\r\n]"
 BEFORE_FORMULA = re.compile(f"\\A(?={SKIPPED}[{FORMULA}\t\r\n])|(?<={DIVIDERS})(?={SKIPPED}[{FORMULA}])")
 
@@ -22,9 +22,8 @@ BEFORE_FORMULA = re.compile(f"\\A(?={SKIPPED}[{FORMULA}\t\r\n])|(?<={DIVIDERS})(
 def csv_lines(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """A table as CSV (RFC 4180, every cell quoted), one line for the header and one for each row; None is empty.
 
-    Text that a spreadsheet would take for a formula gets an apostrophe in front, also behind a semicolon, a bar or a
-    line break inside a cell: a program that was told of another delimiter begins a cell there. So a negative number
-    gets one too.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe, also after a semicolon, a bar or a
+    line break inside a cell, where a program with another delimiter begins a cell. Negative numbers get one, too.
     """
     buffer = StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_ALL)
@@ -34,7 +33,7 @@ def csv_lines(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterat
 
 
 def harmless(value: object) -> str:
-    """A value as the text of a cell that stays text."""
+    """A value as the text of a cell, never read as a formula."""
     return BEFORE_FORMULA.sub("'", "" if value is None else str(value))
 
 
@@ -46,8 +45,8 @@ def taken(buffer: StringIO) -> str:
 
 
 def as_download(parts: Iterable[str], name: str, content_type: str) -> StreamingHttpResponse:
-    """Text, part by part, as a file of this name, which a browser neither shows, guesses at nor keeps."""
-    # Stored text may hold a lone surrogate, which UTF-8 has no bytes for.
+    """Text in parts as a download with this name; browsers neither display, sniff nor cache it."""
+    # Stored text may contain a lone surrogate, which UTF-8 cannot encode.
     response = StreamingHttpResponse(
         (part.encode(errors="surrogatepass") for part in parts), content_type=f"{content_type}; charset=utf-8"
     )

@@ -20,9 +20,9 @@ from memadmin.web import navigation
 RETRY_AFTER_SECONDS = 10
 
 AWAY_STATES = ("08", "53", "57P")
-"""How a SQLSTATE begins with which the server refuses or ends a connection.
+"""Prefixes of SQLSTATEs with which the server refuses or ends a connection.
 
-Its other operational errors are about one statement: cancelled, deadlocked, no lock in time.
+Other operational errors concern one statement: cancelled, deadlock, lock timeout.
 """
 
 
@@ -31,7 +31,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Says which roles have this page when the sidebar has it: that such a page exists is no secret."""
+    """The 403 page. For pages in the sidebar, whose existence is no secret, it lists the roles with access."""
     context: dict[str, object] = {"layout": layout_for(request)}
     if is_signed_in(request):
         context["own_roles"] = in_words(request.user.groups.all())
@@ -50,9 +50,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def explain_refused_methods(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Any:
-    """Middleware: a page for the 405 that Django leaves empty.
+    """Middleware: a page for 405 responses, which Django leaves empty.
 
-    People meet it: who signs in again after sending a form is led to the form's address, and not with the form.
+    Users see it: a sign-in after sending a form redirects to the form's address, without the form.
     """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
@@ -68,9 +68,9 @@ def explain_refused_methods(get_response: Callable[[HttpRequest], HttpResponseBa
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page for an exception that nobody expected, and for the one that every page must: the database is away.
+    """The page for unexpected exceptions, and for an unavailable database.
 
-    A middleware would see only the views' exceptions; this also sees those of the login and of the session.
+    A middleware would handle only exceptions of views; this also handles those of the login and the session.
     """
     if is_database_away(sys.exception()):
         response = render(request, "503.html", status=503)
@@ -91,7 +91,7 @@ def layout_for(request: HttpRequest) -> str:
 
 
 def is_signed_in(request: HttpRequest) -> bool:
-    """Whether the page can have its shell; False when the database that knows is away, or a middleware came first."""
+    """Whether the page can show its layout; False if the database is unavailable or a middleware failed before."""
     try:
         return hasattr(request, "user") and request.user.is_authenticated
     except DatabaseError:

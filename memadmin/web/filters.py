@@ -1,4 +1,4 @@
-"""The filters of a list: a query string in, what is on and the query string of each part out."""
+"""Filters of lists: from a query string to active filters and query strings without each of them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from django.http import QueryDict
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One filter that is on, and the query string of the list without it."""
+    """An active filter, and the query string of the list without it."""
 
     text: str
     query_without: str
 
 
 def sentences(form: forms.BaseForm) -> list[str]:
-    """What is wrong with a form, in the order of its fields."""
+    """The errors of a form, in the order of its fields."""
     return [str(problem) for problems in form.errors.values() for problem in problems]
 
 
 class FilterForm(forms.Form):
     """Filters of a list, each a field. Empty fields are off.
 
-    An unknown value is an error with a sentence, and the list is empty: rows that were not asked for would mislead.
+    An unknown value is an error with a sentence, and the list is empty: unrequested rows would mislead.
     """
 
     def __init__(self, query: QueryDict) -> None:
@@ -38,12 +38,12 @@ class FilterForm(forms.Form):
 
     @property
     def active(self) -> dict[str, Any]:
-        """The filters that are on, in the order of the fields."""
+        """The active filters, in the order of the fields."""
         self.is_valid()
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "", False)}
 
     def query_string(self, without: str = "") -> str:
-        """The filters that are on, as they stand in an address; `without` leaves one out."""
+        """Query string of the active filters; `without` leaves one out."""
         query = QueryDict(mutable=True)
         for name in self.active:
             if name != without:
@@ -56,5 +56,5 @@ class FilterForm(forms.Form):
         ]
 
     def spelled_out(self, name: str, value: Any) -> str:
-        """A filter that is on, as its chip says it."""
+        """Text of an active filter's chip."""
         return f"{name} {value}"

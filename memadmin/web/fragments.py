@@ -1,4 +1,4 @@
-"""The one place that decides between a whole page and a part of it."""
+"""Choice between a whole page and a fragment of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django_htmx.middleware import HtmxDetails
 def render_page_or_fragment(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, fragment: str, status: int = 200
 ) -> HttpResponse:
-    """The partial `fragment` of `template` for a request of htmx, else the whole page.
+    """The partial `fragment` of `template` for htmx requests, else the whole page.
 
     A boosted link replaces the body and a restored page the document, so both get the whole page.
     """
@@ -25,6 +25,6 @@ def render_page_or_fragment(
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """For views whose whole page takes more than its part does."""
+    """Whether a fragment is requested; for views whose whole page needs more queries."""
     htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
     return bool(htmx and not htmx.boosted and not htmx.history_restore_request)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 @login_not_required
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 whenever the process answers at all; a failing database is no reason to restart it."""
+    """200 whenever the process responds; a failing database is no reason to restart it."""
     return HttpResponse("alive\n", content_type="text/plain")
 
 
@@ -25,13 +25,13 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when pages can be served, else 503 with the reasons: sentences, since anybody may ask."""
+    """200 when pages can be served, else 503 with the reasons: sentences without details, since access is public."""
     problems = reasons_not_to_serve()
     return JsonResponse({"ready": not problems, "problems": problems}, status=503 if problems else 200)
 
 
 def reasons_not_to_serve() -> list[str]:
-    """Sentences; empty when the database answers and has every migration of this version. Two queries."""
+    """Reasons as sentences; empty when the database responds and has every migration of this version. Two queries."""
     try:
         applied = MigrationRecorder(connection).applied_migrations()
     except Error:

@@ -1,4 +1,4 @@
-"""Requests to a receiver that the operator named in the settings."""
+"""POST requests to a receiver named in the settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_ANSWER = 64 * 1024
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float) -> tuple[int, str]:
-    """The status and the text of the answer; `timeout_seconds` are for all of it.
+    """Status and text of the response; `timeout_seconds` limits the whole request.
 
-    Connects to the host of the URL and to nothing else: follows no redirect, uses no proxy of the environment. Raises
+    Connects only to the host of the URL: follows no redirect, uses no proxy of the environment. Raises
     OSError and HTTPException.
     """
     deadline = time.monotonic() + timeout_seconds
@@ -25,7 +25,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: 
     connection = _connection(address.hostname or "", address.port, timeout_seconds, is_tls=address.scheme == "https")
     try:
         connection.connect()
-        # The socket's own limit begins anew with each byte, so one now and then would hold us up for ever.
+        # The socket's own timeout restarts with each byte, so a slow sender could block for ever.
         ending = threading.Timer(max(0.0, deadline - time.monotonic()), connection.sock.shutdown, [socket.SHUT_RDWR])
         ending.start()
         try:
@@ -38,7 +38,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: 
         finally:
             ending.cancel()
         if time.monotonic() >= deadline:
-            raise TimeoutError(f"no whole answer within {timeout_seconds:g} seconds")
+            raise TimeoutError(f"no complete response within {timeout_seconds:g} seconds")
         return response.status, answer.decode(errors="replace").replace("\0", "")
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""Pages that list rows by key: the page at a cursor, an answer to a bad cursor, and how many rows are newer."""
+"""Keyset list pages: the page at a cursor, the response to a bad cursor, and the number of newer rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NEWER_CAP = 50
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """The template of a list, the fragment of it that htmx gets (and the id of its element), and how many rows a page
-    has. Cursors are signed with `salt`: one of another list is refused."""
+    """The template of a list, its fragment for htmx (also the id of the element), and the number of rows a page.
+    Cursors are signed with `salt`: one of another list is refused."""
 
     template: str
     salt: str
@@ -34,7 +34,7 @@ class ListPage:
     ) -> KeysetPage[Row]:
         """The rows at the request's cursor; none, and a `problem`, where the cursor is bad.
 
-        The list is a queryset, or the union of several. `of` is what the rows belong to, where each has its own list.
+        The list is a queryset, or the union of several. `of` is the owner of the rows, if each owner has its own list.
         """
         salt = self.salt if of is None else f"{self.salt}:{of}"
         try:
@@ -60,7 +60,7 @@ class ListPage:
         return render_page_or_fragment(request, self.template, context, fragment=self.fragment, status=status)
 
     def newer(self, request: HttpRequest, filters: FilterForm, *branches: QuerySet[Row], address: str) -> HttpResponse:
-        """How many rows became newer than those on a page that was left open, under the same filters."""
+        """Number of rows newer than those on an open page, under the same filters."""
         cursor = request.GET.get("cursor", "")
         try:
             count = count_ahead(branches, cursor=cursor, cap=NEWER_CAP, salt=self.salt)

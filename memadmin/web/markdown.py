@@ -1,7 +1,7 @@
-"""Markdown as somebody else wrote it, as HTML that only has form: no link, no picture, no attribute.
+"""Untrusted Markdown as HTML with structure only: no links, no pictures, no attributes.
 
-Two well-kept libraries stand behind each other, and neither is trusted alone: markdown-it-py writes none of the HTML in
-the text, and nh3 lets nothing through but the elements named here.
+Two well-maintained libraries work in sequence, and neither is trusted alone: markdown-it-py passes no HTML from the
+text, and nh3 allows only the elements named here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ELEMENTS = frozenset(
 ATTRIBUTES = {"ol": {"start"}}
 
 NESTING = 20
-"""How deep quotes and lists go; what is deeper stays as it was typed."""
+"""Maximum depth of quotes and lists; deeper ones stay as typed."""
 
 
 class Plain(RendererHTML):
-    """Links as their words and their address, headings as bold lines: the page has headings of its own."""
+    """Renders links as their text and address, and headings as bold lines: the page has its own headings."""
 
     def link_open(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
         link = tokens[index].attrs
@@ -51,7 +51,7 @@ class Plain(RendererHTML):
         return "</strong></p>\n"
 
 
-# References would take their definitions out of the text, entities would bring back what was written out, pictures and
+# References would remove their definitions from the text, entities would restore escaped characters, pictures and
 # bare addresses would become links.
 reader = (
     MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": NESTING}, renderer_cls=Plain)
@@ -64,9 +64,9 @@ TAG = re.compile(r"<[^>]*>")
 
 
 def render(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
-    """`text` in HTML, every word of it, what `highlight` finds marked; characters that hide something are written out.
+    """`text` in HTML with every word, with matches of `highlight` marked and invisible characters escaped.
 
-    Markdown has ways to leave words out, such as a cell too many in a table. A text with such is shown as it was typed.
+    Markdown can drop words, such as an extra cell in a table row. Such a text is shown as typed.
     """
     visible = write_out_invisible(text)
     html = nh3.clean(
@@ -74,5 +74,5 @@ def render(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
     )
     if set(WORD.findall(visible)) - set(WORD.findall(unescape(TAG.sub(" ", html)))):
         html = f"<pre>{escapeHtml(visible)}</pre>"
-    # nh3 or escapeHtml has written it, and masks and marks add elements of ours.
+    # Written by nh3 or escapeHtml; masks and marks add only our elements.
     return mark_safe(mark_in_html(html, highlight))

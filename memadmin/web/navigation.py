@@ -14,7 +14,7 @@ from django.urls import reverse
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
-    """One entry. `key` follows `g`; any of the permissions opens it, and none means everybody who is signed in."""
+    """One entry. `key` follows `g`; any one of the permissions is enough; without permissions it is for all users."""
 
     title: str
     url_name: str
@@ -29,7 +29,7 @@ class NavigationLink:
 
 @cache
 def address_of(url_name: str) -> str:
-    """Of a place, which takes no arguments. Every page asks for all of them several times."""
+    """Address of an entry, without arguments. Cached, because every page needs all of them several times."""
     return reverse(url_name)
 
 
@@ -50,7 +50,7 @@ class Section:
 
 
 RAW_EDITS = NavigationLink("Raw edits", "admin:index", "tool", "w", ("auth.view_user", "sessions_app.raw_edit"))
-"""Administrators have the first of the permissions, and a person may be given the second."""
+"""Administrators have the first permission; the second is given to single people."""
 
 SECTIONS = {
     "": [NavigationLink("Overview", "sessions:overview", "layout-dashboard", "o")],
@@ -74,11 +74,11 @@ SECTIONS = {
 }
 
 WAITING: dict[str, Callable[[], int]] = {}
-"""How many wait at a place for those who may see it: a capped count, asked on every page, by URL name."""
+"""Capped counts of waiting work, by URL name; evaluated on every page for users who may see the entry."""
 
 
 def sections_for(request: HttpRequest) -> list[Section]:
-    """The sections with the places this operator may see."""
+    """The sections with the entries this operator may see."""
     current, sections = place_at(request.path), []
     for title, places in SECTIONS.items():
         links = [
@@ -99,13 +99,13 @@ def sections_for(request: HttpRequest) -> list[Section]:
 
 
 def waiting_at(url_name: str) -> int:
-    """One query where something can wait."""
+    """Count of waiting work. One query if the entry has a count."""
     count = WAITING.get(url_name)
     return count() if count else 0
 
 
 def place_at(path: str) -> NavigationLink | None:
-    """The place that `path` belongs to, whoever asks; where one lies below another, the one below."""
+    """The entry of `path`, regardless of permissions; of nested entries the innermost one."""
     around = [place for place in chain.from_iterable(SECTIONS.values()) if is_inside(path, place.url)]
     return max(around, key=lambda place: len(place.url), default=None)
 

@@ -1,4 +1,4 @@
-"""`@operator_page`: who may open a view and with which methods, above every view."""
+"""`@operator_page`: permissions and methods of a view."""
 
 from __future__ import annotations
 

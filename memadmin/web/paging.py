@@ -1,4 +1,4 @@
-"""Pages by key: page one million costs what page one costs, and no row is skipped when others arrive meanwhile."""
+"""Keyset pagination: every page costs the same, and no row is skipped when others are inserted meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fetch: TypeAlias = Callable[[Sequence[QuerySet[Row]], int], list[Row]]
 
 
 class BadCursor(Exception):
-    """The cursor is not one that we signed for this list."""
+    """The cursor is not signed for this list."""
 
     def __init__(self) -> None:
         super().__init__("This page link is incomplete or was changed.")
@@ -25,9 +25,9 @@ class BadCursor(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeysetPage(Generic[Row]):
-    """Neighbouring rows of a list, with the cursors of the pages beside it; an empty cursor means there is none.
+    """Consecutive rows of a list, with the cursors of the adjacent pages; an empty cursor means there is none.
 
-    `ahead` always points before the first row, also when nothing is there yet: a page left open asks with it.
+    `ahead` always points before the first row, also when there are no newer rows yet: an open page polls with it.
     """
 
     rows: list[Row]
@@ -45,7 +45,7 @@ def page_by_key(
 
     The order is the queryset's own: plain columns that are never null, the last one the primary key. Their values can
     be read in the cursor, so none may be personal. `salt` names the list; a cursor of another one is refused. `fetch`
-    stands in for the query, where a list knows a better way to its first rows.
+    replaces the query for lists with a faster way to their first rows.
     """
     return page_of_union([queryset], cursor=cursor, size=size, salt=salt, fetch=fetch)
 
@@ -56,8 +56,8 @@ def page_of_union(
     """The page of a list that is the union of several querysets of one model in one order; a row in two of them is
     shown once. Raises BadCursor. Two queries, or one for a single branch.
 
-    Each branch gives at most a page of rows, by an index of its own: what a condition with OR would collect and sort
-    as a whole costs no more than its branches here.
+    Each branch returns at most a page of rows, by its own index: rows that a condition with OR would collect and sort
+    completely cost no more than the branches here.
     """
     keys = sort_keys(branches[0])
     place = read_cursor(cursor, keys, salt) if cursor else None
@@ -74,7 +74,7 @@ def page_of_union(
     if not rows:
         return KeysetPage([], newer="", older="", ahead="")
     ahead = sign_cursor("newer", rows[0], keys, salt)
-    # The row we came from stands on the other side.
+    # The row of the cursor is on the other side.
     return KeysetPage(
         rows,
         newer=ahead if (has_more if backwards else place) else "",
@@ -86,7 +86,7 @@ def page_of_union(
 def first_rows(branches: Sequence[QuerySet[Row]], limit: int) -> list[Row]:
     if len(branches) == 1:
         return list(branches[0][:limit])
-    # The union has taken over from the branches whether the order is reversed.
+    # The order of the branches may be reversed; the union uses the same.
     order = branches[0].query.order_by or branches[0].model._meta.ordering or ()
     primary_keys = [row[-1] for row in union_of_keys(branches, limit).order_by(*order)[:limit]]
     rows = branches[0].model._default_manager.in_bulk(primary_keys)
@@ -102,7 +102,7 @@ def union_of_keys(branches: Sequence[QuerySet[Row]], limit: int) -> QuerySet[Row
 
 
 def count_ahead(branches: Sequence[QuerySet[Row]], *, cursor: str, cap: int, salt: str) -> int:
-    """How many rows stand before the page that gave this `ahead` cursor, at most cap + 1. One query.
+    """Number of rows before the page with this `ahead` cursor, at most cap + 1. One query.
 
     Raises BadCursor.
     """
@@ -123,7 +123,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyPosition:
-    """A direction, and the key of the row it leads away from."""
+    """A direction, and the key of the row where it starts."""
 
     direction: Direction
     key: Sequence[Any]
@@ -149,7 +149,7 @@ def beyond(keys: Sequence[SortKey], place: KeyPosition) -> Expression | Q:
     columns = [F(key.field.attname) for key in keys]
     values = [Value(value, output_field=key.field) for key, value in zip(keys, place.key, strict=True)]
     if len(set(descending)) == 1:
-        # As a row value the whole key is one range of the index: equal times cost nothing.
+        # As a row value the whole key is one range of the index, also for equal times.
         comparison = LessThan if descending[0] else GreaterThan
         return comparison(row_value(*columns), row_value(*values))
     condition = Q()
@@ -157,18 +157,18 @@ def beyond(keys: Sequence[SortKey], place: KeyPosition) -> Expression | Q:
         name = key.field.attname
         strictly = Q(**{f"{name}__{'lt' if down else 'gt'}": value})
         condition = strictly | Q(**{name: value}) & condition if condition else strictly
-    # Implied by the rest, but the planner cannot see a range of the index in an OR.
+    # Implied by the rest, but the planner does not derive an index range from an OR.
     first = f"{keys[0].field.attname}__{'lte' if descending[0] else 'gte'}"
     return Q(**{first: values[0]}) & condition
 
 
 def row_value(*parts: F | Value) -> Func:
-    # Nothing reads the output field; a comparison only wants to see one.
+    # The output field is not used, but a comparison requires one.
     return Func(*parts, function="ROW", output_field=BooleanField())
 
 
 def rows_after(queryset: QuerySet[Row], row: Row) -> QuerySet[Row]:
-    """The rows behind this one in the queryset's order, whether it is one of them or not."""
+    """The rows after this one in the queryset's order; the row itself need not be in the queryset."""
     return queryset.filter(beyond(sort_keys(queryset), place_of("older", row, queryset)))
 
 
@@ -205,7 +205,7 @@ def key_from_texts(texts: Sequence[str], keys: Sequence[SortKey]) -> list[Any]:
 
 
 def sign_texts(texts: Sequence[str], salt: str) -> str:
-    """A place in something, for an address: it cannot be made up, nor carried over to something of another salt."""
+    """A signed position for an address; it cannot be forged or used with another salt."""
     return signing.Signer(salt=f"page:{salt}").sign_object(list(texts))
 
 

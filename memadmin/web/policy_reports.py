@@ -1,7 +1,7 @@
 """Reports of Content Security Policy violations: one line in the server's log, without content.
 
-A line says which rule was broken and by which host, since a whole address, and even more a piece of script, may hold
-what somebody said. Anybody can send reports, so they are counted before they are looked at, and nothing is stored.
+A line contains only the violated rule and the host, because a whole address or a piece of script may contain personal
+data. Anyone can send reports, so they are rate-limited before they are parsed, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django.views.decorators.http import require_POST
 logger = logging.getLogger("memadmin.policy")
 
 PER_MINUTE = 30
-"""How many reports each process looks at; the others are answered alike and dropped."""
+"""Reports processed by each process; further ones get the same response and are dropped."""
 
 LARGEST_BYTES = 16_384
 
@@ -42,7 +42,7 @@ OWN_WORDS = frozenset(
 
 
 class Limit:
-    """At most so many in any minute."""
+    """Rate limit: at most `per_minute` in any minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.per_minute, self.clock = per_minute, clock
@@ -65,7 +65,7 @@ limit = Limit(PER_MINUTE)
 @login_not_required
 @require_POST
 def policy_report(request: HttpRequest) -> HttpResponse:
-    """Where `report-uri` of the policy points to. Always 204: whoever sends has nothing to learn."""
+    """The `report-uri` of the policy. Always 204: the sender gets no information."""
     if limit.take() and int(request.META.get("CONTENT_LENGTH") or 0) <= LARGEST_BYTES:
         for directive, blocked in violations(request.body):
             logger.warning("Content Security Policy: %s refused %s", directive, blocked)
@@ -73,7 +73,7 @@ def policy_report(request: HttpRequest) -> HttpResponse:
 
 
 def violations(body: bytes) -> list[tuple[str, str]]:
-    """Rule and host of each violation that a report tells of, in both ways in which browsers write it."""
+    """Rule and host of each violation in a report, in both formats of browsers."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def directive_of(value: object) -> str:
 
 
 def host_of(value: object) -> str:
-    """The host of an address, or the browser's own word for something that has none."""
+    """The host of an address, or the browser's keyword for a source without one."""
     text = str(value or "")[:2_000]
     if text in OWN_WORDS:
         return text

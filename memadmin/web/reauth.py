@@ -1,6 +1,6 @@
 """`@recently_authenticated`: re-authentication before actions that cannot be undone.
 
-How somebody shows that, and how they are asked, is known further up: `memadmin.accounts.reauth_views` says it here.
+The re-authentication itself is in an upper package: `memadmin.accounts.reauth_views` registers it here.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _askers: list[Asker] = []
 
 
 def asks_for_proof(asker: Asker) -> Asker:
-    """Registers what looks for a proof of at most 5 minutes: None where there is one, else the question.
+    """Registers the check for a sign-in of the last 5 minutes: None if there is one, else the page that asks.
 
-    It is told what for, and whether that is a file.
+    Its arguments are the request, the action, and whether the action returns a file.
     """
     _askers.append(asker)
     return asker
 
 
 def recently_authenticated(*, doing: str, reading: bool = False, file: bool = False) -> Callable[[View], View]:
-    """Lets a view run only for somebody who showed who they are in the last 5 minutes, and asks everybody else.
+    """Runs a view only after a sign-in or re-authentication in the last 5 minutes; else asks for one.
 
-    `doing` says what for, as a verb and its object: "change roles". Only what changes something asks, unless it is
-    `reading` that does, or the address gives a `file`: then the question leads back to the page of its link.
-    A file that is sent cannot be kept for the second time.
+    `doing` is the action, as a verb and its object: "change roles". Only requests that change something are checked,
+    unless `reading` is set, or the address returns a `file`: then the user returns to the page of the link. An uploaded
+    file cannot be kept for the repeated request.
     """
 
     def decorate(view: View) -> View:
@@ -43,7 +43,7 @@ def recently_authenticated(*, doing: str, reading: bool = False, file: bool = Fa
             is_free = request.method in READING and not (reading or file)
             if is_free or not request.user.is_authenticated:
                 return view(request, *args, **kwargs)
-            # Without anybody who asks nothing is let through.
+            # Without a registered check no request passes.
             (asker,) = _askers
             return asker(request, doing, file) or view(request, *args, **kwargs)
 

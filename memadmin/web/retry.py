@@ -1,6 +1,6 @@
-"""Telling somebody outside of something once, though workers die and servers are away.
+"""Retries of outgoing notices, each sent once, despite crashed workers and unavailable servers.
 
-A row stands for what is to be told, with the columns `tries`, `try_at` and `sent_at`.
+Each notice is a row with the columns `tries`, `try_at` and `sent_at`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from django.db.models import F
 from django.utils.timezone import now
 
 LONGEST_WAIT_MINUTES = 60
-"""How far the tries move apart."""
+"""Maximum time between two attempts."""
 
 
 def take_try(row: Any) -> bool:
-    """Whether this try is ours alone, until the next is due; not where another worker has it or was faster."""
+    """Whether this process claimed the attempt; False if it is not due or another worker was faster."""
     at = now()
     wait = timedelta(minutes=min(2**row.tries, LONGEST_WAIT_MINUTES))
     ours = type(row).objects.filter(pk=row.pk, tries=row.tries, sent_at__isnull=True, try_at__lte=at)

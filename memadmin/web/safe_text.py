@@ -1,7 +1,7 @@
-"""Text that agents and their users wrote, made safe to look at. Pure: strings and values in, HTML out.
+"""Safe rendering of untrusted text from agents and their users. Pure: strings and values in, HTML out.
 
-Nothing here trusts what it shows: markup is escaped, characters that hide or reorder text are written out, and the
-output has a limit, however large or deeply nested the value is.
+Markup is escaped, characters that hide or reorder text are shown as escapes, and the output has a limit, however large
+or deeply nested the value is.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from django.utils.safestring import SafeString, mark_safe
 from memadmin.web.masking import DOTS, MASK
 
 SHOWN_CHARACTERS = 20_000
-"""How much of one JSON value a page shows."""
+"""Maximum of characters shown of one JSON value."""
 
 SHOWN_STRING = 4_000
-"""How much of one string inside it."""
+"""Maximum of characters shown of one string inside it."""
 
 DEEPEST_INDENT = 24
 INDENTS = ["\n" + "  " * depth for depth in range(DEEPEST_INDENT + 1)]
@@ -29,13 +29,13 @@ INDENTS = ["\n" + "  " * depth for depth in range(DEEPEST_INDENT + 1)]
 TAG = re.compile(r"(<[^>]*>)")
 
 AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
-"""Made once: json.dumps() makes a new encoder for every value."""
+"""Created once: json.dumps() creates a new encoder for every value."""
 
 SPANS = {"j-key": "\x01", "j-str": "\x02", "j-num": "\x03"}
 SPAN_ENDS, CUT_HERE, IN_ITS_PLACE = "\x04", "\x05", "\x06"
 TAGS = {sign: f'<span class="{kind}">' for kind, sign in SPANS.items()} | {
     SPAN_ENDS: "</span>",
-    CUT_HERE: '<span class="j-cut">… cut here: too long to show in one piece</span>',
+    CUT_HERE: '<span class="j-cut">… truncated: too long to display</span>',
 }
 
 END: Any = object()
@@ -47,20 +47,20 @@ INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# They choose the form of an ideograph, in names above all; anywhere else they only hide something.
+# They select the form of an ideograph, mostly in names; anywhere else they only hide something.
 FORMS = re.compile("[\U000e0100-\U000e01ef]")
 IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
-# More marks on one letter than any script has: they would be painted over the lines around.
+# More combining marks on one letter than any script uses: they would cover the lines around.
 STORM = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{5,}")
 MOST_MARKS = 4
 
 
 def write_out_invisible(text: str) -> str:
-    r"""`text` with each character that hides, reorders, piles up or cannot be encoded as `\uXXXX`, as JSON has it."""
+    r"""`text` with invisible, reordering, stacked and unencodable characters as `\uXXXX`, as in JSON."""
     if text.isascii():
         if text.isprintable():  # most texts; a page has hundreds
-            return text[:]  # without a promise to be safe, which a text may come with
+            return text[:]  # a plain string, also for a SafeString
     else:
         text = STORM.sub(lambda marks: marks[0][:MOST_MARKS] + _in_json(marks[0][MOST_MARKS:]), text)
     return INVISIBLE.sub(_written_out, text)
@@ -77,9 +77,9 @@ def _in_json(text: str) -> str:
 
 
 def mark_matches(text: str, pattern: re.Pattern[str] | None) -> SafeString:
-    """`text` in HTML, with each place where the pattern matches in a `<mark>`. An empty match marks nothing.
+    """`text` in HTML, with each match of the pattern in a `<mark>`; empty matches are ignored.
 
-    Masked values are spans of class masked; what a mask says matches nothing.
+    Masked values are spans of class masked; the text of a mask is not searched.
     """
     pieces, place = [], 0
     for mask in MASK.finditer(text) if DOTS in text else ():
@@ -106,12 +106,12 @@ def with_masks(html: str) -> str:
 def mark_in_html(html: str, pattern: re.Pattern[str] | None) -> str:
     """HTML of ours with its masks as elements, and with each match in a `<mark>`.
 
-    What elements part, such as "to**day**", is not found: its pieces stand in different ones.
+    A match across elements, such as "to**day**", is not found.
     """
     if pattern is None:
         return with_masks(html)
     pieces = TAG.split(html)
-    # Text and elements by turns.
+    # Text and elements alternate.
     pieces[::2] = (mark_matches(unescape(text), pattern) for text in pieces[::2])
     return "".join(pieces)
 
@@ -123,7 +123,7 @@ def _as_masked(mask: re.Match[str]) -> str:
 def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
     """`value` as indented JSON in HTML, keys, strings and other values in spans of class j-key, j-str and j-num.
 
-    At most about `limit` characters, then a line that says so. Works without recursion, so depth does not matter.
+    At most about `limit` characters, then a line that it is truncated. Without recursion, so depth does not matter.
     """
     shown: list[str] = []
     masked: list[str] = []
@@ -137,7 +137,7 @@ def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
         if budget < 0:
             shown.append("\n" + CUT_HERE)
             break
-    # All at once, as a page has hundreds of values. JSON has none of the signs that tags stand in for.
+    # Once for the whole value, as a page has hundreds of values. JSON contains none of the replaced signs.
     html = escape("".join(shown))
     for sign, tag in TAGS.items():
         html = html.replace(sign, tag)
@@ -146,7 +146,7 @@ def pretty_json(value: Any, *, limit: int = SHOWN_CHARACTERS) -> SafeString:
 
 
 def tokens(value: Any) -> Iterator[tuple[str, str, str]]:
-    """The keys, strings and other values in order: what stands before each, the class of its span, its text."""
+    """Keys, strings and other values in order: text before each, class of its span, its text."""
     open_containers: list[tuple[Iterator[Any], bool]] = []
     before = ""
     pending: Any = value
@@ -187,14 +187,14 @@ def leaf(value: Any) -> tuple[str, str]:
     if isinstance(value, dict | list):
         return "", "{}" if isinstance(value, dict) else "[]"
     if type(value) is int:
-        # A number of a million digits is one token too, and Python refuses to print it.
+        # A number of a million digits is one token too, and Python refuses to convert it.
         bits = value.bit_length()
         return "j-num", f"a number of {bits:,} bits" if bits > SHOWN_STRING else str(value)
     return "j-num", AS_JSON(value)
 
 
 def quoted(text: str) -> str:
-    """`text` as a JSON string; a long one ends with how much is left out."""
+    """`text` as a JSON string; a long one ends with the number of omitted characters."""
     shown = write_out_invisible(encode_basestring(text[:SHOWN_STRING]))
     left_out = len(text) - SHOWN_STRING
     return f"{shown} … {left_out:,} more characters" if left_out > 0 else shown

@@ -59,7 +59,7 @@ def test_depth_does_not_matter() -> None:
     for _ in range(100_000):
         value = [value]
     shown = pretty_json(value)
-    assert "too long to show in one piece" in shown
+    assert "truncated: too long to display" in shown
     assert " " * 50 not in shown
 
 

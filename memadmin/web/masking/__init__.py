@@ -1,8 +1,8 @@
-"""Card numbers, account numbers, e-mail addresses, phone numbers, keys and tokens in text: found, and masked. Pure.
+"""Detection and masking of card numbers, account numbers, e-mail addresses, phone numbers, keys and tokens. Pure.
 
-What is found is what well-kept libraries take for such a value. That protects from a glance, and is no promise: a
-number that is spelled out, split between two messages, encoded or drawn in a picture is not found, and neither is
-a key of a kind that nobody has described. The list is in `docs/masking.md`.
+Detection uses well-maintained libraries. It protects from casual reading, without a guarantee: values that are spelled
+out, split between two messages, encoded or part of a picture are not found, and neither are keys of unknown kinds. The
+list is in `docs/masking.md`.
 """
 
 from memadmin.values.keys import is_secret_member

@@ -1,4 +1,4 @@
-"""E-mail addresses: what stands around an at sign, if Django takes the domain for one."""
+"""E-mail addresses: the text around an at sign, if Django accepts the domain."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.utils.encoding import punycode
 
 LONGEST_LOCAL, LONGEST_DOMAIN = 64, 253
 
-# The sign itself, in a full-width form, and as it stands in addresses of pages.
+# The sign itself, in a full-width form, and URL-encoded.
 SIGNS = ("@", "\uff20", "%40")
 AT = re.compile("|".join(SIGNS))
-# Letters of any script. Signs that addresses may have and nearly never do would take in what stands before.
+# Letters of any script. Allowed but very rare signs are left out: they would match the text before an address.
 LOCAL = re.compile(r"[\w.!#$%*+^~-]+\Z")
 DOMAIN = re.compile(r"[\w.-]+")
 
@@ -22,7 +22,7 @@ validator = EmailValidator()
 
 
 def find(text: str) -> Iterator[tuple[int, int]]:
-    # Most texts have none, which is known sooner of each than of all of them.
+    # Most texts have none; a search for each sign is faster than the expression.
     for at in AT.finditer(text) if any(sign in text for sign in SIGNS) else ():
         local = LOCAL.search(text, max(at.start() - LONGEST_LOCAL, 0), at.start())
         domain = DOMAIN.match(text, at.end(), at.end() + LONGEST_DOMAIN)
@@ -35,7 +35,7 @@ def domain_of(address: str) -> str:
 
 
 def _length_of_domain(text: str) -> int:
-    """How much of what follows the sign is a domain; 0 when nothing is."""
+    """Length of the domain at the beginning of `text`; 0 without one."""
     domain = text.rstrip(".-_")
     *_, top = domain.split(".")
     if top.isdecimal():  # the version of a package

@@ -1,7 +1,7 @@
 """Detection of personal values and secrets in text.
 
-Each finder proposes places by a cheap expression and leaves the verdict to a library. Where a library has expressions
-of its own, for keys and tokens, those are used.
+Each finder proposes matches by a cheap expression and leaves the decision to a library. For keys and tokens, the
+library's own expressions are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memadmin.web.masking import emails
 
 
 class SensitiveKind(StrEnum):
-    """In the words that a mask shows; where values overlap, the first of these names them."""
+    """Kinds as shown in masks, in the order of precedence for overlapping values."""
 
     KEY = "key"
     CARD = "card"
@@ -26,7 +26,7 @@ class SensitiveKind(StrEnum):
 
 
 class MaskingTimeout(Exception):
-    """The text could not be looked through in the time that was given; nobody knows what is in it."""
+    """The text could not be searched within the deadline; it may contain values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class SensitiveSpan:
 def find_values(
     text: str, *, regions: Sequence[str] = (), deadline: float | None = None, is_prose: bool = True
 ) -> list[SensitiveSpan]:
-    """The values in a text, in order and apart from each other.
+    """The values in a text, in order, without overlaps.
 
-    Phone numbers without a country code are found for the `regions`, two letters each ("DE"). In prose a word in front
-    may say that a secret follows; without `is_prose` that is not looked for, because it does not know JSON. Raises
+    Phone numbers without a country code are found for the `regions`, two letters each ("DE"). In prose a preceding
+    word may announce a secret; without `is_prose` this is not checked, because the check does not support JSON. Raises
     MaskingTimeout when time.monotonic() has passed the `deadline` before the end.
     """
     found: list[SensitiveSpan] = []
@@ -72,7 +72,7 @@ def _proposed(window: str, regions: Sequence[str], is_prose: bool) -> Iterator[t
 
 
 def _apart(found: Iterable[SensitiveSpan]) -> Iterator[SensitiveSpan]:
-    """What overlaps becomes one, of the more telling kind."""
+    """Merges overlapping values into one, of the kind with precedence."""
     order = list(SensitiveKind)
     current: SensitiveSpan | None = None
     for one in sorted(found, key=lambda one: one.start):

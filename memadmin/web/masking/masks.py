@@ -1,9 +1,9 @@
-"""Masks of sensitive values: the kind of the value, and as much as helps to tell values apart.
+"""Masks of sensitive values: the kind of the value, and enough of it to tell values apart.
 
     [card •••• 4242]  [account DE •••• 3000]  [e-mail ••••@example.com]  [phone •••• 20]  [key ghp_••••]
 
-Plain text, so that it stays what it is in a copied text, in a file and in a search. Anybody can write the same
-characters; nothing follows from them.
+Plain text, so that it is unchanged in copied text, in files and in search. Anyone can write the same characters; they
+have no meaning for access.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from memadmin.web.masking.finding import SensitiveKind, SensitiveSpan, find_valu
 DOTS = "\N{BULLET}" * 4
 
 MASK = re.compile(rf"\[((?:{'|'.join(SensitiveKind)}) (?:[^\[\]\s]{{1,4}} ?)?{DOTS}(?: \w{{1,4}}|@[\w.-]{{1,255}})?)\]")
-"""Finds what is written here; the group is what it says."""
+"""Finds masks; the group is the text of the mask."""
 
 MASKED_SECRET = f"[{SensitiveKind.KEY} {DOTS}]"
 
 TELLING_OF_KEY = 4
 LONG_KEY = 20
-"""From so many characters on the first ones, which only name the issuer, may be seen."""
+"""Minimum length at which the first characters, which only name the issuer, are shown."""
 
 
 def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> tuple[str, int]:
-    """The text with its values masked, and how many. Raises MaskingTimeout (see `find_values`)."""
+    """The text with its values masked, and their number. Raises MaskingTimeout (see `find_values`)."""
     return mask_found(text, find_values(text, regions=regions, deadline=deadline))
 
 
 def mask_found(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
-    """The text with what was found in it masked, and how many."""
+    """The text with the found values masked, and their number."""
     if found and DOTS in text:
-        # What was masked already stays so: the word before it may say that a secret follows.
+        # Existing masks stay: the word before one may announce a secret.
         masks = [mask.span() for mask in MASK.finditer(text)]
         found = [one for one in found if not any(one.start < end and start < one.end for start, end in masks)]
     if not found:
@@ -47,7 +47,7 @@ def mask_found(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
 
 
 def _mask(text: str, found: SensitiveSpan) -> str:
-    """What stands for one value of a text."""
+    """The mask of one value."""
     value = text[found.start : found.end]
     plain = "".join(filter(str.isalnum, value))
     match found.kind:

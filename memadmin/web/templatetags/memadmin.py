@@ -45,19 +45,19 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 @register.simple_tag
 def badge(colour: str, symbol: str, word: Any) -> SafeString:
-    """A state, as symbol and word: `{% badge "green" "check" "healthy" %}`. Anybody may have written the word."""
+    """A state, as symbol and word: `{% badge "green" "check" "healthy" %}`. The word may be untrusted."""
     return format_html('<span class="badge bg-{}-lt">{}{}</span>', colour, icon(symbol), visible(word))
 
 
 @register.simple_tag
 def tagx(symbol: str, word: Any) -> SafeString:
-    """A description, such as a store or a label: `{% tagx "database" store.name %}`. Anybody may have written it."""
+    """A description, such as a store or a label: `{% tagx "database" store.name %}`. The text may be untrusted."""
     return format_html('<span class="tagx">{}{}</span>', icon(symbol), visible(word))
 
 
 @register.filter
 def ago(instant: datetime | None) -> SafeString | str:
-    """How long ago, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`."""
+    """Time since an instant, up to nine days; then the day. The exact instant in UTC is in `datetime` and `title`."""
     if not isinstance(instant, datetime):
         return "\N{EN DASH}"
     instant = instant.astimezone(UTC)
@@ -81,7 +81,7 @@ def day_and_clock(instant: datetime) -> SafeString:
 
 @register.filter
 def weekday_and_minute(instant: datetime) -> SafeString:
-    """Where something of some length begins: "Tue 17 Nov 2026, 14:02"."""
+    """Weekday, day and minute in UTC: "Tue 17 Nov 2026, 14:02"."""
     instant = instant.astimezone(UTC)
     shown = f"{instant:%a} {instant.day} {instant:%b %Y, %H:%M}"
     return format_html('<time datetime="{}">{}</time>', f"{instant:%Y-%m-%dT%H:%M:%SZ}", shown)
@@ -135,41 +135,41 @@ def json_pretty(value: Any) -> SafeString:
 @register.filter
 @stringfilter
 def visible(text: str) -> str:
-    """Text somebody else wrote, with characters that hide or reorder it written out; autoescape does the rest."""
+    """Untrusted text with hiding or reordering characters as escapes; autoescape does the rest."""
     return safe_text.write_out_invisible(text)
 
 
 @register.filter
 def markdown(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
-    """Text somebody else wrote, in the form that its Markdown gives it: without links, pictures or attributes.
+    """Untrusted Markdown as HTML: without links, pictures or attributes.
 
-    What was searched for is marked: `{{ text|markdown:highlight }}`.
+    Matches of a search are marked: `{{ text|markdown:highlight }}`.
     """
     return render_markdown(text, highlight or None)
 
 
 @register.filter
 def mark(text: str, pattern: re.Pattern[str] | None) -> SafeString:
-    """Text somebody else wrote, with what was searched for marked: `{{ text|visible|mark:highlight }}`."""
+    """Untrusted text with matches of a search marked: `{{ text|visible|mark:highlight }}`."""
     return safe_text.mark_matches(text, pattern or None)
 
 
 @register.filter
 def snippet(parts: Iterable[tuple[str, bool]]) -> SafeString | str:
-    """Text somebody else wrote around a match, with the match marked: `{{ match.snippet.parts|snippet }}`."""
+    """Untrusted text around a match, with the match marked: `{{ match.snippet.parts|snippet }}`."""
     pieces = ((format_html("<mark>{}</mark>", visible(text)) if is_hit else visible(text),) for text, is_hit in parts)
     return format_html_join("", "{}", pieces) or "The item was removed after the search found it"
 
 
 @register.simple_tag(takes_context=True)
 def navigation(context: template.Context) -> list[Section]:
-    """The sidebar's sections for who is signed in: `{% navigation as sections %}`."""
+    """The sidebar's sections for the signed-in user: `{% navigation as sections %}`."""
     return sections_for(context["request"])
 
 
 @register.simple_tag
 def jinja2(name: str, **shown: Any) -> SafeString:
-    """A template of `web.jinja2` with what it shows: `{% jinja2 "sessions/table.html" sessions=sessions %}`."""
+    """A rendered template of `web.jinja2`: `{% jinja2 "sessions/table.html" sessions=sessions %}`."""
     # Autoescape is on there.
     return mark_safe(engines["jinja2"].get_template(name).render(shown))
 
