@@ -1,7 +1,7 @@
 """Protocol of stores: the methods of every kind, their results and their errors.
 
 All methods are synchronous, open no transaction of their own unless documented, and raise `StoreUnavailable` when the
-store does not answer in time. `docs/own-kind.md` explains how to add a kind; `stores.paged` is the common base class.
+store does not respond in time. `docs/own-kind.md` explains how to add a kind; `stores.paged` is the common base class.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Place = tuple[str, ...]
 places that begin with it. It is compared, and never kept or shown; it contains no secret and no address."""
 
 IN_DOUBT = " The change may have been made: check, or try again."
-"""Appended to the error of a store that did not answer a change."""
+"""Appended to the error of a store that did not respond to a change."""
 
 
 class StoreUnavailable(Exception):
-    """The store did not answer, or its tables are not there; the message is a sentence for an operator."""
+    """The store did not respond, or its tables do not exist; the message is a sentence for an operator."""
 
 
 class SessionBusy(StoreUnavailable):
@@ -85,12 +85,12 @@ class Capability(StrEnum):
         member.lack = lack
         return member
 
-    ENUMERATE = "enumerate", "It cannot list its sessions: only those are known that agents or operators register."
+    ENUMERATE = "enumerate", "It cannot list its sessions: agents or operators have to register them."
     ITEM_TIMES = "item times", "It keeps no time for an item, so nothing in it expires by age except whole sessions."
-    ITEM_IDS = "item ids", "Its items have no ids: when one goes, those after it move up."
-    ERASE_SESSIONS = "erase sessions", "Nothing can be erased in it."
+    ITEM_IDS = "item ids", "Its items have no ids: when one is deleted, those after it move up."
+    ERASE_SESSIONS = "erase sessions", "Its sessions cannot be erased."
     ERASE_IN_STEPS = "erase in steps", "A session is erased in one step, however long it is."
-    ERASE_ITEMS = "erase items", "Single items cannot be taken out of a session."
+    ERASE_ITEMS = "erase items", "Single items of a session cannot be deleted."
     REPLACE_ITEMS = "replace items", "The text of an item cannot be replaced."
     FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
     WORD_INDEX = "word index", "It has no search index: a search reads its sessions from the newest on."

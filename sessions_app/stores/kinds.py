@@ -175,7 +175,7 @@ class PathField(forms.CharField):
     def clean(self, value: Any) -> str:
         text = str(super().clean(value))
         if text and not Path(text).is_absolute():
-            raise forms.ValidationError(f"{text} is not a whole path; begin it with /.")
+            raise forms.ValidationError(f"{text} is not an absolute path; begin it with /.")
         return str(Path(text).resolve()) if text else ""
 
 
@@ -207,4 +207,4 @@ def secret_named(store: SessionStore, option: str) -> str:
             return Path(path).read_text().strip()
         except (OSError, ValueError) as problem:
             raise StoreUnavailable(f"The file that {name}_FILE names cannot be read.") from problem
-    raise StoreUnavailable(f"The environment variable {name}, which says how to reach {store}, is not set.")
+    raise StoreUnavailable(f"The environment variable {name}, which {store} needs, is not set.")

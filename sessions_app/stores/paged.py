@@ -163,9 +163,11 @@ class PagedBackend(ABC):
                 return count
             in_vain += not step.count
             if in_vain == STEPS_IN_VAIN:
-                raise SessionBusy(f"{count:,} items are gone; an agent goes on writing to the session. Try again.")
+                raise SessionBusy(
+                    f"{count:,} items were deleted, but an agent is still writing to the session. Try again."
+                )
             if monotonic() > give_up_at:
-                raise StoreTooSlow(f"{count:,} items are gone and not all yet: do the same again to go on.")
+                raise StoreTooSlow(f"{count:,} items were deleted, but not all: do the same again to continue.")
 
     def replace_item(self, session_id: str, item_id: str, text: str, *, expected: str) -> None:
         raise UnsupportedOperation(Capability.REPLACE_ITEMS.lack)

@@ -87,7 +87,7 @@ def rewriter_for(store: SessionStore, *needed: Capability) -> Rewriter:
         return SqlRewriter(store)
     for capability in needed:
         if capability not in backend.capabilities:
-            raise CannotRewrite(f"{store} cannot be changed like that. {capability.lack}")
+            raise CannotRewrite(f"{store} does not support this change. {capability.lack}")
     return BackendRewriter(store, backend)
 
 

@@ -36,7 +36,7 @@ class ScanSearch:
         for session_id, start in starts.items():
             looks[session_id] = self._look(wording, session_id, start, limit=limit, order=order, deadline=deadline)
             if monotonic() > deadline and len(looks) < len(starts):
-                raise StoreTooSlow("The store did not answer in time.")
+                raise StoreTooSlow("The store did not respond in time.")
         return looks
 
     def next_position(self, session_id: str, start: Position | None, *, order: SearchOrder) -> Position | None:
@@ -70,7 +70,7 @@ class ScanSearch:
             if number == limit:
                 return SliceResult(None, last, number)
             if monotonic() > deadline:
-                raise StoreTooSlow("The store did not answer in time.")
+                raise StoreTooSlow("The store did not respond in time.")
         return SliceResult(None, None, number)
 
     def _items(self, session_id: str, start: Position | None, order: SearchOrder, limit: int) -> Iterator[StoredItem]:

@@ -47,7 +47,9 @@ class ItemSearch(Protocol):
     """
 
     def raise_if_away(self) -> None:
-        """Raises StoreUnavailable if the store is away. Cheap: a search calls it for every store before it begins."""
+        """Raises StoreUnavailable if the store is not responding. Cheap: a search calls it for every store before it
+        begins.
+        """
 
     def look(
         self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float

@@ -197,7 +197,7 @@ class TestWhatAPersonRepairs:
 
     def test_ids_that_run_out(self, store: SessionStore) -> None:
         run_sql("SELECT setval('agent_messages_id_seq', 2000000000)")
-        assert_says(registry.check(store), "has given out 2,000,000,000 of 2,147,483,647 ids; .* Make the column id")
+        assert_says(registry.check(store), "has used 2,000,000,000 of 2,147,483,647 ids; .* Change the column id")
         run_sql("ALTER TABLE agent_messages ALTER id TYPE bigint; ALTER SEQUENCE agent_messages_id_seq AS bigint")
         assert registry.check(store).problems == ()
 

@@ -80,7 +80,7 @@ class TestConnecting:
         [
             ({"name": ""}, "This field is required."),
             ({"name": "two words"}, "Enter a valid “slug”"),
-            ({"path": "here"}, "here is not a whole path; begin it with /."),
+            ({"path": "here"}, "here is not an absolute path; begin it with /."),
             ({"ending": "a/b"}, "Give the ending of a file"),
         ],
     )

@@ -229,8 +229,8 @@ class TestAttaching:
         for number, (arguments, sentence) in enumerate(
             [
                 (["--kind", "sqlite"], "path: This field is required"),
-                (["--kind", "sqlite", "--path", "x.db"], "not a whole path"),
-                (["--kind", "sqlite", "--path", "*.db"], "not a whole path"),
+                (["--kind", "sqlite", "--path", "x.db"], "not an absolute path"),
+                (["--kind", "sqlite", "--path", "*.db"], "not an absolute path"),
                 (["--kind", "sqlite", "--path", str(tmp_path / "none.db")], "There is no file"),
                 (["--path", "/x.db"], "has no setting path; it has none"),
             ]

@@ -232,7 +232,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            (["--path", "here/*.db"], "here/*.db is not a whole path; begin it with /."),
+            (["--path", "here/*.db"], "here/*.db is not an absolute path; begin it with /."),
             (["--path", "/x/*.db", "--mode", "drop"], "cannot have triggers"),
             (["--path", "/x/*.db", "--timezone", "Riga"], "'Riga' is not a time zone"),
             (["--path", "/x/*.db", "--ending", ".json"], "has no setting ending"),

@@ -99,7 +99,7 @@ class InPostgres:
             "nothing in the variable": lambda: self.elsewhere(None, f"variable {VARIABLE}, .* is not set"),
             "MySQL": lambda: self.elsewhere("mysql://me:you@here/d", "Only PostgreSQL and SQLite are read here"),
             "schema renamed": self.renamed,
-            "unreachable": refused("No database answers", host="127.0.0.1", port=1, query={}),
+            "unreachable": refused("No database responds", host="127.0.0.1", port=1, query={}),
             "no database": refused("no database of that name", database="nowhere"),
             "no user": refused("refuses the user name or the password", username="nobody_at_all"),
         }

@@ -157,8 +157,8 @@ class PostgresAgent(RemoteAgent):
         tcp = {"host": "127.0.0.1", "port": 1, "query": {}}
         return {
             **super().troubles(),
-            "unreachable": refused("No database answers", **tcp),
-            "unknown host": refused("No database answers", **{**tcp, "host": "nowhere.invalid"}),
+            "unreachable": refused("No database responds", **tcp),
+            "unknown host": refused("No database responds", **{**tcp, "host": "nowhere.invalid"}),
             "no database": refused("no database of that name", database="nowhere"),
             "no user": refused("refuses the user name or the password", username="nobody_at_all"),
             "unknown option": refused("does not know", query={**self.url.query, "colour": "green"}),
@@ -205,7 +205,7 @@ class MariaDbAgent(RemoteAgent):
         query = dict(self.url.query)
         return {
             **super().troubles(),
-            "unreachable": refused("No database answers", query={**query, "unix_socket": "/nowhere"}),
+            "unreachable": refused("No database responds", query={**query, "unix_socket": "/nowhere"}),
             "wrong password": refused("refuses the user name or the password", password="not it"),
             "no database": refused("no database of that name|lacks a right", database="nowhere"),
             "no encryption": refused("asks for an encrypted connection", query={**query, "ssl_ca": certificates()}),

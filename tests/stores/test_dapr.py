@@ -105,7 +105,7 @@ class DaprAgent(SdkAgent):
     def wanting_a_token(self) -> Iterator[str]:
         self.sidecar.token = "sesame"
         try:
-            yield "refuses a question without a token"
+            yield "refuses requests without a token"
         finally:
             self.sidecar.token = ""
 
@@ -238,9 +238,9 @@ class TestErasing:
             sidecar.put("odd:messages", data)
             (item,) = backend.first_page("odd", 5).items
             assert item.raw.encode(errors="surrogateescape") == data
-            with pytest.raises(StoreUnavailable, match="can only be erased whole"):
+            with pytest.raises(StoreUnavailable, match="can only be erased as a whole"):
                 backend.replace_item("odd", item.id, "{}", expected=item.raw)
-            with pytest.raises(StoreUnavailable, match="can only be erased whole"):
+            with pytest.raises(StoreUnavailable, match="can only be erased as a whole"):
                 backend.delete_items("odd", [item])
             assert backend.erase_session("odd") == 1
             assert sidecar.values["odd:messages"].data == b"[]"
@@ -279,7 +279,7 @@ class TestErasing:
                 sidecar.put(key, sidecar.values[key].data)
 
         sidecar.before = write_first
-        with pytest.raises(SessionBusy, match="without a pause"):
+        with pytest.raises(SessionBusy, match="keeps writing to this session"):
             backend.replace_item("talk", item.id, "{}", expected=item.raw)
         with pytest.raises(SessionBusy):
             backend.erase_session("talk")
@@ -372,4 +372,4 @@ class TestOperators:
     def test_the_page_of_the_store_says_what_it_was_tried_on(self, agent: DaprAgent, administrator: Client) -> None:
         page = administrator.get(reverse("sessions:store", args=["cluster"])).text
         assert "on a server that stands in for the sidecar" in page
-        assert "only those are known that agents or operators register" in page
+        assert "agents or operators have to register them" in page

@@ -450,10 +450,10 @@ class TestEither:
 @pytest.mark.parametrize(
     ("kind", "options", "sentence"),
     [
-        ("phidata", {}, "Name the table"),
+        ("phidata", {}, "Give the table"),
         ("agno", {"table": "a.b.c"}, "is not a table name"),
         ("agno", {"path": "/x.db", "url_env": "SOME_URL"}, "not both"),
-        ("agno", {"path": "x.db"}, "not a whole path"),
+        ("agno", {"path": "x.db"}, "not an absolute path"),
     ],
 )
 def test_a_store_that_makes_no_sense_is_refused(db: None, kind: str, options: dict[str, str], sentence: str) -> None:

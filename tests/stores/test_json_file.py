@@ -297,7 +297,7 @@ class TestFolder:
             (agent.folder / os.fsdecode(name)).touch()
         assert [session.session_id for session in enumerated(backend_for(agent.store))] == ["talk"]
         (odd,) = registry.health(agent.store).problems
-        assert odd.sentence.startswith("4 of its files have names that are no session ids")
+        assert odd.sentence.startswith("4 of its files have names that are not session ids")
 
     def test_copies_that_editors_left_are_told(self, agent: LinesAgent) -> None:
         agent.add("talk", said(0))
@@ -309,7 +309,7 @@ class TestFolder:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            ({"path": "sessions"}, "not a whole path"),
+            ({"path": "sessions"}, "not an absolute path"),
             ({"path": "/x", "ending": "/../x"}, "ending of a file's name"),
             ({"path": "/x", "names": "odd"}, "names: "),
         ],

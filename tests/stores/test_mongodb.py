@@ -145,7 +145,7 @@ class MongoAgent(SdkAgent):
             "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"mongodb://127.0.0.1:{port}/?colour=red", "is not the address"),
             "not set": self.unset,
-            "wants a password": lambda: self.refusing(13, "or asks for one: the role readWrite"),
+            "wants a password": lambda: self.refusing(13, "or requires a user: it needs the role readWrite"),
             "something else": lambda: self.refusing(96, r"refuses \(error 96\)"),
             "frozen": self.frozen,
         }

@@ -246,7 +246,7 @@ class TestErasing:
         agent.add("half", *(user(f"{SECRET} {number}") for number in range(5)))
         register_sessions(agent.store, ["half"])
         limited = Trouble(429, "{}", {"Retry-After": "600"}, only="DELETE")
-        with server.troubled(limited), pytest.raises(StoreTooSlow, match="do the same again to go on"):
+        with server.troubled(limited), pytest.raises(StoreTooSlow, match="erase it again to continue"):
             backend.erase_session("half")
         assert SessionRecord.objects.get(session_id="half").erased_at is None
         assert backend.erase_session("half") == 5
@@ -398,7 +398,7 @@ class TestOperators:
         theirs = server.conversations.pop(conversation_id)
         (problem,) = registry.health(agent.store).problems
         assert problem.code == "none-there"
-        assert "nothing that is erased with it is gone" in problem.sentence
+        assert "erasing with it deletes nothing" in problem.sentence
         server.conversations[conversation_id] = theirs
 
     def test_no_key_is_in_any_sentence(self, agent: ConversationsAgent) -> None:
@@ -418,7 +418,7 @@ class TestOperators:
         self, agent: ConversationsAgent, administrator: Client
     ) -> None:
         page = administrator.get(reverse("sessions:store", args=["helpdesk"])).text
-        for sentence in ("only those are known that agents or operators register", "It needs no fence", KEY_VARIABLE):
+        for sentence in ("agents or operators have to register them", "It needs no fence", KEY_VARIABLE):
             assert sentence in page
         assert "an agent that is still running can write to an erased session again" not in page
         assert KEY not in page

@@ -213,7 +213,7 @@ class TestKeys:
             lambda: backend.replace_item("y", "0", "{}", expected="{}"),
             lambda: backend.delete_items("y", [StoredItem("0", Position((0,)), "{}", 2, None)]),
         ):
-            with pytest.raises(StoreUnavailable, match="holds something else"):
+            with pytest.raises(StoreUnavailable, match="does not contain what the SDK stores there"):
                 ask()
         assert agent.read("y:messages") == [said(2)]
         assert not SessionRecord.objects.exclude(erased_at=None)

@@ -121,7 +121,7 @@ class TestTablesMadeByHand:
         agent.add("talk", said(0))
         backend = backend_for(agent.store)
         (item,) = backend.first_page("talk", 1).items
-        with pytest.raises(StoreUnavailable, match="does not take this text; nothing was changed"):
+        with pytest.raises(StoreUnavailable, match="rejects this text; nothing was changed"):
             backend.replace_item("talk", item.id, "x" * 70_000, expected=item.raw)
         assert agent.read("talk") == [said(0)]
 
@@ -143,7 +143,7 @@ class TestTablesMadeByHand:
         assert item.raw == agent.stored("talk")[0]
         backend.replace_item("talk", item.id, '{"content":"b","role":"user"}', expected=item.raw)
         assert agent.read("talk") == [user("b")]
-        with pytest.raises(StoreUnavailable, match="does not take this text"):
+        with pytest.raises(StoreUnavailable, match="rejects this text"):
             backend.replace_item("talk", item.id, "no json", expected='{"content":"b","role":"user"}')
 
     def test_other_names_schema_and_types_in_postgresql(self, postgres: PostgresAgent) -> None:
@@ -338,20 +338,20 @@ class TestLocksOfMariaDb(LocksContract):
 
 def test_a_question_ends_in_time(postgres: PostgresAgent) -> None:
     database = remote_database.RemoteDatabase(postgres.store)
-    with pytest.raises(StoreTooSlow, match="did not answer in time"), database.reading(seconds=0.1) as connection:
+    with pytest.raises(StoreTooSlow, match="did not respond in time"), database.reading(seconds=0.1) as connection:
         connection.execute(text("SELECT pg_sleep(30)"))
 
 
 def test_a_question_to_mariadb_ends_in_time(in_mariadb: Callable[..., MariaDbAgent]) -> None:
     database = remote_database.RemoteDatabase(in_mariadb().store)
-    with pytest.raises(StoreTooSlow, match="did not answer in time"), database.reading(seconds=0.1) as connection:
+    with pytest.raises(StoreTooSlow, match="did not respond in time"), database.reading(seconds=0.1) as connection:
         connection.execute(text("SELECT count(*) FROM seq_1_to_1000000000 WHERE sha2(seq, 512) = ''"))
 
 
 def test_reading_changes_nothing(postgres: PostgresAgent, in_mariadb: Callable[..., MariaDbAgent]) -> None:
     for agent in (postgres, in_mariadb()):
         database = remote_database.RemoteDatabase(agent.store)
-        with pytest.raises(StoreUnavailable, match="takes no changes"), database.reading() as connection:
+        with pytest.raises(StoreUnavailable, match="is read-only"), database.reading() as connection:
             connection.execute(text("DELETE FROM agent_messages"))
 
 

@@ -380,7 +380,7 @@ class TestErasing:
         write(store, "busy", [said(0)])
         with second_connection() as agent:
             agent.execute(f"SELECT 1 FROM {quoted(store.sessions_table)} WHERE session_id = 'busy' FOR UPDATE")
-            with pytest.raises(SessionBusy, match="agents hold this session"):
+            with pytest.raises(SessionBusy, match="Agents are using this session"):
                 backend.erase_session("busy")
             agent.rollback()
         assert SessionRecord.objects.get(session_id="busy").erased_at is None
@@ -416,11 +416,13 @@ class TestUnavailable:
         connection.close()
         with monkeypatch.context() as away:
             away.setattr(connection, "get_connection_params", lambda: {"host": "/nowhere", "dbname": "none"})
-            with pytest.raises(StoreUnavailable, match="does not answer"):
+            with pytest.raises(StoreUnavailable, match="is not responding"):
                 backend.last_page("x", 1)
             health = registry.health(store)
         assert health.state == "down"
-        assert [problem.sentence for problem in health.problems] == ["The database of the store main does not answer."]
+        assert [problem.sentence for problem in health.problems] == [
+            "The database of the store main is not responding."
+        ]
 
 
 class TestTimes:

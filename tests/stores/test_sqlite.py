@@ -143,8 +143,8 @@ class TestFiles:
         ("options", "sentence"),
         [
             ({}, "path: This field is required"),
-            ({"path": "agents.db"}, "not a whole path"),
-            ({"path": ":memory:"}, "not a whole path"),
+            ({"path": "agents.db"}, "not an absolute path"),
+            ({"path": ":memory:"}, "not an absolute path"),
             ({"path": "/x", "prefix": "y"}, "has no setting prefix; it takes path"),
         ],
     )
@@ -188,7 +188,7 @@ class TestFiles:
 
     def test_a_folder_is_not_attached(self, db: None, tmp_path: Path) -> None:
         store = declare_store("files", kind="sqlite", options={"path": str(tmp_path)})
-        with pytest.raises(registry.AttachRefused, match="is a folder, and no file"):
+        with pytest.raises(registry.AttachRefused, match="is a folder, not a file"):
             attach_store(store)
 
     def test_two_stores_are_not_in_one_place(self, db: None, tmp_path: Path) -> None:

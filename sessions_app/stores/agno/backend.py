@@ -328,8 +328,8 @@ KIND = StoreKind(
     form=AgnoForm,
     limits=(
         "A run that is under way when its session is erased or redacted is written as the agent holds it in memory.",
-        "Compactions, transcripts, results of tools, learnings, traces and approvals are erased and redacted with their"
-        " session, and not shown; evaluations and metrics are neither.",
+        "Compactions, transcripts, results of tools, learnings, traces and approvals are erased and redacted with"
+        " their session, but not shown; evaluations and metrics are neither.",
         "Memories belong to the user and stay when a session goes; connect their table as a store of its own.",
     ),
 )

@@ -47,8 +47,8 @@ PAUSE_SECONDS = 0.02
 EMPTY = b"[]"
 
 SOMETHING_ELSE = (
-    "A key of this session holds something else than the SDK keeps there: no list in JSON. So the SDK refuses to write"
-    " to it, too. Nothing was changed; it can only be erased whole."
+    "A key of this session does not contain what the SDK stores there, a list in JSON. So the SDK refuses to write"
+    " to it, too. Nothing was changed; the session can only be erased as a whole."
 )
 
 
@@ -68,7 +68,7 @@ class DaprForm(forms.Form):
         label="Token, from the variable",
         required=False,
         max_length=200,
-        help_text="The name of the environment variable with the sidecar's API token, if it wants one.",
+        help_text="The name of the environment variable with the sidecar's API token, if it requires one.",
     )
 
 
@@ -214,7 +214,7 @@ class DaprBackend(PagedBackend):
                 return change()
             except Conflict:
                 sleep(PAUSE_SECONDS)
-        raise SessionBusy("An agent writes to this session without a pause. Try again when it is done.")
+        raise SessionBusy("An agent keeps writing to this session. Try again when it is done.")
 
     # --- how it is asked ----------------------------------------------------------------------------------------------
 
@@ -310,10 +310,10 @@ KIND = StoreKind(
     open=DaprBackend,
     form=DaprForm,
     limits=(
-        "It was tried with the SDK's own class on a server that stands in for the sidecar, not on Dapr itself.",
+        "Tested with the SDK's own class on a server that stands in for the sidecar, not on Dapr itself.",
         "A sidecar shows the keys of its own app id: connect one that has the agents'.",
-        "An empty list stays under the key of an erased session, so that no agent writes back what it had read; erasing"
-        " the session again takes that, too.",
+        "An empty list stays under the key of an erased session, so that no agent writes back what it had read;"
+        " erasing the session again deletes that, too.",
         "Each page of a session, and each line of a list, reads the whole session.",
         "An erased text stays in the files and backups of what is behind the state store for as long as those do.",
     ),

@@ -160,7 +160,7 @@ def messages() -> tuple[Any, Any]:
 
 
 def stub_for(place: Sidecar) -> Any:
-    """Connects nothing yet. Raises StoreUnavailable for what is no address."""
+    """Connects nothing yet. Raises StoreUnavailable for an invalid address."""
     found = address_of(place)
     return _stub(found.endpoint, found.tls)
 
@@ -227,14 +227,14 @@ def _sentence(place: Sidecar, code: str, said: str, in_doubt: str) -> str:
     if code == "UNAVAILABLE":
         return f"{place.label} cannot be reached.{in_doubt}"
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-        whose = f"the token in {place.token_variable}" if place.token_variable else "a question without a token"
+        whose = f"the token in {place.token_variable}" if place.token_variable else "requests without a token"
         return f"{place.label} refuses {whose}."
     if code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND") and (
         "is not found" in said or "not configured" in said or "not found" in said
     ):
         return f"{place.label} has no state store {place.state_store}."
     if code == "UNIMPLEMENTED":
-        return f"{place.label}: what answers there is not a Dapr sidecar."
+        return f"{place.label}: the server there is not a Dapr sidecar."
     if code == "RESOURCE_EXHAUSTED":
         return f"{place.label} refuses so large a message; its sidecar needs a larger --max-body-size."
     return f"{place.label} refuses ({code}).{in_doubt if code in ('INTERNAL', 'UNKNOWN') else ''}"

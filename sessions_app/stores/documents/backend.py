@@ -65,9 +65,9 @@ class DocumentForm(forms.Form):
     def clean_table(self) -> str:
         table = str(self.cleaned_data["table"]) or self.default_table
         if not table:
-            raise forms.ValidationError("Name the table: the agents' code does, and there is no usual one.")
+            raise forms.ValidationError("Give the table. There is no default; the agents' code has its name.")
         if not all(table.split(".")) or table.count(".") > 1:
-            raise forms.ValidationError(f"{table} is not a table name; give table, or schema.table.")
+            raise forms.ValidationError(f"{table} is not a table name; use table, or schema.table.")
         return table
 
     def clean(self) -> dict[str, object]:
@@ -133,7 +133,7 @@ class DocumentBackend(PagedBackend, ABC):
     def _problems(self) -> Iterator[StoreProblem]:
         if path := self._file:
             if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path), os.W_OK):
-                sentence = f"This console may read {path} and not write to it: nothing can be erased in it."
+                sentence = f"This console may read {path} but not write to it: nothing can be erased in it."
                 yield StoreProblem("read-only", sentence)
         else:
             try:

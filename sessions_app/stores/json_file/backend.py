@@ -89,23 +89,23 @@ class JsonFileBackend(PagedBackend):
         if not os.access(self.folder.path, os.W_OK):
             yield StoreProblem(
                 "read-only",
-                f"This console may read {self.folder.path} and not write to it: nothing can be erased in it.",
+                f"This console may read {self.folder.path} but not write to it: nothing can be erased in it.",
             )
         if odd := sum(self._session_id(name) is None for name in names):
             yield StoreProblem(
                 "odd-names",
-                f"{odd:,} of its files have names that are no session ids: no text, too long, or not percent-encoded."
-                " They are in no list.",
+                f"{odd:,} of its files have names that are not session ids: not text, too long, or not"
+                " percent-encoded. They are not listed.",
             )
         if copies := sum(name.endswith(COPIES) and self.ending in name for name in self.folder.names("")):
             yield StoreProblem(
                 "copies",
-                f"{copies:,} of its files look like copies that an editor or a backup left. They are in no list, and"
-                " what is erased in a session stays in them: remove them.",
+                f"{copies:,} of its files look like copies that an editor or a backup left. They are not listed, and"
+                " text erased in a session stays in them: remove them.",
             )
         if links := self.folder.links(self.ending):
             yield StoreProblem(
-                "links", f"{links:,} of the names in it are links, which are not followed: no session is read."
+                "links", f"{links:,} of its entries are links, which are not followed: their sessions are not read."
             )
 
     def system(self) -> str:
@@ -255,7 +255,7 @@ KIND = StoreKind(
     open=JsonFileBackend,
     form=JsonFileForm,
     limits=(
-        "An agent that holds a session in memory and writes all of it anew brings back what was erased or redacted.",
-        "Copies that editors and backups left beside the files are not looked through.",
+        "An agent that has a session in memory and rewrites all of it restores what was erased or redacted.",
+        "Copies that editors and backups left beside the files are not searched.",
     ),
 )

@@ -116,9 +116,7 @@ class Folder:
         give_up_at = monotonic() + PATIENCE_SECONDS
         while not self._changed(name, change, is_last_try=monotonic() > give_up_at):
             if monotonic() > give_up_at:
-                raise SessionBusy(
-                    "An agent has been writing to the session's file all the time; nothing was changed. Try again."
-                )
+                raise SessionBusy("An agent kept writing to the session's file; nothing was changed. Try again.")
             sleep(0.02)
 
     def _changed(self, name: str, change: Change, *, is_last_try: bool) -> bool:
@@ -278,5 +276,5 @@ class Folder:
             what = "change files of agents in" if is_change else "read all of"
             raise StoreUnavailable(f"This console may not {what} the folder {self.path}.{nothing}") from problem
         except OSError as problem:
-            why = (problem.strerror or "it does not answer").lower()
+            why = (problem.strerror or "it is not responding").lower()
             raise StoreUnavailable(f"The folder {self.path} cannot be used: {why}.{nothing}") from problem

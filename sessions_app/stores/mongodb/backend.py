@@ -417,15 +417,13 @@ class MongoBackend(PagedBackend):
 def problems_of(about: Document) -> Iterator[StoreProblem]:
     """Problems found in the server's answer to hello."""
     if not about.get("isWritablePrimary", True):
-        yield StoreProblem(
-            "read-only", "The server is not a primary: sessions are read, and nothing can be erased in it."
-        )
+        yield StoreProblem("read-only", "The server is not a primary: sessions can be read, but nothing can be erased.")
 
 
 def problem_of_unseen(count: int) -> list[StoreProblem]:
     sentence = (
         f"{count:,} items of histories that agents cleared are still stored. No agent and no page shows them; erasing"
-        " their sessions takes them, too."
+        " their sessions deletes them, too."
     )
     return [StoreProblem("left-behind", sentence)] if count else []
 
@@ -437,8 +435,8 @@ KIND = StoreKind(
     open=MongoBackend,
     form=MongoForm,
     limits=(
-        "It was tried with the SDK's own class and the real driver on a server that stands in for MongoDB, not on"
-        " MongoDB itself.",
+        "Tested with the SDK's own class and the real driver on a server that stands in for MongoDB, not on MongoDB"
+        " itself.",
         "The time of an item is the second in which its agent wrote it, by the agent's own clock.",
         "An erased text stays in the server's journal, oplog and backups for as long as those do.",
     ),

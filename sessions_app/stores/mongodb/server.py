@@ -26,9 +26,9 @@ NOT_PRIMARY = "is not the primary, and cannot be written to. Nothing was changed
 
 
 def client_for(address: str, variable: str) -> MongoClient[Any]:
-    """Connects nothing yet. `variable` is where the address comes from, for sentences.
+    """Connects nothing yet. `variable` is the source of the address, for sentences.
 
-    Raises StoreUnavailable without the package, and for what is no address.
+    Raises StoreUnavailable without the package, and for an invalid address.
     """
     try:
         from pymongo.errors import ConfigurationError
@@ -38,7 +38,7 @@ def client_for(address: str, variable: str) -> MongoClient[Any]:
         ) from problem
     try:
         return _client(address, ANSWER_SECONDS)
-    except (ConfigurationError, ValueError, TypeError) as problem:  # also a setting that there is not
+    except (ConfigurationError, ValueError, TypeError) as problem:  # also for an unknown setting
         raise StoreUnavailable(
             f"The value of {variable} is not the address of a MongoDB server, or has an unknown setting; it"
             " looks like mongodb://user:password@host:27017/?tls=true."
@@ -55,7 +55,7 @@ def _client(address: str, seconds: float) -> MongoClient[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "error", UserWarning
-        )  # which is all that an unknown setting of an address is to the driver
+        )  # the driver reports an unknown setting of an address in the same way
         try:
             return MongoClient(
                 address,
@@ -75,10 +75,10 @@ def _client(address: str, seconds: float) -> MongoClient[Any]:
 
 @contextmanager
 def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
-    """Turns what the server, the driver or the network refuses into StoreUnavailable with a sentence; mistakes of ours
+    """Turns errors of the server, the driver or the network into StoreUnavailable with a sentence; programming errors
     pass.
 
-    `changed` is added where an answer is missing, and with it whether something was changed.
+    `changed` is appended if there is no answer; it says whether something was changed.
     """
     from pymongo import errors
 
@@ -98,7 +98,7 @@ def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
             raise StoreTooSlow(f"{server} did not respond within {ANSWER_SECONDS:g} seconds.{changed}") from problem
         if isinstance(problem, errors.ConnectionFailure):
             raise StoreUnavailable(f"{server} closed the connection.{changed}") from problem
-        raise StoreUnavailable(f"{server} cannot be asked ({type(problem).__name__}).{changed}") from problem
+        raise StoreUnavailable(f"{server} cannot be queried ({type(problem).__name__}).{changed}") from problem
 
 
 def _refusal(problem: Any, server: str) -> str:
@@ -106,8 +106,8 @@ def _refusal(problem: Any, server: str) -> str:
         return f"{server} refuses the user or the password in that address."
     if problem.code == NO_RIGHT:
         return (
-            f"{server} refuses this to the user of this console, or asks for one: the role readWrite on the agents'"
-            " database is what it needs. Nothing was changed."
+            f"{server} does not let the user of this console do this, or requires a user: it needs the role readWrite"
+            " on the agents' database. Nothing was changed."
         )
     # Its message may quote stored text; the code does not.
     return f"{server} refuses (error {problem.code})."

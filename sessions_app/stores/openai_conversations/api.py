@@ -121,7 +121,7 @@ def patiently(change: Callable[[], None], *, until: float) -> None:
 
 
 def client_for(place: Account) -> OpenAI:
-    """Connects nothing yet. Raises StoreUnavailable for what is no address, or cannot be a key."""
+    """Connects nothing yet. Raises StoreUnavailable for an invalid address or key."""
     parts = urlsplit(place.address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise StoreUnavailable(
@@ -167,7 +167,7 @@ def plain_words(place: Account, *, changed: str = "") -> Iterator[None]:
 
 def not_the_api(place: Account) -> str:
     remedy = f" Is the address in {place.address_variable} right, with its /v1?" if place.address_variable else ""
-    return f"{place.label}: what answers there is not the Conversations API.{remedy}"
+    return f"{place.label}: the server there is not the Conversations API.{remedy}"
 
 
 def _says_not_there(problem: Any) -> bool:
@@ -205,7 +205,7 @@ def _asked_to_wait(place: Account, problem: Any) -> StoreUnavailable:
         seconds = max(float(problem.response.headers.get("retry-after", "")), 0.0)
     except ValueError:
         seconds = 1.0
-    return AskedToWait(f"{place.label} takes no more requests for the next {seconds:g} seconds.", seconds)
+    return AskedToWait(f"{place.label} accepts no requests for the next {seconds:g} seconds.", seconds)
 
 
 def _why_unreachable(problem: BaseException | None) -> str:

@@ -101,8 +101,8 @@ class ConversationsBackend(PagedBackend):
             return StoreHealth(problems=(StoreProblem("unavailable", str(away), is_fatal=True),))
         foreign = StoreProblem(
             "none-there",
-            "None of the conversations that were asked for is there. If they were not deleted, the key is one of"
-            " another project: nothing that is erased with it is gone.",
+            "None of the requested conversations exists. If they were not deleted, the key belongs to another"
+            " project, and erasing with it deletes nothing.",
         )
         counted = registered.count_up_to(COUNTED_EXACTLY)
         sessions = counted if counted <= COUNTED_EXACTLY else None
@@ -250,7 +250,7 @@ class ConversationsBackend(PagedBackend):
                 if not count:
                     if isinstance(problem, AskedToWait):
                         raise StoreTooSlow(
-                            f"{problem} The session is not erased: do the same again to go on."
+                            f"{problem} The session is not erased completely: erase it again to continue."
                         ) from problem
                     raise
                 left = 1
@@ -384,8 +384,8 @@ KIND = StoreKind(
         "An item that an agent adds between the deletion of the last item and that of its conversation is out of reach:"
         " erase while no agent uses it.",
         "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
-        "It was tried with the SDK's own class and the real openai client on a server that stands in for the API, not"
-        " on OpenAI itself.",
+        "Tested with the SDK's own class and the real openai client on a server that stands in for the API, not on"
+        " OpenAI itself.",
     ),
     lacks={
         Capability.FENCE: "It needs no fence: an agent whose conversation was deleted fails when it writes. One that"

@@ -95,8 +95,8 @@ class RedisBackend(PagedBackend):
                     problems.append(
                         StoreProblem(
                             "odd-keys",
-                            f"{odd:,} of the keys below {self.prefix} are no session of the SDK: they hold something"
-                            " else, or their names are no text or too long. They are in no list.",
+                            f"{odd:,} of the keys below {self.prefix} are not sessions of the SDK: they contain"
+                            " something else, or their names are not text or too long. They are not listed.",
                         )
                     )
         except StoreUnavailable as away:
@@ -254,7 +254,7 @@ class RedisBackend(PagedBackend):
 def problems_of(about: Mapping[str, Any]) -> Iterator[StoreProblem]:
     """Problems found in the server's INFO."""
     if about.get("role") in ("slave", "replica"):
-        yield StoreProblem("read-only", "The server is a replica: sessions are read, and nothing can be erased in it.")
+        yield StoreProblem("read-only", "The server is a replica: sessions can be read, but nothing can be erased.")
     if about.get("cluster_enabled"):
         yield StoreProblem(
             "cluster", "The server is part of a cluster, to which the SDK's RedisSession cannot write.", is_fatal=True
@@ -268,7 +268,7 @@ def hints_of(about: Mapping[str, Any]) -> Iterator[str]:
             " (BGREWRITEAOF)."
         )
     if str(about.get("maxmemory_policy", "")).startswith("allkeys"):
-        yield "When its memory is full the server drops any session it likes (maxmemory-policy)."
+        yield "When its memory is full, the server deletes any session (maxmemory-policy)."
 
 
 @dataclass(frozen=True, slots=True)

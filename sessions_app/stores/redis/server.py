@@ -30,9 +30,9 @@ HANDSHAKE = "handshake operation timed out"
 
 
 def client_for(address: str, variable: str) -> Redis:
-    """Connects nothing yet. `variable` is where the address comes from, for sentences.
+    """Connects nothing yet. `variable` is the source of the address, for sentences.
 
-    Raises StoreUnavailable without the package, and for what is no address.
+    Raises StoreUnavailable without the package, and for an invalid address.
     """
     try:
         import redis  # noqa: F401 -- whether it is there
@@ -56,7 +56,7 @@ def _client(address: str, seconds: float) -> Redis:
     from redis.retry import Retry
 
     pool = redis.ConnectionPool.from_url(address)
-    # An address can have settings of its own; these are not for it to decide.
+    # An address can have settings of its own, but not for these.
     pool.connection_kwargs |= {
         "decode_responses": False,
         "socket_timeout": seconds,
@@ -64,15 +64,15 @@ def _client(address: str, seconds: float) -> Redis:
         # Retrying is left to the caller: a change may have been made although no answer came.
         "retry": Retry(NoBackoff(), 0),
     }
-    pool.make_connection()  # raises for a setting that there is not
+    pool.make_connection()  # raises for an unknown setting
     return redis.Redis(connection_pool=pool)
 
 
 @contextmanager
 def plain_words(variable: str, *, changed: str = "") -> Iterator[None]:
-    """Turns what the server or the network refuses into StoreUnavailable with a sentence; mistakes of ours pass.
+    """Turns errors of the server or the network into StoreUnavailable with a sentence; programming errors pass.
 
-    `changed` is added where an answer is missing, and with it whether something was changed.
+    `changed` is appended if there is no answer; it says whether something was changed.
     """
     from redis import exceptions
 
@@ -92,7 +92,7 @@ def _sentence(problem: Exception, server: str, changed: str) -> str:
 
     said = str(problem)
     if isinstance(problem, exceptions.AuthenticationError) or said.startswith("NOAUTH"):
-        return f"{server} refuses the user or the password in that address, or asks for one."
+        return f"{server} refuses the user or the password in that address, or requires one."
     if isinstance(problem, exceptions.NoPermissionError):
         return (
             f"{server} refuses a command to the user of this console, who needs to read, write and run scripts on the"
@@ -110,7 +110,7 @@ def _sentence(problem: Exception, server: str, changed: str) -> str:
         return f"{server} cannot be reached: {_why_unreachable(problem)}{changed}"
     if WRONG_TYPE in said:
         return (
-            "A key of this session holds something else than the SDK keeps there, so the SDK refuses the session, too;"
+            "A key of this session does not contain what the SDK stores there, so the SDK refuses the session, too;"
             " two session ids such as x and x:messages share a key. Nothing was changed."
         )
     # The first word is the server's code for it; what follows may quote stored text.

@@ -162,7 +162,7 @@ class RemoteSqlBackend(PagedBackend):
             )
         if layout.times_may_be_empty:
             yield StoreProblem(
-                "times-may-be-empty", f"created_at of {messages} may be empty; an item without a time has no place."
+                "times-may-be-empty", f"created_at of {messages} may be empty; items without a time are not shown."
             )
 
     def _problems_of_newest(self, connection: Connection, layout: Layout) -> Iterator[StoreProblem]:
@@ -171,15 +171,15 @@ class RemoteSqlBackend(PagedBackend):
             if layout.has_short_ids and number > IDS_USED_UP_AT * LARGEST_INTEGER:
                 yield StoreProblem(
                     "ids-running-out",
-                    f"{self.store.messages_table} has given out {number:,} of {LARGEST_INTEGER:,} ids; after the last"
-                    " one no agent can write. Make the column id a bigint.",
+                    f"{self.store.messages_table} has used {number:,} of {LARGEST_INTEGER:,} ids; after the last one"
+                    " no agent can write. Change the column id to bigint.",
                 )
             written_at = self._instant(place, layout)
             if written_at and written_at > now() + AHEAD_AT_MOST:
                 yield StoreProblem(
                     "wrong-zone",
-                    f"The newest item is of a time to come when read as {self.store.writer_timezone}. Run attach_store"
-                    f" {self.store} --timezone with the agents' zone.",
+                    f"The time of the newest item is in the future when read as {self.store.writer_timezone}. Run"
+                    f" attach_store {self.store} --timezone with the agents' zone.",
                 )
 
     def _try_rights(self, connection: Connection) -> None:

@@ -43,23 +43,22 @@ LAYOUT_SECONDS = 60
 """Time after which a changed column is noticed."""
 
 SENTENCES = {
-    Refusal.UNREACHABLE: "No database answers at the address in {variable}: host and port may be wrong, the server or"
-    " the network between may be down.",
+    Refusal.UNREACHABLE: "No database responds at the address in {variable}: check host, port, server and network.",
     Refusal.WRONG_PASSWORD: "The database refuses the user name or the password in {variable}, or this machine.",
     Refusal.NO_DATABASE: "The server that {variable} names has no database of that name.",
     Refusal.NOT_ENCRYPTED: "{variable} asks for an encrypted connection. The server offers none, its certificate is"
     " not to be trusted, or a file of certificates cannot be read here.",
-    Refusal.MUST_ENCRYPT: "The server takes encrypted connections only; say so in {variable}, as with sslmode=require"
-    " or ssl_ca=/path/of/ca.pem.",
+    Refusal.MUST_ENCRYPT: "The server accepts encrypted connections only; set that in {variable}, as with"
+    " sslmode=require or ssl_ca=/path/of/ca.pem.",
     Refusal.WRONG_OPTION: "{variable} has an option behind its ? that the driver does not know.",
-    Refusal.FULL: "The server that {variable} names has no connection free.",
+    Refusal.FULL: "The server that {variable} names has no free connection.",
     Refusal.NO_TABLES: "The tables {tables} are not in the database that {variable} names.",
     Refusal.NO_COLUMNS: "The tables {tables} do not have the columns that the agents' SDK uses.",
     Refusal.NO_RIGHT: "The database user in {variable} lacks a right to the tables {tables}; nothing was changed.",
-    Refusal.READ_ONLY: "The database that {variable} names takes no changes: it is a copy, or was set to be read-only.",
-    Refusal.BUSY: "The agents hold this session at the moment; nothing was changed. Try again.",
-    Refusal.TOO_SLOW: "The store {store} did not answer in time.",
-    Refusal.TEXT_REFUSED: "The database of the store {store} does not take this text; nothing was changed.",
+    Refusal.READ_ONLY: "The database that {variable} names is read-only: a replica, or configured so.",
+    Refusal.BUSY: "Agents are using this session now; nothing was changed. Try again.",
+    Refusal.TOO_SLOW: "The store {store} did not respond in time.",
+    Refusal.TEXT_REFUSED: "The database of the store {store} rejects this text; nothing was changed.",
 }
 
 

@@ -118,11 +118,9 @@ def in_plain_words(store: SessionStore) -> Iterator[None]:
         cause = problem.__cause__
         tables = f"{store.sessions_table} and {store.messages_table}"
         if isinstance(cause, BUSY):
-            raise SessionBusy(
-                "The agents hold this session at the moment; nothing was changed. Try again."
-            ) from problem
+            raise SessionBusy("Agents are using this session now; nothing was changed. Try again.") from problem
         if isinstance(cause, errors.QueryCanceled):
-            raise StoreTooSlow(f"The store {store} did not answer in time.") from problem
+            raise StoreTooSlow(f"The store {store} did not respond in time.") from problem
         if isinstance(cause, errors.UndefinedTable | errors.InvalidSchemaName):
             sentence = f"The tables {tables} are not in this database."
         elif isinstance(cause, errors.UndefinedColumn | errors.UndefinedFunction | errors.DatatypeMismatch):
@@ -132,7 +130,7 @@ def in_plain_words(store: SessionStore) -> Iterator[None]:
         elif isinstance(cause, errors.InvalidParameterValue):
             sentence = f"PostgreSQL does not know the time zone {store.writer_timezone} of the store {store}."
         elif isinstance(problem, OperationalError | InterfaceError):
-            sentence = f"The database of the store {store} does not answer."
+            sentence = f"The database of the store {store} is not responding."
         else:
             raise
         raise StoreUnavailable(sentence) from problem

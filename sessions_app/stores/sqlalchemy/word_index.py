@@ -91,7 +91,7 @@ FROM said JOIN sessions_app_sessionrecord AS record USING (id)
 ORDER BY record.last_activity_at DESC, record.id DESC)
 """)
 STEPS = 5
-"""So many sessions are gone by in the time that one is looked up in."""
+"""Number of sessions that are passed in the time of looking one up."""
 FIELDS = [field.attname for field in SessionRecord._meta.concrete_fields]
 COLUMNS = sql.SQL(", ").join(sql.Identifier("record", name) for name in FIELDS)
 
@@ -144,11 +144,11 @@ class SqlWordIndex:
         messages = table_identifier(table)
         [(is_owned, is_partitioned)] = fetch(TABLE, [table_name(self.store)])
         if not is_owned:
-            raise IndexNotPossible(f"Only the owner of the table {table} can have an index built on it.")
+            raise IndexNotPossible(f"Only the owner of the table {table} can build an index on it.")
         if is_partitioned:
             raise IndexNotPossible(
-                f"The table {table} is partitioned, and PostgreSQL builds no index on all partitions beside running"
-                " agents. Searches read its sessions from the newest on."
+                f"The table {table} is partitioned, and PostgreSQL cannot build an index on all partitions while"
+                " agents run. Searches read its sessions from the newest on."
             )
         started = time.monotonic()
         if index.state == IndexState.INVALID:

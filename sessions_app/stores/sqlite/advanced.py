@@ -183,7 +183,7 @@ class OneBranch(AdvancedSqliteBackend):
         raise UnsupportedOperation("An item is replaced in all branches at once.")
 
     def delete_items(self, session_id: str, items: Sequence[StoredItem]) -> int:
-        raise UnsupportedOperation("Items are taken out of all branches at once.")
+        raise UnsupportedOperation("Items are deleted from all branches at once.")
 
 
 KIND = StoreKind(

@@ -105,7 +105,7 @@ class SqliteBackend(PagedBackend):
     def _problems(self, connection: sqlite3.Connection) -> Iterator[StoreProblem]:
         if not os.access(self.path, os.W_OK) or not os.access(os.path.dirname(self.path), os.W_OK):
             yield StoreProblem(
-                "read-only", f"This console may read {self.path} and not write to it: nothing can be erased in it."
+                "read-only", f"This console may read {self.path} but not write to it: nothing can be erased in it."
             )
         yield from self._problems_of_branches(has_branches=has_branches(connection))
 

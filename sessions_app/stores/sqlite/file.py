@@ -73,7 +73,7 @@ def writing(path: str) -> Iterator[sqlite3.Connection]:
 
 def open_file(path: str, mode: str) -> sqlite3.Connection:
     if stat.S_ISDIR(status(path).st_mode):
-        raise StoreUnavailable(f"{path} is a folder, and no file.")
+        raise StoreUnavailable(f"{path} is a folder, not a file.")
     # mode=rw and not rwc: a file that was deleted meanwhile must not come back empty.
     way = "ro&immutable=1" if is_out_of_reach(path) else mode
     connection = sqlite3.connect(
@@ -143,8 +143,8 @@ def empty_log(connection: sqlite3.Connection, path: str) -> None:
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if monotonic() > give_up_at:
             raise SessionBusy(
-                f"The change is made, but another program has been reading {path} all the time, so that the old text is"
-                " still in its write-ahead log. Do it again: that empties the log."
+                f"The change is made, but another program kept reading {path}, so the old text is still in its"
+                " write-ahead log. Do it again: that empties the log."
             )
         sleep(CHECKPOINT_TURN_MS / 1000)
 
@@ -173,7 +173,7 @@ def plain_words(path: str) -> Iterator[None]:
         elif code == sqlite3.SQLITE_FULL:
             sentence = f"The disk with {path} is full; nothing was changed."
         elif code == sqlite3.SQLITE_IOERR:
-            sentence = f"The disk with {path} does not answer as it should."
+            sentence = f"The disk with {path} has a fault."
         elif any(words in str(problem) for words in TABLES_WRONG):
             sentence = f"The file {path} does not have the tables that the agents' SDK uses."
         else:

@@ -220,7 +220,7 @@ class TestEditing:
             agent.execute("SELECT FROM agent_sessions WHERE session_id = 's' FOR UPDATE")
             page = edit(editor, stored("hello"), '{"role": "user"}')
         assert page.status_code == 409
-        assert "agents hold this session at the moment" in page.text
+        assert "Agents are using this session now" in page.text
 
 
 def test_an_item_before_a_compaction_is_deleted_after_a_warning(store: SessionStore, editor: Client) -> None:
