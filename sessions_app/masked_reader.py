@@ -1,6 +1,6 @@
-"""A store as pages read it: whatever comes out of it has its values masked.
+"""A store as pages read it: values in all of its items are masked.
 
-Views ask stores through this module alone, which `lint-imports` holds. What is stored itself is handed out by one verb,
+Views read stores through this module alone, which `lint-imports` enforces. Unmasked text is returned by one function,
 `services.revealing`, which records it first.
 """
 
@@ -20,16 +20,18 @@ from sessions_app.stores.sealed import sealed_backend_for
 
 
 def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
-    """What one page, or one file, reads from a store; with `branch` one course of a session (`branching`).
+    """Reads a store for one page, or one file; with `branch` one continuation of a session (`branching`).
 
-    `opens` for who may see what is sealed in the session that they read (`access.may_open`): its items come opened, as
-    far as the keys here go, and are masked like any others.
+    `opens` if the user may read encrypted items of the session (`access.may_open`): its items are decrypted with the
+    loaded keys, and masked like any others.
     """
     return Reader(store, sealed_backend_for(store, opens=opens, branch=branch), opens=opens)
 
 
 def expires_at(record: SessionRecord) -> datetime | None:
-    """When its store lets go of a session by itself; None where it stays, or nobody can tell. Asks no other kinds."""
+    """Time at which its store deletes a session by itself; None if it stays, or the time is unknown. Asks no other
+    kinds.
+    """
     backend = backend_for(record.store)
     if Capability.SELF_EXPIRY not in backend.capabilities:
         return None
@@ -42,7 +44,7 @@ def expires_at(record: SessionRecord) -> datetime | None:
 
 @dataclass(frozen=True)
 class Reader:
-    """A `Readable`, masked. What it masks for one page has to be done within `masking.PAGE_SECONDS`."""
+    """A `Readable`, masked. Masking for one page has to be done within `masking.PAGE_SECONDS`."""
 
     store: SessionStore
     backend: Readable
@@ -72,13 +74,13 @@ class Reader:
         return self._page(self.backend.page_from, session_id, instant, limit)
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
-        """For its own page, and for a file. Raises UnknownItem."""
+        """For the item's own page, and for a file. Raises UnknownItem."""
         with asking(self.store):
             stored = self.backend.item(session_id, item_id)
         return Masker(ITEM_SECONDS).file_item(stored)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """For files. Who wants one waits for a store that hung a moment ago, too."""
+        """For files. A download also waits for a store that hung a moment ago."""
         for stored in self.backend.every_item(session_id):
             yield Masker(ITEM_SECONDS).file_item(stored)
 

@@ -1,7 +1,7 @@
-"""Items as everybody may see them: the values in them masked, before anything else is made of them.
+"""Masking of stored items: their values are masked before anything is made of them.
 
-A mask takes its place in the stored text itself, so nothing that is made from that text, be it a title that is cut, a
-snippet, a file or a copied page, can show what it hides.
+A mask takes the value's place in the stored text itself, so nothing that is made from that text, be it a shortened
+title, a snippet, a file or a copied page, can show the value.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sessions_app.timeline.decode import IDENTIFYING, NotJson, parse_json
 from sessions_app.timeline.parts import json_inside
 
 PAGE_SECONDS = 2.0
-"""How long a page looks through its items. Ordinary ones take a few milliseconds; what is left then is hidden."""
+"""Time limit of masking for one page. Ordinary pages take a few milliseconds; items beyond the limit are hidden."""
 
 ITEM_SECONDS = 30.0
-"""How long one item by itself is looked through, on its page or in a file: ten megabytes take two seconds."""
+"""Time limit for one item by itself, on its page or in a file: ten megabytes take two seconds."""
 
 CUT_CHARACTERS = 100
-"""What a text loses at its end where it was read in part: half a number is not known for what it is."""
+"""Characters cut off the end of a text that was read in part: half a number is not recognised."""
 
 LEAST_NUMBER = 10**11
-"""Smaller whole numbers are no card numbers."""
+"""Smaller whole numbers are not card numbers."""
 
-HIDDEN = "[hidden: looking through it for personal data took too long]"
+HIDDEN = "[hidden: checking it for personal data took too long]"
 
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
@@ -38,8 +38,9 @@ _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0
 
 @dataclass
 class Masker:
-    """Masks what one page or one part of a file shows. Its time begins with the first text, not with the question for
-    it: a store that is slow to answer is no reason to hide what it said.
+    """Masks the text of one page or one part of a file. Its time limit begins with the first text, not with the request
+    to
+    the store: a slow store is no reason to hide its items.
     """
 
     seconds: float = PAGE_SECONDS
@@ -59,7 +60,7 @@ class Masker:
             return HIDDEN
 
     def item(self, stored: StoredItem) -> StoredItem:
-        """The item with every value in it masked, and the number of masks; itself when there is nothing to mask."""
+        """The item with every value in it masked, and the number of masks; the same item if there is none."""
         if stored.is_whole:
             raw, count = self.json(stored.raw)
             return replace(stored, raw=raw, masked_count=count) if count else stored
@@ -68,7 +69,7 @@ class Masker:
         return replace(stored, raw=raw, raw_tail=tail, masked_count=in_head + in_tail)
 
     def file_item(self, stored: StoredItem) -> StoredItem:
-        """The same for an item whose text itself is shown: also what a reader of JSON passes over is masked."""
+        """The same for an item whose text itself is shown: parts that a JSON parser skips are masked, too."""
         masked = self.item(stored)
         if masked.masked_count:
             return masked
@@ -78,9 +79,9 @@ class Masker:
         return replace(stored, raw=raw, masked_count=count) if count else stored
 
     def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
-        """The text of a JSON value, or its beginning, with every value masked, and how many.
+        """The text of a JSON value, or its beginning, with every value masked, and their number.
 
-        A text without any is given back as it is. A beginning comes back as a whole value without its last characters.
+        A text without any is returned unchanged. A beginning is returned as a whole value without its last characters.
         """
         try:
             value = parse_json(raw, is_beginning=is_beginning)
@@ -111,7 +112,7 @@ class Masker:
         return mask_found(text, found)
 
     def _has_any(self, value: object) -> bool:
-        """Most items have none, and one look at all their strings together tells so."""
+        """One check of all strings together, because most items have no values."""
         strings: list[str] = []
         if _gather(value, "", strings):
             return True
@@ -154,7 +155,7 @@ class Masker:
 
 
 def _gather(value: object, name: str, strings: list[str]) -> bool:
-    """Adds the strings and large numbers in a value, also in JSON within a string. Whether a name says secret."""
+    """Adds the strings and large numbers in a value, also in JSON within a string. The name decides on secrets."""
     if isinstance(value, str):
         if is_secret_member(name, value):
             return True
@@ -179,7 +180,7 @@ def _gather(value: object, name: str, strings: list[str]) -> bool:
 
 
 def _without_end(value: object) -> object:
-    """A masked value that broke off, without what its last string may have half of."""
+    """A truncated masked value, without its last string if that may have half a value."""
     match value:
         case str():
             return value[:-CUT_CHARACTERS]
@@ -194,7 +195,7 @@ def _without_end(value: object) -> object:
 
 
 def _hidden(value: object, name: str = "") -> object:
-    """A value of which nothing is shown but its form."""
+    """A value with its structure only, and no content."""
     match value:
         case str():
             return value if name in IDENTIFYING and len(value) < CUT_CHARACTERS else HIDDEN
@@ -206,7 +207,7 @@ def _hidden(value: object, name: str = "") -> object:
 
 
 def _hidden_text(raw: str) -> str:
-    """What is shown of a stored text of which nothing is: JSON for JSON, so that nobody takes it for a broken item."""
+    """Replacement for a stored text that is not shown: JSON for JSON, so that it does not look like a broken item."""
     try:
         return _dumped(_hidden(parse_json(raw)))
     except NotJson:

@@ -1,7 +1,8 @@
-"""Redaction: text is taken out of stored items for good, and each item stays valid.
+"""Redaction: text is permanently removed from stored items, and each item stays valid.
 
-Types, ids, names and what pairs a call with its output stay; all that people, models and tools said can go. `items`,
-`replay` and `wanted` are pure; `services` requests a redaction, whose run `sessions` carries out session by session.
+Types, ids, names and the keys that pair a call with its output stay; all text of people, models and tools can be
+removed. `items`, `replay` and `wanted` are pure; `services` requests a redaction, whose run `sessions` carries out
+session by session.
 """
 
 from sessions_app.redaction.items import Redacted, without_all_text, without_text

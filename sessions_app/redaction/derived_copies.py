@@ -1,6 +1,6 @@
-"""Copies that other apps keep of what is said in sessions, and which go with it.
+"""Copies of session content in other apps, which are redacted with it.
 
-An app registers a function when it is loaded; whoever redacts asks all of them.
+An app registers a function when it is loaded; a redaction calls all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The places of an item where text stands, of all types that the SDK stores, chats as plain JSON, and unknown ones.
+"""Texts in an item, for all types that the SDK stores, chats as plain JSON, and unknown types.
 
-What must stay is named here, and everything else may go: a type that nobody knew when this was written is redacted
-all the same.
+Parts that must stay are named here, and everything else may be removed: a type that was unknown when this was written
+is redacted all the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 
 KEPT = frozenset(
     {
-        # What an item is, and what it answers.
+        # Type of an item, and the item that it answers.
         *("type", "role", "id", "call_id", "status", "approval_request_id", "tool_call_id", "item_id", "object"),
-        # Who acted, by the names that the agents' program has for it.
+        # Actors, by the names that the agents' program has for them.
         *("name", "namespace", "tool_name", "server_label", "author", "recipient", "model", "connector_id"),
-        # Words of which the SDK knows a fixed choice, and ids of what lies at the provider.
+        # Words of which the SDK has a fixed choice, and ids of objects at the provider.
         *("phase", "detail", "execution", "format", "button", "size", "quality", "background", "output_format"),
         *("action", "effort", "file_id", "container_id", "fingerprint", "moderation_stage", "kid"),
     }
@@ -30,20 +30,20 @@ KEPT = frozenset(
 KEPT_WHOLE = frozenset({"caller", "prompt_cache_breakpoint", "categories"})
 
 SCHEMAS = frozenset({"parameters", "input_schema", "output_schema", "schema"})
-"""Descriptions of tools in JSON Schema: of these only words for people may go."""
+"""Descriptions of tools in JSON Schema: only their words for people may be removed."""
 
 WORDS_IN_SCHEMA = frozenset({"description", "title", "default", "examples", "example", "const", "enum", "$comment"})
 
 FREE = frozenset({"arguments", "attributes", "provider_data", "metadata", "env", "session_state"})
-"""Members that hold whatever somebody put there, with names of their own."""
+"""Members with arbitrary content, with names of their own."""
 
 ADDRESSES = frozenset({"url", "file_url", "server_url"})
 
 WITHOUT_TEXT = frozenset({"compaction", "compaction_trigger", "item_reference"})
-"""Types of which nothing can be taken out."""
+"""Types from which nothing can be removed."""
 
 PROGRAMS = frozenset({"code_interpreter_call", "program"})
-"""Types whose `code` is what was run; elsewhere it is the name of an error."""
+"""Types whose `code` is executed code; elsewhere it is the name of an error."""
 
 MEDIA_PARTS = {
     "input_image": "input_text",
@@ -53,10 +53,10 @@ MEDIA_PARTS = {
     "video_url": "text",
     "file": "text",
 }
-"""Parts that are no text: the type of the part that says instead that there was one."""
+"""Parts without text: the type of the replacement part that mentions the removed one."""
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-"""A picture of one pixel, for where only a picture is valid."""
+"""A picture of one pixel, where only a picture is valid."""
 
 PICTURE = f"data:image/png;base64,{PIXEL}"
 
@@ -65,30 +65,30 @@ _NOTHING = object()
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """An item after it was gone through."""
+    """Result of processing an item."""
 
     raw: str
-    """The text to store; the very same where nothing changed."""
+    """The text to store; the same object if nothing changed."""
     places: int
-    """How many texts went, or how often the wanted one was in them."""
+    """Number of removed texts, or of occurrences of the wanted one."""
     kept: int = 0
-    """How often the wanted text is in ids and names, where it stays."""
+    """Occurrences of the wanted text in ids and names, where it stays."""
 
 
 def without_text(raw: str, wanted: Wanted) -> Redacted:
-    """The item with a marker wherever the text stood."""
+    """The item with a marker in place of the text."""
     if not wanted.is_in(raw):
         return Redacted(raw, 0)
     return _Walk(_Found(wanted)).item(raw)
 
 
 def without_all_text(raw: str) -> Redacted:
-    """The item with nothing left of what it said. A compaction stays as it is: it is taken out, or not at all."""
+    """The item without any content. A compaction is not changed: it is removed as a whole, or not at all."""
     return _Walk(_Everything()).item(raw)
 
 
 class _Everything:
-    """Every text goes."""
+    """Removes every text."""
 
     takes_all = True
 
@@ -100,7 +100,7 @@ class _Everything:
 
 
 class _Found:
-    """Only the wanted text goes."""
+    """Removes the wanted text only."""
 
     takes_all = False
 
@@ -115,7 +115,7 @@ class _Found:
 
 
 class _Walk:
-    """Goes through one item, and counts."""
+    """Processes one item, and counts."""
 
     def __init__(self, what: _Everything | _Found) -> None:
         self.what = what
@@ -132,7 +132,7 @@ class _Walk:
         if isinstance(value, dict):
             self.type = value.get("type")
         redacted = value if isinstance(value, dict) and self.type in WITHOUT_TEXT else self._member("", value)
-        # Of a member that is there twice a reader sees one, and the other would stay.
+        # A parser sees one of two members with the same name, and the other would stay.
         if not self.places and not (has_doubles and self.what.count(raw)):
             return Redacted(raw, 0, self.kept)
         return Redacted(_dumped(redacted, like=raw), max(self.places, 1), self.kept)
@@ -270,7 +270,7 @@ class _Walk:
         if self.what.takes_all:
             return self._text(text)
         if not self.what.count(text):
-            # In JSON inside of it nothing can be that is not in it, in one spelling or another.
+            # JSON inside a text contains nothing that is not in the text, in one spelling or another.
             return text
         parsed = _parse(text) if text.lstrip()[:1] in ("{", "[", '"') else None
         if parsed is None:
@@ -278,7 +278,7 @@ class _Walk:
         before = self.places
         redacted = _dumped(self._free(parsed[0]), like=text)
         if self.what.count(redacted):
-            # It stands across the borders of values.
+            # The text extends across values.
             self.places = before
             return self._text(text)
         return redacted
@@ -310,7 +310,7 @@ def _all_gone() -> str:
 
 
 def _fitting(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What spells a text again, or points into it, follows the text."""
+    """Members that spell a text again, or point into it, follow the text."""
     text = after.get("text")
     if not isinstance(text, str) or text == before.get("text"):
         return after
@@ -326,7 +326,7 @@ def _fitting(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> tuple[Any, bool] | None:
-    """The value of a JSON text as agents read it, and whether a member is there twice; None for any other text."""
+    """The value of a JSON text as agents read it, and whether a member occurs twice; None for any other text."""
     has_doubles = False
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def _parse(text: str) -> tuple[Any, bool] | None:
 
 
 def _dumped(value: Any, *, like: str) -> str:
-    """As JSON, in the manner of what it takes the place of."""
+    """As JSON, formatted like the text that it replaces."""
     text = json.dumps(value, ensure_ascii=like.isascii(), separators=(",", ":"))
     try:
         text.encode()

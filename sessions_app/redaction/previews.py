@@ -1,4 +1,4 @@
-"""How often a text stands somewhere, told before it is taken out. Nobody is shown a word of what was said."""
+"""Preview of a redaction: how often a text occurs, and where, before it is removed. Shows no content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
 PREVIEW_SECONDS = 5.0
-"""How long a page looks; what is not seen by then is looked at when it is done."""
+"""Time limit of a preview on a page; sessions beyond it are searched by the redaction itself."""
 
 SESSIONS_LISTED = 25
 
@@ -47,16 +47,16 @@ class RedactionPreview:
     compactions: int = 0
     """Blocks in the sessions where it was found."""
     seen: int = 0
-    """Sessions that were looked through."""
+    """Searched sessions."""
     found_in: list[FoundIn] = field(default_factory=list)
     """At most SESSIONS_LISTED of them."""
     found_sessions: int = 0
     unseen: int = 0
-    """Sessions that this person may not look into; they are redacted all the same."""
+    """Sessions that this user may not read; they are redacted all the same."""
     is_cut_short: bool = False
-    """Whether time was over before all were looked through."""
+    """True if time was over before all sessions were searched."""
     cannot: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """What will be left as far as it can be told: how many, by reason and store."""
+    """Number of items that cannot be redacted, as far as known, by reason and store."""
 
     @property
     def left(self) -> list[LeftIn]:
@@ -73,10 +73,10 @@ def preview_redaction(
     subject: Subject | None = None,
     seconds: float | None = PREVIEW_SECONDS,
 ) -> RedactionPreview:
-    """Looks through sessions, one by one, and says how often the text is in them.
+    """Searches sessions, one by one, and returns how often the text is in them.
 
-    Without a text everything in the one item counts. `granted` are the sessions of which what is locked or sealed may
-    be looked into. Raises UnknownItem where there is one item, and it is gone.
+    Without a text everything in the one item counts. `granted` are locked or encrypted sessions that may be searched.
+    Raises UnknownItem if the one item is gone.
     """
     preview, began = RedactionPreview(), monotonic()
     away: set[str] = set()

@@ -1,6 +1,6 @@
-"""Whether a history can be given to a model again, by the SDK's own types and by what pairs calls with outputs.
+"""Check that a history can be given to a model again, by the SDK's own types and by the pairs of calls and outputs.
 
-The types are the SDK's; the order is held against the one rule that providers enforce: no output without its call.
+The types are the SDK's; the order is checked by the one rule that providers enforce: no output without its call.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sessions_app.timeline.pairing import call_key, output_key
 
 @cache
 def _input_items() -> TypeAdapter[Any]:
-    """Takes a tenth of a second to make, and with the SDK 80 MB, which the processes that redact nothing do without."""
+    """Takes a tenth of a second to build, and with the SDK 80 MB, which processes without redactions do not need."""
     from agents import TResponseInputItem
 
     return TypeAdapter(TResponseInputItem)
 
 
 def is_input(raw: str) -> bool:
-    """Whether the SDK takes the stored text for an item that a model can be given."""
+    """True if the SDK accepts the stored text as an item for a model."""
     try:
         item = json.loads(raw)
         _consume(_input_items().validate_python(item))
@@ -48,7 +48,9 @@ def _consume(value: Any) -> None:
 
 
 def keeps_its_place(before: str, after: str) -> bool:
-    """Whether an item is still the same one to the SDK: its type, its ids, what it answers, and fit for a model."""
+    """True if an item is still the same one to the SDK: its type, its ids, the item that it answers, and valid for a
+    model.
+    """
     one, other = _entry(before), _entry(after)
     same = ("type", "role", "id", "call_id", "name", "approval_request_id")
     if one.is_object != other.is_object or any(one.fields.get(name) != other.fields.get(name) for name in same):
@@ -60,11 +62,11 @@ def keeps_its_place(before: str, after: str) -> bool:
 
 @dataclass
 class Replay:
-    """A history, told item by item, as the next run of an agent would read it."""
+    """A history, item by item, as the next run of an agent would read it."""
 
     items: int = 0
     unfit: set[str] = field(default_factory=set)
-    """Ids of items that the SDK does not take for input; it skips, or a model refuses them."""
+    """Ids of items that the SDK does not accept as input; it skips, or a model refuses them."""
     uncalled: int = 0
     """Outputs whose call is not in the history before them: a provider refuses it."""
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -35,14 +35,14 @@ REDACT = "sessions_app.redact_content"
 RUN_KIND = "redaction"
 
 WAITS_FOR = timedelta(hours=12)
-"""How long the text of a redaction is kept where no worker carries it out."""
+"""Time for which the text of a redaction is kept if no worker carries it out."""
 
 SESSIONS_A_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionRequest:
-    """What somebody wants to go, and why."""
+    """Text to remove, and the reason."""
 
     text: str = ""
     """Empty for all text of one item."""
@@ -54,7 +54,7 @@ class RedactionRequest:
 
 
 def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) -> Redaction:
-    """Asks for all text of one item to go, or for the text of the request wherever it stands in it.
+    """Requests removal of all text of one item, or of the request's text wherever it occurs in it.
 
     Raises Unwanted, UnknownItem and StoreUnavailable.
     """
@@ -71,12 +71,12 @@ def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) 
 
 
 def redact_in_session(record: SessionRecord, request: RedactionRequest) -> Redaction:
-    """Asks for a text to go from all items of a session. Raises Unwanted."""
+    """Requests removal of a text from all items of a session. Raises Unwanted."""
     return _ask(request, record=record, subject=record.subject, text=Wanted.parse(request.text).text)
 
 
 def redact_about(subject: Subject, request: RedactionRequest) -> Redaction:
-    """Asks for a text to go from all sessions of a subject, in whatever store. Raises Unwanted."""
+    """Requests removal of a text from all sessions of a subject, in all stores. Raises Unwanted."""
     return _ask(request, subject=subject, text=Wanted.parse(request.text).text)
 
 
@@ -111,7 +111,7 @@ def state_of_item(record: SessionRecord, item_id: str) -> str:
 
 
 def mark_of(raw: str) -> str:
-    """Changes when a stored text does, and tells nothing about it."""
+    """A value that changes with the stored text, and reveals nothing about it."""
     return salted_hmac("sessions_app.redaction", raw.encode(errors="surrogatepass"), algorithm="sha256").hexdigest()
 
 
@@ -119,7 +119,7 @@ def mark_of(raw: str) -> str:
 
 
 def work(lease: Lease) -> None:
-    """Redacts all sessions, one after the other, and then what was copied from them meanwhile.
+    """Redacts all sessions, one after the other, and then copies that were made of them meanwhile.
 
     Raises what the lease raises.
     """
@@ -167,7 +167,7 @@ def is_same_item(redaction: Redaction, raw: str) -> bool:
 
 
 def sessions_of(redaction: Redaction) -> SessionRecordQuerySet:
-    """All that it is about, erased ones left out."""
+    """All sessions of the redaction without erased ones."""
     on_record = SessionRecord.objects.on_record()
     if redaction.record_id is not None:
         return on_record.filter(session_id=redaction.session_id, pk=redaction.record_id)
@@ -188,14 +188,14 @@ def sessions_left(redaction: Redaction, after: list[Any]) -> Iterator[SessionRec
 
 
 def forget_searches(wanted: Wanted) -> int:
-    """Searches that somebody made for the text, who looked where it leaked; returns how many."""
+    """Deletes stored searches for the text, by users who searched where it leaked; returns their number."""
     gone = [search.pk for search in TextSearch.objects.all().iterator() if wanted.is_in(search.text)]
     TextSearch.objects.filter(pk__in=gone).delete()
     return len(gone)
 
 
 def finish(run: Run) -> None:
-    """Records the outcome and forgets the text, in the transaction in which the run ends, in whatever state."""
+    """Records the outcome and deletes the text, in the transaction in which the run ends, in whatever state."""
     redaction = Redaction.objects.select_related("subject", "requested_by").get(run=run)
     outcome = RedactionOutcome.of(run)
     counters = {"items": outcome.items, "places": outcome.places, "left": outcome.left}
@@ -211,5 +211,5 @@ def finish(run: Run) -> None:
         outcome="succeeded" if is_whole else "failed",
         counters=counters,
     )
-    # An ended redaction knows neither the words nor the item that it was about.
+    # An ended redaction has neither the words nor the item.
     Redaction.objects.filter(pk=redaction.pk).update(ended_at=now(), text="", item_mark="")

@@ -1,6 +1,6 @@
-"""One session of a redaction: looked through, changed under its store's locks, and told again as proof.
+"""Redaction of one session: searched, changed under its store's locks, and replayed as proof.
 
-Nothing is locked where the text is not. What cannot be changed is counted by its reason; nothing is passed over.
+Sessions without the text are not locked. Items that cannot be changed are counted by reason; none is skipped silently.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes,
 from sessions_app.timeline.decode import decode
 
 ROUNDS = 3
-"""How often what agents wrote, or held, meanwhile is taken up again."""
+"""Number of times that items which agents wrote, or held, meanwhile are tried again."""
 
 
 class Left(StrEnum):
-    """Why something was not redacted. The sentence is for whoever asked."""
+    """Reason why something was not redacted. The sentence is for the user who requested it."""
 
     sentence: str
 
@@ -60,7 +60,7 @@ class Left(StrEnum):
 
 
 HINTS = frozenset({Left.KEPT_REASONING})
-"""What is worth a sentence, and no failure."""
+"""Reasons that are reported, but are no failure."""
 
 
 @dataclass
@@ -68,23 +68,23 @@ class RedactionOutcome:
     """Result of a redaction, or of one session of it, in numbers."""
 
     sessions: int = 0
-    """Looked at."""
+    """Searched items."""
     changed: int = 0
     items: int = 0
     places: int = 0
     kept: int = 0
-    """How often the text is in ids and names, where it stays."""
+    """Occurrences of the text in ids and names, where it stays."""
     taken_out: int = 0
-    """Compaction blocks that went."""
+    """Removed compaction blocks."""
     replayed: int = 0
-    """Sessions whose history was told to the SDK again afterwards, and is fit for it."""
+    """Sessions whose history was replayed afterwards, and is valid for the SDK."""
     replayed_as_before: int = 0
-    """Those that had something wrong with them before, and nothing more since."""
+    """Sessions with errors before the redaction, and no further ones since."""
     searches: int = 0
     copies: int = 0
-    """Of what other parts of the console had made of it, such as memories."""
+    """Redacted copies in other parts of the console, such as memories."""
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """What was left: how many items, or sessions, by reason and store."""
+    """Number of items, or sessions, that were left, by reason and store."""
 
     def leave(self, why: Left, store: str, count: int = 1) -> None:
         self.reasons[why.value, store] += count
@@ -124,14 +124,14 @@ COUNTERS = {
 
 @dataclass
 class Chunk:
-    """What is decided on some neighbouring items."""
+    """Decision about some neighbouring items."""
 
     texts: dict[str, str] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     places: int = 0
     left: Counter[Left] = field(default_factory=Counter)
     was_found: bool = False
-    """Whether the text stood in an item so far: a compaction behind it may hold it."""
+    """True if the text was in an item so far: a later compaction may contain it."""
     type_before: str = ""
 
     def begin(self, was_found: bool, type_before: str) -> None:
@@ -174,7 +174,7 @@ def redact_session(
 
 
 def no_lease() -> None:
-    """For those who look through sessions without a lease to keep."""
+    """For searches of sessions without a lease to keep."""
 
 
 def look_through(
@@ -206,7 +206,7 @@ def look_through(
 
 
 def replay_of(record: SessionRecord, seals: SessionSeals, keep: Callable[[], None]) -> Replay:
-    """The whole history once more, as an agent reads it; what is sealed for us is left out. Raises StoreUnavailable."""
+    """The whole history, as an agent reads it, without items that cannot be decrypted. Raises StoreUnavailable."""
     replay = Replay()
     for item in backend_for(record.store).every_item(record.session_id):
         keep()
@@ -228,7 +228,7 @@ class _SessionWork:
     type_before: str = ""
     has_changed: bool = False
     rewritten: set[str] = field(default_factory=set)
-    """Ids of items that were given another text."""
+    """Ids of items with changed text."""
 
     def do(self) -> None:
         if self.wanted and any(self.wanted.is_in(label) for label in self.record.labels):
@@ -240,7 +240,7 @@ class _SessionWork:
             if not self.is_resumed:
                 self.leave(Left.GONE)
                 return
-            look = OccurrenceCount()  # a block that was taken out before the interruption
+            look = OccurrenceCount()  # a block that was removed before the interruption
         if look.sealed:
             self.leave(Left.SEALED, look.sealed)
         self.outcome.kept += look.kept
@@ -274,11 +274,11 @@ class _SessionWork:
 
     @property
     def is_resumed(self) -> bool:
-        """Whether this session was begun before, by this process or another, and not finished."""
+        """True if this session was started before, by this process or another, and not finished."""
         return bool(self.lease.run.cursor.get("session") == str(self.record.pk))
 
     def first_look(self, look: OccurrenceCount) -> OccurrenceCount:
-        """The look at the session before anything was changed in it, also where the work was interrupted since."""
+        """Occurrences in the session before anything was changed in it, also if the work was interrupted since."""
         if self.is_resumed:
             self.has_changed = True
             return OccurrenceCount(**self.lease.run.cursor["look"])
@@ -287,7 +287,7 @@ class _SessionWork:
         return look
 
     def change_once(self, rewriter: Rewriter) -> Counter[Left]:
-        """Goes through the session, or to the one item, and changes what has to be. Returns what cannot be."""
+        """Processes the session, or its one item. Returns the reasons for items that cannot be changed."""
         self.was_found, self.type_before = False, ""
         left: Counter[Left] = Counter()
         place = self.start()
@@ -318,11 +318,11 @@ class _SessionWork:
     def look_again(self) -> OccurrenceCount:
         try:
             return self.look()
-        except UnknownItem:  # a block that was taken out
+        except UnknownItem:  # a block that was removed
             return OccurrenceCount()
 
     def note_done(self, before: OccurrenceCount, after: OccurrenceCount) -> None:
-        """By what is in the store now, not by what was sent to it."""
+        """Counts by the current content of the store, not by what was sent to it."""
         self.outcome.items += max(before.items - after.items, 0)
         self.outcome.places += max(before.places - after.places, 0)
         self.outcome.taken_out += max(before.compactions - after.compactions, 0)
@@ -332,14 +332,14 @@ class _SessionWork:
         self.outcome.leave(why, self.record.store.name, count)
 
     def start(self) -> Position | None:
-        """Where the first change may be."""
+        """Position of the first possible change."""
         if not self.redaction.item_id:
             return None
         item = backend_for(self.record.store).item(self.record.session_id, self.redaction.item_id)
         return item.position.previous()
 
     def decide(self, items: Sequence[StoredItem], chunk: Chunk) -> Changes:
-        """May be shown the same items again, where somebody had to be given way to: so it begins with nothing."""
+        """May be called with the same items again, after it gave way to an agent: so it starts with nothing."""
         chunk.begin(self.was_found, self.type_before)
         for item in items:
             if self.redaction.item_id and item.id != self.redaction.item_id:
@@ -371,7 +371,7 @@ class _SessionWork:
             chunk.left[Left.KEPT_REASONING] += 1
 
     def decide_on_block(self, item: StoredItem, chunk: Chunk) -> None:
-        """A compaction block goes whole or not at all: by itself where it is meant, else where somebody asked for it.
+        """A compaction block is removed whole or not at all: by itself if it is the item, else on request.
 
         Reasoning belongs to the item behind it, and a provider refuses it without.
         """
@@ -385,7 +385,7 @@ class _SessionWork:
             chunk.left[Left.COMPACTED] += 1
 
     def tell(self, chunk: Chunk) -> None:
-        """To the log, in the transaction of the change where there is one."""
+        """Records it in the log, in the transaction of the change if there is one."""
         counters = {"items": len(chunk.texts) + len(chunk.gone), "places": chunk.places}
         if not self.redaction.item_id:
             counters = {"items": len(chunk.texts), "places": chunk.places, "taken_out": len(chunk.gone)}
@@ -396,11 +396,13 @@ class _SessionWork:
             subject=self.record.subject,
             counters=counters,
         )
-        # What an inspection has found is looked for again.
+        # Findings of an inspection are looked for again.
         inspect_again(self.record)
 
     def tell_again(self, before: Replay) -> None:
-        """The proof: the history is told to the SDK once more. What agents of another SDK wrote is no input to it."""
+        """The proof: the history is replayed through the SDK. Items that agents of another SDK wrote are no input to
+        it.
+        """
         if not self.has_changed:
             return
         after = replay_of(self.record, self.seals, self.lease.keep)
@@ -417,7 +419,7 @@ def with_text(item: StoredItem, text: str) -> StoredItem:
 
 
 def type_of(item: StoredItem, text: str) -> str:
-    """Its type as far as it matters here; most items need not be read for it."""
+    """Its type as far as it matters here; most items need not be parsed for it."""
     if "compaction" not in text and "reasoning" not in text:
         return ""
     return decode(with_text(item, text)).type

@@ -1,4 +1,4 @@
-"""A text that is to go, in whatever way it was written down."""
+"""The text to remove, in all of its spellings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 LEAST_CHARACTERS = 3
-"""Anything shorter is in every other word."""
+"""A shorter text is part of too many words."""
 
 MOST_CHARACTERS = 10_000
 """A private key has about three thousand."""
@@ -17,14 +17,14 @@ _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
 class Unwanted(ValueError):
-    """Nothing can be looked for with this text; the message is a sentence."""
+    """The text cannot be searched for; the message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Wanted:
     """Finds a text also where it is spelled with escapes, one or many levels deep, and in both Unicode forms.
 
-    Shows itself nowhere: what is to be redacted is in no log.
+    It has no printable form: a text to redact is in no log.
     """
 
     text: str = field(repr=False)
@@ -41,7 +41,7 @@ class Wanted:
             raise Unwanted(f"Give at least {LEAST_CHARACTERS} characters; a shorter text is too common.")
         if len(text) > MOST_CHARACTERS:
             raise Unwanted(f"This text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be looked for.")
-        # Forms send lines with CRLF; what was stored has whatever the agent wrote.
+        # Forms send lines with CRLF; the stored text has the agent's line breaks.
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
         forms = dict.fromkeys(
             (lines, unicodedata.normalize("NFC", lines), unicodedata.normalize("NFD", lines)),

@@ -1,1 +1,1 @@
-"""Finding sessions: by what was said in them, and by a part of a subject's key, a ticket or a session id."""
+"""Search for sessions: by words in their messages, and by a part of a subject's key, a ticket or a session id."""

@@ -1,4 +1,4 @@
-"""The next and the previous place in one session where something was said."""
+"""Search in one session: the next and the previous match."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from sessions_app.stores.search_protocol import Hit, SearchOrder
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """What a step through a session came to: an item, or where the time was over, or neither at the session's end."""
+    """Result of a step through a session: an item, or the place where the time was over, or neither at the session's
+    end.
+    """
 
     found: Hit | None = None
     searched_to: Position | None = None
     note: str = ""
-    """A sentence about what could not be searched on the way."""
+    """A sentence about skipped items."""
 
     @property
     def item_id(self) -> str:
-        """The id of the item that was found, empty without one."""
+        """The id of the matching item, empty without one."""
         return self.found.item_id if self.found else ""
 
 
@@ -39,14 +41,15 @@ def find_in_session(
     is_masked: bool,
     opens: bool = False,
 ) -> Find:
-    """The first item after a place that says so, or the last one before another; of the whole session without either.
+    """The first matching item after a place, or the last one before another; of the whole session without either.
 
-    For a person who reads masked text (`is_masked`) what is masked is not said; Unsearchable is raised where leaving
-    out words would tell it. An index does not help then.
+    For a user who reads masked text (`is_masked`) masked values do not match; Unsearchable is raised if leaving out
+    words would reveal one. An index does not help then.
 
-    `opens` for who may see what is sealed in the session: then that is opened, searched, and in no index.
+    `opens` if the user may read encrypted items of the session: then they are decrypted and searched; no index has
+    them.
 
-    Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then what to go on from. Raises StoreUnavailable.
+    Ends after settings.SEARCH_SCAN_SECONDS; `searched_to` is then the place to continue from. Raises StoreUnavailable.
     """
     assert not (after and before), "a step goes in one direction"
     order = SearchOrder.NEWEST_FIRST if before else SearchOrder.OLDEST_FIRST

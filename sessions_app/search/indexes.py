@@ -1,4 +1,4 @@
-"""The index of words that a store may have, in a sentence for people."""
+"""The optional full-text index of a store, as a sentence for people."""
 
 from __future__ import annotations
 

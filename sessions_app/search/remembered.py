@@ -1,4 +1,4 @@
-"""Searches as people make them: typed once, then known by a random id."""
+"""Stored search texts: typed once, then identified by a random id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 500
 
 
 class SearchGone(Exception):
-    """There is no such search, or not any longer; nobody can tell which."""
+    """The search does not exist, or has expired; the two cannot be told apart."""
 
     def __init__(self) -> None:
         hours = settings.SEARCH_LIFETIME.total_seconds() / 3600
@@ -26,9 +26,9 @@ class SearchGone(Exception):
 
 
 def remember_search(user: User, text: str) -> TextSearch:
-    """Keeps a search text for settings.SEARCH_LIFETIME, so that an address carries only its id.
+    """Stores a search text for settings.SEARCH_LIFETIME, so that an address contains only its id.
 
-    Raises Unsearchable with a sentence for a text that nothing can be looked for with.
+    Raises Unsearchable with a sentence for a text that cannot be searched for.
     """
     text = " ".join(text.split())
     if not text:
@@ -41,14 +41,14 @@ def remember_search(user: User, text: str) -> TextSearch:
         raise Unsearchable("Enter at least one letter or digit to search for.")
     with transaction.atomic():
         search = TextSearch(text=text, searched_by=user, expires_at=now() + settings.SEARCH_LIFETIME)
-        # Without the words, which are to be forgotten with the search.
+        # Without the words, which are deleted with the search.
         audit.record(audit_events.SEARCH_MADE, by=user, target=search)
         search.save()
         return search
 
 
 def search_for(search_id: UUID) -> TextSearch:
-    """Raises SearchGone. Anybody may use it who has its id: links to a search are sent to colleagues."""
+    """Raises SearchGone. Any user with its id may use it: links to a search are sent to colleagues."""
     search = TextSearch.objects.standing_one(search_id)
     if search is None:
         raise SearchGone

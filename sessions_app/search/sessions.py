@@ -1,8 +1,8 @@
-"""The sessions in which something was said, newest first.
+"""Search in messages: sessions with a match, newest first.
 
-Two ways lead there. An index answers for rare words: it names every item at once, and they are few. For common
-words, and without an index, the sessions are read from the newest on until a page is full or the time is over:
-a common word fills the page within the first of them. The planner's statistics say which way is the short one.
+There are two methods. For rare words an index returns all items at once, because they are few. For common
+words, and without an index, sessions are read from the newest on until a page is full or the time is over:
+a common word fills the page within the first of them. The planner's statistics decide which is quicker.
 """
 
 from __future__ import annotations
@@ -40,43 +40,44 @@ from sessions_app.stores.circuit_breaker import ask_all
 from sessions_app.stores.search_protocol import SearchOrder, SliceResult
 
 RARE = 10
-"""A word is rare up to this many times the square root of all items: an index names n items in time to n, and reading
-newest first comes upon a page of them in time to items / n. At a million items both take about 60 ms at 10,000."""
+"""A word is rare up to this many times the square root of all items: an index returns n items in time to n, and
+reading newest first finds a page of them in time to items / n. At a million items both take about 60 ms at 10,000.
+"""
 
 BATCH_SESSIONS = range(20, 321)
-"""How many sessions are looked at together: about as many as still fill the page."""
+"""Number of sessions searched together: about as many as still fill the page."""
 
 QUICK_LOOK_ITEMS = 100
-"""How many items of a session are read together with others; longer ones are then read alone."""
+"""Number of items of a session that are read together with others; longer sessions are then read alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingSession:
     record: SessionRecord
     item_id: str
-    """The newest item that says so, for a link that opens the timeline there."""
+    """The newest matching item, for a link that opens the timeline there."""
     snippet: Snippet
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingSessions:
-    """One page of them."""
+    """One page of results."""
 
     found: Sequence[MatchingSession]
     older: str
-    """The cursor of the next page; empty at the end. After a stop at the time limit it is where to search on."""
+    """Cursor of the next page; empty at the end. After a stop at the time limit it is the place to continue from."""
     is_stopped: bool = False
-    """Whether the time was over before the page was full."""
+    """True if the time was over before the page was full."""
     items_read: int = 0
     sessions_read: int = 0
-    """How much was read for this page; none when an index knew the answer."""
+    """Amount that was read for this page; zero if an index had the answer."""
     seconds: float = 0
     notes: Sequence[str] = ()
-    """Sentences about what could not be searched."""
+    """Sentences about stores and items that could not be searched."""
 
     @property
     def effort(self) -> str:
-        """What this page is based on, as a sentence; empty when it is complete thanks to an index."""
+        """The extent of the search as a sentence; empty when it is complete thanks to an index."""
         if not self.sessions_read and not self.is_stopped:
             return ""
         # A session that was read in part counts where its end is reached, and a first one must count for something.
@@ -89,7 +90,7 @@ class MatchingSessions:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where a page begins: beyond a session, or inside one beyond an item."""
+    """Start of a page: beyond a session, or inside one beyond an item."""
 
     key: Sequence[Any]
     within: Position | None
@@ -103,7 +104,7 @@ class SearchProgress:
     slices: SliceReader
     stores: dict[int, SessionStore]
     hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
-    """Sessions with the id of their newest item that says so."""
+    """Sessions with the id of their newest matching item."""
     sessions_read: int = 0
 
 
@@ -117,14 +118,14 @@ def matching_sessions(
     opened: Collection[UUID] = (),
     stores: Iterable[SessionStore] = (),
 ) -> MatchingSessions:
-    """Those of `sessions` in which the text of a search was said.
+    """Those of `sessions` that contain the words of a search.
 
-    For a person who reads masked text (`is_masked`) what is masked was not said, or a search would tell it letter by
+    For a user who reads masked text (`is_masked`) masked values do not match, or a search would reveal them letter by
     letter. Indexes do not help then.
 
-    `opened` are sessions of which what is sealed may be read; other encrypted ones are left out.
+    `opened` are encrypted sessions that may be read; other encrypted ones are left out.
 
-    `stores` are all of them, where the caller has read them already.
+    `stores` are all of them, if the caller has read them already.
 
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
@@ -151,7 +152,7 @@ def matching_sessions(
     reading = SearchProgress(size, slices, {store.pk: store for store in are_rare})
     known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
     if known is None:
-        # Of these alone: another may have been connected meanwhile.
+        # Only these stores: another may have been connected meanwhile.
         last, within = _read_newest_first(reading, sessions.filter(store__in=reading.stores), resume)
     else:
         last, within = _pick_known(reading, known), None
@@ -171,7 +172,7 @@ def matching_sessions(
 def _asked_first(
     stores: Iterable[SessionStore], slices: SliceReader, *, by_index: bool
 ) -> tuple[dict[SessionStore, bool], list[str]]:
-    """The stores that answer, each with whether an index is the short way, and sentences about the others."""
+    """The stores that respond, each with whether an index is quicker, and sentences about the others."""
     told = ask_all({store: partial(_ask_first, store, slices, by_index=by_index) for store in stores})
     away = {store: answer for store, answer in told.items() if isinstance(answer, StoreUnavailable)}
     notes = [f"{store} could not be searched. {answer}" for store, answer in away.items()]
@@ -179,7 +180,7 @@ def _asked_first(
 
 
 def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> bool:
-    """Whether an index is the short way. Asking the statistics tells, too, whether the store answers at all.
+    """True if an index is quicker. Reading the statistics also shows whether the store responds at all.
 
     Raises StoreUnavailable.
     """
@@ -193,7 +194,7 @@ def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> b
 
 
 def is_rare(store: SessionStore, wording: Wording, *, seconds: float) -> bool:
-    """Whether an index names all items sooner than reading comes upon a page of them. Raises StoreUnavailable."""
+    """True if an index returns all items sooner than reading finds a page of them. Raises StoreUnavailable."""
     index = backend_for(store).word_index
     frequency = index.frequency(wording, seconds=seconds) if index else None
     return frequency is not None and frequency.item_count <= RARE * math.sqrt(frequency.of)
@@ -213,7 +214,7 @@ def _known_to_indexes(
                 slices.wording, _beyond(sessions, resume), limit=reading.wanted + 1, seconds=seconds
             )
     except StoreUnavailable:
-        return None  # The statistics were wrong and it took too long; reading comes at least to the newest.
+        return None  # The statistics were wrong and it took too long; reading at least covers the newest.
     if len(reading.stores) > 1:
         known.sort(key=lambda hit: (hit[0].last_activity_at, hit[0].pk), reverse=True)
     return known
@@ -230,7 +231,10 @@ def _pick_known(reading: SearchProgress, known: Sequence[tuple[SessionRecord, st
 def _read_newest_first(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
 ) -> tuple[SessionRecord | None, Position | None]:
-    """Fills the page; returns the last session that was read, and how far if not to its end. None: all were read."""
+    """Fills the page; returns the last session that was read, and the place in it unless it was read to its end. None:
+    all
+    were read.
+    """
     last: SessionRecord | None = None
     for record, look in _looks(reading, sessions, resume):
         while look and look.looked_to:
@@ -252,14 +256,14 @@ def _read_newest_first(
 def _looks(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
 ) -> Iterator[tuple[SessionRecord, SliceResult | None]]:
-    """Every session with a quick look at its newest items, in batches; the first of a page may begin further back.
+    """Every session with the newest match so far, in batches; the first of a page may begin further back.
 
-    The first session that was not looked at, because the time was over, comes with None.
+    The first session that was not searched, because the time was over, comes with None.
     """
     if resume and resume.within:
         for record in _records(reading, sessions.filter(pk=resume.key[-1]), None, 1):
             yield record, reading.slices.next_slice(record.store, record.session_id, resume.within)
-    # With some to spare, because another batch takes longer than they do.
+    # With a margin, because another batch takes longer than the last ones.
     size = reading.wanted * 6 // 5
     while batch := _records(reading, sessions, resume, size):
         started = time.monotonic()
@@ -269,7 +273,7 @@ def _looks(
             try:
                 looks = _quick_looks(reading.slices, batch)
             except StoreTooSlow:
-                # There are large items: session by session and item by item, until it goes quickly again.
+                # There are large items: session by session and item by item, until it is quick again.
                 size = reading.slices.slice_items = 1
                 continue
             for record in batch:
@@ -309,7 +313,7 @@ def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]
 def _records(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
 ) -> list[SessionRecord]:
-    """The next sessions, each with its store at hand. One query: there may be hundreds, so nothing else is joined."""
+    """The next sessions, each with its store attached. One query: there may be hundreds, so nothing else is joined."""
     records = list(_beyond(sessions, resume)[:limit])
     for record in records:
         record.store = reading.stores[record.store_id]

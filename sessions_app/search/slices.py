@@ -1,4 +1,4 @@
-"""Reading sessions slice by slice, within a time: one item may take as long as a thousand others."""
+"""Reading sessions slice by slice, within a time limit: one item may take as long as a thousand others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLICE_SECONDS = 0.1
 """Slices and batches grow only while they take less than this, so that little is lost when one is cancelled."""
 
 LEAST_SECONDS = 0.25
-"""A look is given so much at least. By so much a search may take longer than settings.SEARCH_SCAN_SECONDS."""
+"""Minimum time of a read. A search may exceed settings.SEARCH_SCAN_SECONDS by as much."""
 
 
 def deadline_from_now() -> float:
@@ -32,20 +32,20 @@ def deadline_from_now() -> float:
 
 @dataclass
 class SliceReader:
-    """Reads for one search until its time is over. It gets on by at least one look, so searching further ends."""
+    """Reads for one search until its time is over. It makes progress by at least one read, so repeated searches end."""
 
     wording: Wording
     order: SearchOrder
     is_masked: bool
-    """Whether it searches for a person who reads masked text: what only masked words say is no hit then."""
+    """True if it searches for a user who reads masked text: masked values do not match then."""
     deadline: float = field(default_factory=deadline_from_now)
     opened: Collection[tuple[int, str]] = ()
-    """The sessions of which what is sealed may be read, by the id of their store and their own. No index knows them."""
+    """Encrypted sessions that may be read, by the id of their store and their own. No index has them."""
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
     items_passed_over: int = 0
     has_got_on: bool = False
-    """Whether there is anything that the next page of the search need not read again."""
+    """True if the next page of the search need not read all of it again."""
     _sealed: dict[int, SealedBackend] = field(default_factory=dict, init=False)
 
     @property
@@ -54,7 +54,7 @@ class SliceReader:
 
     @property
     def note(self) -> str:
-        """What could not be searched, in sentences."""
+        """Sentences about items that could not be searched."""
         return " ".join(self._notes())
 
     def _notes(self) -> Iterator[str]:
@@ -64,7 +64,7 @@ class SliceReader:
             yield f"{self.items_passed_over:,} items were skipped because searching each takes too long."
         closed = sum(len(backend.kept_closed) for backend in self._sealed.values())
         if closed:
-            count = "One encrypted item could" if closed == 1 else f"{closed:,} sealed items could"
+            count = "One encrypted item could" if closed == 1 else f"{closed:,} encrypted items could"
             yield f"{count} not be decrypted and was not searched."
 
     def search_of(self, store: SessionStore, session_id: str) -> ItemSearch:
@@ -75,7 +75,7 @@ class SliceReader:
         return self._sealed[store.pk].search
 
     def beginnings(self, store: SessionStore, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Of items by session id and item id, opened where that may be."""
+        """Texts of items by session id and item id, decrypted where permitted."""
         sealed = [item for item in items if (store.pk, item[0]) in self.opened]
         plain = [item for item in items if (store.pk, item[0]) not in self.opened]
         texts: dict[tuple[str, str], str] = {}
@@ -84,11 +84,11 @@ class SliceReader:
         return texts
 
     def seconds_for_one(self) -> float:
-        """Half of the time that is left: the other half is for a smaller look, should this one be cancelled."""
+        """Half of the time that is left: the other half is for a smaller read, should this one be cancelled."""
         return max((self.deadline - time.monotonic()) / 2, LEAST_SECONDS)
 
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, SliceResult]:
-        """At several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
+        """Reads several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
         looks: dict[str, SliceResult] = {}
         sealed = {session_id for session_id in starts if (store.pk, session_id) in self.opened}
         for some in filter(None, (sealed, starts.keys() - sealed)):
@@ -105,10 +105,10 @@ class SliceReader:
         return looks
 
     def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> SliceResult | None:
-        """What a session says beyond a place, or None when the time was over before. Raises StoreUnavailable.
+        """Result for a session beyond a place, or None when the time was over before. Raises StoreUnavailable.
 
-        Of a slice that takes too long the first item is read alone, and an item that takes too long alone, though
-        nothing was read before it, is passed over.
+        If a slice takes too long, its first item is read alone; an item that takes too long alone, though nothing was
+        read before it, is skipped.
         """
         while not self.is_over:
             started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The place in a stored item where something was found, as text that people read."""
+"""Snippet of a stored item around a match, as readable text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AFTER_CHARACTERS = 140
 HITS_MARKED = 20
 
 STRUCTURE = {"type", "role", "status", "object"}
-"""Members with words of the SDK's own, which nobody searched for."""
+"""Members with words of the SDK's own, which are not searched."""
 
 _NESTED_ESCAPE = re.compile(r"\\{2,}(?=u[0-9a-fA-F]{4})")
 _NESTED_BREAK = re.compile(r"\\{2,}[bfnrt]")
@@ -26,7 +26,7 @@ _QUOTE = re.compile(r"\\+(?=\")")
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Pieces of text, in order, each with whether it is what was searched for. Plain text: a page has to escape it."""
+    """Pieces of text, in order, each with whether it matches. Plain text: a page has to escape it."""
 
     parts: tuple[tuple[str, bool], ...]
 
@@ -35,9 +35,10 @@ class Snippet:
 
 
 def snippet(raw: str, pattern: re.Pattern[str]) -> Snippet:
-    """The surroundings of the first hit in a stored item, or its beginning when the words are not in one place.
+    """Text around the first match in a stored item, or its beginning when the words are not in one place.
 
-    Of an item that was read in part `raw` is the beginning. What is masked is no hit, and is not shown. Never raises.
+    Of an item that was read in part `raw` is the beginning. Masked values do not match, and are not shown. Never
+    raises.
     """
     beginning = ""
     masked, _ = Masker().json(raw, is_beginning=len(raw) >= READ_CHARACTERS)
@@ -50,13 +51,13 @@ def snippet(raw: str, pattern: re.Pattern[str]) -> Snippet:
 
 
 def is_shown(raw: str, wording: Wording) -> bool:
-    """Whether a stored item says so to a person who reads it masked. `raw` may be its beginning. Never raises."""
+    """True if a stored item matches for a user who reads it masked. `raw` may be its beginning. Never raises."""
     masked, _ = Masker().json(raw, is_beginning=len(raw) >= READ_CHARACTERS)
     return wording.is_said_in("\n".join(readable_texts(masked)))
 
 
 def readable_texts(raw: str) -> Iterator[str]:
-    """Every string in a stored item, decoded, in stored order; the text itself where it is not JSON.
+    """Every string in a stored item, decoded, in stored order; the text itself if it is not JSON.
 
     Text that is JSON once more (tool outputs) has its escapes undone, but stays in one piece.
     """

@@ -1,4 +1,4 @@
-"""Subjects, tickets and sessions by a part of how they are called, along the indexes of the registry."""
+"""Search for subjects, tickets and sessions by a part of their names, along the indexes of the registry."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sessions_app.models import Grams, SessionRecord, SubjectAlias
 from sessions_app.models.querysets import SessionRecordQuerySet
 
 LEAST_CHARACTERS = 3
-"""Of a shorter text the indexes know only whole keys and tickets."""
+"""The indexes cover shorter texts only as whole keys and tickets."""
 
 CANDIDATES = 1_000
-"""Of a text that half of all keys contain no more than these are looked at for the closest."""
+"""Most keys that are compared for the closest, if half of all keys contain the text."""
 
 PREFIX_CHARACTERS = 200
-"""What the index on session ids covers."""
+"""Characters covered by the index on session ids."""
 
 
 def aliases_like(text: str) -> QuerySet[SubjectAlias]:
-    """Subject keys that contain a text, in whatever case, the closest first.
+    """Subject keys that contain a text, regardless of case, the closest first.
 
     A text of fewer than LEAST_CHARACTERS has to be the whole key. Only the first 200 characters of a key count.
     """
@@ -33,7 +33,7 @@ def aliases_like(text: str) -> QuerySet[SubjectAlias]:
 
 
 def tickets_like(text: str) -> QuerySet[SessionRecord, str]:
-    """Tickets that contain a text, in whatever case, the closest first.
+    """Tickets that contain a text, regardless of case, the closest first.
 
     A text of fewer than LEAST_CHARACTERS has to be the whole ticket.
     """
@@ -52,7 +52,7 @@ def tickets_like(text: str) -> QuerySet[SessionRecord, str]:
 
 
 def sessions_beginning(text: str) -> SessionRecordQuerySet:
-    """Sessions whose id begins with a text, in whatever case, newest first."""
+    """Sessions whose id begins with a text, regardless of case, newest first."""
     sessions = (
         SessionRecord.objects.on_record()
         .alias(beginning=Lower(Left("session_id", PREFIX_CHARACTERS)))
