@@ -27,7 +27,7 @@ function switchTheme() {
 
 // ---- keys ----
 // A key clicks the visible control with that data-key; "g s" is two keys one after the other. Nothing happens while a
-// field has focus, and a person can switch all of it off.
+// field has focus, and users can switch the keys off.
 
 let leader = "";
 let leaderTimer = 0;
@@ -64,12 +64,12 @@ const movements = {
   o: () => toggleDetails(),
 };
 
-// The sidebar is folded on a phone, and its keys still count.
+// The sidebar is collapsed on phones, and its keys still work.
 function isShown(node) {
   return node.checkVisibility({ visibilityProperty: true }) || Boolean(node.closest("#nav"));
 }
 
-// While a question stands over the page, no key acts on what lies behind it.
+// While a dialog is open, keys do not act on the page behind it.
 function isInReach(node) {
   const question = document.querySelector("[popover]:popover-open");
   return !question || question.contains(node) || node.getAttribute("popovertarget") === question.id;
@@ -93,7 +93,7 @@ function stepRow(by) {
   if (row) (row.matches("a") ? row : row.querySelector("a"))?.focus();
 }
 
-// Where a run's head comes to rest: the line under the sticky bars.
+// Vertical position of a run's head after scrolling: below the sticky bars.
 const READING_LINE = 120;
 
 function stepRun(by) {
@@ -109,7 +109,7 @@ function stepRun(by) {
   head.focus({ preventScroll: true });
 }
 
-// The details of the item that has the focus, else of the first one after a run's head that has it, else in sight.
+// The details of the focused item, else of the first item after a focused run's head, else of the first visible item.
 function toggleDetails() {
   const hasDetails = (item) => item.querySelector("details.disc");
   const isInSight = (item) => item.getBoundingClientRect().bottom > READING_LINE;
@@ -132,7 +132,7 @@ for (const box of document.querySelectorAll("[data-keys-switch]")) {
 }
 
 // ---- tick boxes of a list ----
-// [data-select] in each row, [data-select-all] in the head, and [data-selected-count] says how many.
+// [data-select] in each row, [data-select-all] in the head, and [data-selected-count] shows the number.
 
 document.addEventListener("change", (event) => {
   const all = event.target.closest("[data-select-all]");
@@ -162,7 +162,7 @@ window.addEventListener("pageshow", () => {
   if (document.querySelector("[data-select]:checked")) showSelection();
 });
 
-// ---- what the page tells by itself ----
+// ---- clock and notices ----
 
 setInterval(() => {
   for (const clock of document.querySelectorAll("[data-clock]")) clock.textContent = new Date().toISOString().slice(11, 16);
@@ -179,12 +179,12 @@ for (const failure of ["htmx:responseError", "htmx:sendError"]) {
   });
 }
 
-// A part that refreshes itself is nobody's doing, and keeps no session open.
+// Automatic refreshes are not activity of the user and do not extend the session.
 document.addEventListener("htmx:configRequest", (event) => {
   if (!event.detail.triggeringEvent) event.detail.headers["X-Background"] = "yes";
 });
 
-// Where another page took the place of this one, whoever reads by ear or by keyboard begins at its heading.
+// After a page replaced this one, screen reader and keyboard users begin at its heading.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id !== "main") return;
   const heading = event.target.querySelector("h1");
@@ -195,7 +195,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
 
 // ---- the timeline ----
 
-// While an agent writes, the open end of a session is drawn anew; what a person opened or closed stays so.
+// While an agent writes, the end of the timeline is rendered again; opened and closed details keep their state.
 const unfolded = new Map();
 
 function eachFold(visit) {
@@ -219,7 +219,7 @@ for (const button of document.querySelectorAll("[data-copy], [data-copy-from]"))
   button.hidden = false;
   button.addEventListener("click", async () => {
     const { copy, copyFrom } = button.dataset;
-    // An address of text that asks for something first is a page to go to.
+    // If the address requires a purpose or sign-in first, open it as a page.
     const answer = copy ? null : await fetch(copyFrom, { headers: { Accept: "text/markdown" } });
     if (answer && !answer.ok) return location.assign(copyFrom);
     const text = answer ? await answer.text() : document.getElementById(copy).textContent;

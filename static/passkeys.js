@@ -1,5 +1,5 @@
-// Passkeys: form[data-passkey=create|get] asks the browser before it is sent. What is to be signed is in the element
-// that [data-options] names, or at the address [data-options-from]; the answer goes into the form's one credential field.
+// Passkeys: form[data-passkey=create|get] calls the browser before it is sent. The options are in the element that
+// [data-options] names, or at the address [data-options-from]; the result goes into the form's only credential field.
 "use strict";
 
 const fromText = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
@@ -46,10 +46,10 @@ async function optionsOf(form) {
 }
 
 function sentence(problem) {
-  if (!window.PublicKeyCredential) return "This browser has no passkeys, or this page did not come over HTTPS.";
-  if (problem.name === "SecurityError") return "Passkeys work only under the console's own name, not at an address of numbers.";
-  if (problem.name === "InvalidStateError") return "This device keeps a passkey for your account already.";
-  return "The browser gave no passkey. Nothing was sent.";
+  if (!window.PublicKeyCredential) return "This browser does not support passkeys, or this page was not loaded over HTTPS.";
+  if (problem.name === "SecurityError") return "Passkeys work only with the console's host name, not with an IP address.";
+  if (problem.name === "InvalidStateError") return "This device already has a passkey for your account.";
+  return "The browser did not return a passkey. Nothing was sent.";
 }
 
 document.addEventListener("submit", async (event) => {

@@ -1,5 +1,5 @@
-// The scripts of Django admin (jQuery, select2, inlines) write small pieces of HTML as text. A piece passes when it holds
-// nothing but these elements and attributes: none of them runs, loads or sends anything.
+// The scripts of Django admin (jQuery, select2, inlines) write small pieces of HTML as text. A piece is allowed when it
+// contains only these elements and attributes, none of which runs, loads or sends anything.
 "use strict";
 
 if (window.trustedTypes) {
@@ -12,7 +12,7 @@ if (window.trustedTypes) {
   );
   let isLooking = false;
 
-  // In a template, a row of a table stays one; nothing in it is ever part of a page.
+  // In a template element, table rows are parsed as such; its content is never part of a page.
   const parsed = (html) => {
     isLooking = true;
     try {

@@ -1,4 +1,4 @@
-// Strings become HTML in one way: htmx parses an answer of ours into a document of its own. `innerHTML = text` throws.
+// Strings become HTML in only one way: htmx parses our responses into a separate document. `innerHTML = text` throws.
 "use strict";
 
 if (window.trustedTypes) {

@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 
 
 def own_second_factor(person: User, factor_id: int) -> Authenticator:
-    """A factor of this very person; recovery codes are none, they only stand in for one."""
+    """A second factor of this user; recovery codes are not a factor of their own."""
     factors = Authenticator.objects.filter(user=person).exclude(type=Authenticator.Type.RECOVERY_CODES)
     return found(factors.filter(pk=factor_id).first())
 
@@ -23,7 +23,7 @@ def own_session(person: User, session_id: int) -> UserSession:
 
 
 def person_for(operator: User, person_id: int) -> User:
-    """Somebody whom this operator may change. Superusers are a superuser's."""
+    """A user whom this operator may change. Only superusers may change superusers."""
     people = User.objects.all() if operator.is_superuser else User.objects.filter(is_superuser=False)
     return found(people.filter(pk=person_id).first())
 

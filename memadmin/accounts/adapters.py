@@ -1,4 +1,4 @@
-"""What django-allauth asks a project: here nobody signs up, and nobody learns who has an account."""
+"""Adapters of django-allauth: no sign-up, and no response reveals whether an account exists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memadmin.accounts import audit_events
 from memadmin.accounts.reauth import is_confirmed_recently
 
 WRONG = "Wrong user name or password, or the account is disabled."
-"""The same for a wrong password, an unknown name and somebody who left, so that it tells nothing about either."""
+"""The same for a wrong password, an unknown name and a disabled account, so that it reveals none of them."""
 
 WRONG_CODE = "The code is wrong or has already been used."
 
@@ -49,14 +49,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return False
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """Who has these credentials. Somebody who was switched off is answered like somebody who never was."""
+        """The user with these credentials; None for disabled and unknown users alike."""
         user: User | None = super().authenticate(request, **credentials)
         return user if user and user.is_active else None
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Counts failed attempts by name and address together.
 
-        By name alone, as allauth counts, any person could lock out another by failing in their name.
+        By name alone, as in allauth, anyone could lock out another user with failed attempts in their name.
         """
         address = self.get_client_ip(request)
         counted = {name: f"{address} {credentials[name]}" for name in ("email", "username") if name in credentials}
@@ -77,7 +77,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return not is_confirmed_recently(context.request)
 
     def get_reauthentication_methods(self, user: User) -> list[dict[str, str]]:
-        """One page has them all."""
+        """One page with all methods."""
         return [{"id": "confirm", "description": "Confirm it's you", "url": reverse("accounts:confirm")}]
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
@@ -87,17 +87,17 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return redirect(settings.LOGIN_URL)
 
     def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the page that follows says what happened."""
+        """Adds no message: the next page reports the result."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
         try:
             return str(super().get_client_ip(request))
         except PermissionDenied:
-            return UNKNOWN_ADDRESS  # a socket file has no address
+            return UNKNOWN_ADDRESS  # a Unix socket has no address
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Keeps secrets of factors encrypted: reading the database must not be enough to make codes."""
+    """Encrypts the secrets of factors: read access to the database must not be enough to generate codes."""
 
     error_messages: ClassVar[dict[str, str]] = {
         **DefaultMFAAdapter.error_messages,
@@ -128,7 +128,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 def keys() -> MultiFernet:
-    """Made from the secret key and its predecessors: the first encrypts, each may decrypt."""
+    """Keys derived from the secret key and its predecessors: the first encrypts, all can decrypt."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return MultiFernet([Fernet(key_from(secret)) for secret in secrets])
 

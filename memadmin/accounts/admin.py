@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-# Imported first, so that it is registered when it is taken off.
+# Imported first, so that the models are registered before they are unregistered.
 import allauth.account.admin
 import allauth.mfa.admin
 import allauth.socialaccount.admin
@@ -27,7 +27,7 @@ from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.audit.audit_events import RAW_EDIT_MADE
 from memadmin.web.reauth import recently_authenticated
 
-# Keys of second factors, open sessions and links to company accounts are nothing to edit raw.
+# Secrets of second factors, sign-in sessions and links to company accounts must not be edited raw.
 for model in apps.get_models():
     if model.__module__.startswith("allauth.") and admin.site.is_registered(model):
         admin.site.unregister(model)
@@ -39,17 +39,17 @@ confirmed = method_decorator(recently_authenticated(doing="change users and role
 
 @admin.register(User)
 class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """Administrators make accounts and give roles.
+    """Administrators create accounts and assign roles.
 
-    Single permissions, `raw_edit` among them, are a superuser's to give, and superusers a superuser's to change:
-    else whoever may change accounts could give themselves everything.
+    Only superusers may assign single permissions, such as `raw_edit`, and change superusers: else anyone who may change
+    accounts could grant themselves all rights.
     """
 
-    # Deleting people by the dozen would pass by the question of who it is.
+    # No bulk deletion: each deleted user is confirmed separately.
     actions = None
     list_display = ("username", "first_name", "last_name", "is_active", "last_login")
     list_filter = ("groups", "is_active", "is_superuser")
-    # Without is_staff, which decides nothing here (see admin_site.py).
+    # Without is_staff, which is not used here (see admin_site.py).
     fieldsets = (
         (None, {"fields": ["username", "password", "is_active"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
@@ -65,7 +65,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
 
     @confirmed
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Django's page saves through its form, so the reason is looked at before and told around it."""
+        """Django's view saves through its form, so the reason is checked before and recorded around it."""
         person = self.get_object(request, unquote(id))
         if request.method != "POST" or not self.has_change_permission(request, person):
             return super().user_change_password(request, id, form_url)
@@ -116,7 +116,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
 
 @admin.register(Group)
 class RoleAdmin(ReasonedEdits, GroupAdmin):
-    """What a role may is the project's (see roles.py); a superuser may change it all the same."""
+    """Roles. Their permissions are defined in roles.py; superusers may change them."""
 
     actions = None
 

@@ -1,4 +1,4 @@
-"""Django admin, here "raw edits": the same login as everywhere, and a door that asks for a permission."""
+"""The Django admin site "raw edits": the common login, and a required permission."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 class RawEditsSite(AdminSite):
-    """What is behind the door is decided row by row by Django's own permissions.
+    """Access to the site needs a permission; access to rows follows Django's own permissions.
 
-    `is_staff` decides nothing here: it is a flag on a person, and rights come with a role.
+    `is_staff` is not used: it is a flag of a user, and rights come with a role.
     """
 
     site_header = site_title = "memadmin raw edits"
@@ -50,15 +50,15 @@ class RawEditsSite(AdminSite):
             except WhyMissing:
                 return self.ask_why(request)
             except ValidationError as problem:
-                # An id in the address that is none for its table, which Django's "view on site" takes for an error.
+                # An invalid id in the address, for which Django's "view on site" raises an error.
                 raise Http404("No such object.") from problem
 
         return cast(View, door)
 
     def ask_why(self, request: HttpRequest) -> HttpResponse:
-        """The same request once more, with what was sent kept in the page and the reason asked for."""
+        """A page that asks for the reason and keeps the submitted values for the repeated request."""
         kept = [(name, value) for name, value in typed(request) if not name.startswith(f"{PREFIX}-")]
-        context = {**self.each_context(request), "title": "Why?", "kept": kept}
+        context = {**self.each_context(request), "title": "Reason for the change", "kept": kept}
         response = render(request, "admin/why.html", context, status=422)
         add_never_cache_headers(response)
         return response
@@ -69,7 +69,7 @@ class RawEditsSite(AdminSite):
     def check(self, app_configs: Any) -> list[checks.CheckMessage]:
         unasked = [
             checks.Error(
-                f"{type(model_admin).__name__} lets rows of a governed table be changed without a reason.",
+                f"{type(model_admin).__name__} allows changes to a governed table without a reason.",
                 hint="Derive it from memadmin.accounts.raw_edits.ReasonedEdits.",
                 obj=model,
                 id="memadmin.E004",

@@ -7,11 +7,11 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from memadmin.accounts import reauth_views, signals  # noqa: F401  # they say so to whom it concerns
+        from memadmin.accounts import reauth_views, signals  # noqa: F401  # they register themselves
 
 
 class RawEditsConfig(admin.AdminConfig):
-    """Django admin behind a door of our own."""
+    """Django admin with our own site."""
 
     default = False
     default_site = "memadmin.accounts.admin_site.RawEditsSite"

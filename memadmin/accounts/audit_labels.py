@@ -1,4 +1,4 @@
-"""What the audit log calls accounts and roles: whoever reads the log sees the names of those who act anyway."""
+"""Labels of accounts and roles in the audit log; its readers see the names of actors anyway."""
 
 from __future__ import annotations
 

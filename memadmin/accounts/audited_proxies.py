@@ -1,4 +1,4 @@
-"""Who may do what is Django's to keep, in tables of its own; proxies give them the triggers that record each change."""
+"""Proxies of Django's tables of users, roles and permissions, with triggers that record each change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GovernedUser(User):
         proxy = True
         default_permissions = ()
         triggers: ClassVar = [
-            # The random id by which the log knows somebody comes and goes with the account.
+            # The random id of a person in the log is created and deleted with the account.
             Calling("make_actor", "memadmin_make_actor()", after="INSERT"),
             Calling("forget_actor", "memadmin_forget_actor()", after="DELETE"),
             *audit.govern(

@@ -1,8 +1,8 @@
-"""A cache in the database, for what every process and machine has to know: who tried how often, which codes were used.
+"""A cache in the database for data shared by all processes and machines: counts of failed attempts, used codes.
 
-Django's own would unpickle what it reads, so whoever can write one row of its table runs code in the web server; it
-counts all rows at each write; and above a limit it throws away what somebody wanted thrown away. This one keeps JSON,
-costs the same however full it is, and drops only what expired.
+Django's own unpickles values, so write access to one row of its table runs code in the web server; it counts all rows
+at each write; and above a limit it evicts entries, which an attacker can provoke. This one stores JSON, costs the same
+at any size, and deletes only expired rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.db import connection
 
 SWEPT = 100
-"""How many expired rows a write takes along, so that the table stays as small as what is alive."""
+"""Number of expired rows deleted with each write, so that the table stays small."""
 
 UPSERT = """
     INSERT INTO memadmin_cache AS kept (key, value, expires_at)
@@ -30,13 +30,13 @@ SWEEP = """
 
 
 class TableCache(BaseCache):
-    """Keys and JSON values, each with an end."""
+    """A cache of JSON values with expiry."""
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
 
     def add(self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        """Whether nothing was there; of two that add at once, one learns that it was second."""
+        """Whether the key was added; of two concurrent calls only one returns True."""
         return bool(
             self._write(f"{UPSERT} WHERE kept.expires_at <= statement_timestamp()", key, value, timeout, version)
         )

@@ -14,5 +14,5 @@ class SignInForm(LoginForm):  # type: ignore[misc]  # allauth has no types
         self.fields["login"].validators.append(MaxLengthValidator(254))
 
     def add_prefix(self, field_name: str) -> str:
-        # The name that password managers and scripts know.
+        # The name that password managers and scripts expect.
         return "username" if field_name == "login" else str(field_name)

@@ -1,4 +1,4 @@
-"""Background work on accounts. A job is only a wake-up: it looks for what is to do, so a lost one loses nothing."""
+"""Background jobs of accounts. A job is only a wake-up: it searches for due work, so a lost job loses nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memadmin.web.periodic import is_stale
 @app.periodic(cron="* * * * * */15")
 @app.task(queueing_lock="send_notices", lock="send_notices")
 def send_notices(timestamp: int) -> None:
-    """Tells those who decide on grants of what happened, by e-mail."""
+    """Sends due notices to approvers of grants by e-mail."""
     if not is_stale(timestamp):
         notices.send_notices()
 
@@ -20,6 +20,6 @@ def send_notices(timestamp: int) -> None:
 @app.periodic(cron="23 3 * * *")
 @app.task(queueing_lock="forget_old_logins")
 def forget_old_logins(timestamp: int) -> None:
-    """Deletes what the database keeps of sign-ins that are over."""
+    """Deletes expired sign-in sessions from the database."""
     if not is_stale(timestamp):
         call_command("clearsessions")

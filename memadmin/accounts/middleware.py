@@ -19,22 +19,22 @@ from memadmin.accounts.reauth import has_second_factor, note_use, why_over
 from memadmin.web.reauth import READING
 
 ENDED = "session_ended"
-"""Where the login finds why it is asked for."""
+"""Session key with the reason for which the session ended, shown on the login page."""
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 def open_without_second_factor(view: View) -> View:
-    """For the pages on which somebody sets one up, and for leaving."""
+    """Marks a view as open without a second factor: set-up pages, and sign-out."""
     view.open_without_second_factor = True  # type: ignore[attr-defined]
     return view
 
 
 class SessionLimits:
-    """Ends sessions that were unused or open for too long, and those of people who were switched off.
+    """Ends sessions that were unused or open for too long, and those of disabled users.
 
-    A page that refreshes itself is no use of it: its requests say so (static/app.js), and keep nothing open. Whoever
-    leaves that out keeps their own session open, as they could by clicking.
+    Automatic refreshes do not count as use: their requests have a header (static/app.js). A user who removes it keeps
+    only their own session open, as they could by clicking.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -46,7 +46,7 @@ class SessionLimits:
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        # What is open to everybody may have to answer without a database.
+        # Public views may have to respond without a database.
         if getattr(view, "login_required", True) and SESSION_KEY in request.session:
             self.look_at(request)
         return None
@@ -62,9 +62,9 @@ class SessionLimits:
 
 
 class SecondFactor:
-    """Leads whoever signed in with less than two factors to the second one, before anything else answers.
+    """Redirects users who signed in without a second factor to it, before any other view runs.
 
-    It asks what this session has used, not what the person owns: a password alone opens nothing, also in a session
+    It checks the factors used in this session, not those of the user: a password alone is not enough, also in a session
     that is older than the factor. No query.
     """
 

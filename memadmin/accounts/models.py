@@ -31,9 +31,9 @@ LONGEST = timedelta(minutes=60)
 
 
 class ContentGrant(models.Model):
-    """Leave to read listed sessions for a short time ("breaking the glass"): asked for, decided, used, and looked at.
+    """Temporary access to listed locked sessions ("break-glass"): requested, decided, used and reviewed.
 
-    Its text columns are for people and can be erased; the audit log carries ids and codes only.
+    Its text columns are for people and can be erased; the audit log contains only ids and codes.
     """
 
     class Reason(models.TextChoices):
@@ -44,7 +44,7 @@ class ContentGrant(models.Model):
         QUALITY = "quality", "complaint about an agent"
 
     class State(models.TextChoices):
-        """Where a grant stands; it follows from the columns and the clock, and is stored nowhere."""
+        """State of a grant, derived from its columns and the clock; not stored."""
 
         WAITING = "waiting", "waiting for a second person"
         LAPSED = "lapsed", "expired without a decision"
@@ -83,7 +83,7 @@ class ContentGrant(models.Model):
             models.CheckConstraint(
                 condition=Q(opened_at__isnull=True, expires_at__isnull=True)
                 | Q(
-                    # Said aloud, because a comparison with NULL would let everything through.
+                    # Explicit, because a comparison with NULL would pass.
                     opened_at__isnull=False,
                     expires_at__isnull=False,
                     expires_at__gt=F("opened_at"),
@@ -144,7 +144,7 @@ class ContentGrant(models.Model):
 
 
 class GrantedSession(models.Model):
-    """One session that a grant is about, by the UUID of its registry row."""
+    """One session of a grant, by the UUID of its registry row."""
 
     grant = models.ForeignKey(ContentGrant, on_delete=models.CASCADE, related_name="sessions")
     record_id = models.UUIDField()
@@ -160,7 +160,7 @@ class GrantedSession(models.Model):
 
 
 class Notice(models.Model):
-    """That those who decide on grants were told of something by e-mail, or how often it was tried."""
+    """An e-mail notice to approvers of grants: sent, or the number of attempts."""
 
     class Kind(models.TextChoices):
         REQUESTED = "requested", "a grant waits for a second person"
@@ -169,7 +169,7 @@ class Notice(models.Model):
         READING = "reading", "a person opened unusually many sessions"
 
     kind = models.CharField(max_length=16, choices=Kind)
-    # What it is about: a grant, or an event of the log.
+    # The object of the notice: a grant, or an event of the log.
     grant = models.ForeignKey(ContentGrant, null=True, on_delete=models.CASCADE, related_name="notices")
     event_id = models.UUIDField(null=True)
     tries = models.PositiveIntegerField(default=0)

@@ -1,9 +1,9 @@
-"""E-mail to those who decide on grants: one waits, one opened without a second person, one is to be reviewed; and that
-somebody opened more sessions within an hour than is usual.
+"""E-mail notices to approvers of grants: a grant waits, opened without a second person, or needs a review; and a person
+opened unusually many sessions within an hour.
 
-Which notices are due follows from the grants and the log, and `Notice` remembers those that were sent. So a worker that
-dies and a mail server that is away lose nothing, and nobody who asks, decides or reads waits for either. A notice says
-of how many sessions and where to look; never who, whom or why, since mail lies around.
+Due notices are derived from the grants and the log; `Notice` stores those that were sent. So a crashed worker or an
+unavailable mail server loses nothing, and no request waits for either. A notice contains the number of sessions and a
+link, but no names or reasons, because e-mail is not confidential.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from memadmin.web.retry import take_try
 logger = logging.getLogger("memadmin.notices")
 
 A_ROUND = 100
-"""How many notices of a kind are looked at in one go."""
+"""Maximum of notices of a kind in one round."""
 
 READING_IS_NEWS = timedelta(days=7)
-"""What somebody read longer ago is left to the log."""
+"""Older reads are in the log but are not notified."""
 
 Kind = Notice.Kind
 
@@ -59,14 +59,14 @@ TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Something to tell of: a grant, or an event of the log."""
+    """A due notice about a grant or an event of the log."""
 
     kind: Notice.Kind
     about: ContentGrant | AuditEvent
 
     @property
     def key(self) -> dict[str, Any]:
-        """Which notice it is."""
+        """Key columns of the notice."""
         if isinstance(self.about, ContentGrant):
             return {"kind": self.kind, "grant": self.about}
         return {"kind": self.kind, "event_id": self.about.id}
@@ -79,15 +79,17 @@ class Due:
 
     @property
     def whose(self) -> int | None:
-        """The account of who asks or reads, and is not told. A query for an event."""
+        """Account of the requester or reader, who gets no notice. One query for an event."""
         if isinstance(self.about, ContentGrant):
             return self.about.requested_by_id
         return AuditActor.objects.filter(ref=self.about.actor_ref).values_list("user_id", flat=True).first()
 
 
 def send_notices() -> int:
-    """Sends what is due, and returns how many; the tries never end. A mail server that fails ends the round: the next
-    would wait as long."""
+    """Sends due notices and returns their number; attempts have no limit.
+
+    A failing mail server ends the round: the next notice would wait as long.
+    """
     sent = 0
     for due in due_at(now()) if settings.MAIL_SERVER else ():
         people = recipients_of(due)
@@ -95,8 +97,8 @@ def send_notices() -> int:
             continue
         try:
             mail_about(due, people).send()
-        except OSError as problem:  # all that smtplib raises is one of these, too
-            # Its words may hold addresses.
+        except OSError as problem:  # includes all exceptions of smtplib
+            # Its message may contain addresses.
             logger.warning("A notice about %s was not sent: %s", due.about, type(problem).__name__)
             break
         note_sent(notice, due, people)
@@ -105,7 +107,7 @@ def send_notices() -> int:
 
 
 def due_at(at: datetime) -> Iterator[Due]:
-    # A filter by each for itself, as what it is about is another column.
+    # Separate filters, because grants and events are referenced by different columns.
     known = Notice.objects.filter(Q(sent_at__isnull=False) | Q(try_at__gt=at))
     grants = ContentGrant.objects.with_people()
     for kind, those in (
@@ -121,7 +123,7 @@ def due_at(at: datetime) -> Iterator[Due]:
 
 
 def claimed(due: Due) -> Notice | None:
-    """This notice for us alone, until its next try; none where another worker has it or was faster."""
+    """The notice, claimed by this process until its next attempt; None if another worker has it."""
     notice, _ = Notice.objects.get_or_create(**due.key)
     return notice if take_try(notice) else None
 
@@ -148,7 +150,7 @@ def note_sent(notice: Notice, due: Due, people: list[str]) -> None:
 
 
 def recipients_of(due: Due) -> list[str]:
-    """Who is told: whom MEMADMIN_NOTICES_TO names, else everybody who may decide on grants but whom it is about."""
+    """Recipients: MEMADMIN_NOTICES_TO, else all approvers of grants except the person concerned."""
     return settings.NOTICES_TO or sorted(
         set(addresses_of_deciders().exclude(user=due.whose).values_list("email", flat=True))
     )
@@ -162,7 +164,7 @@ def addresses_of_deciders() -> QuerySet[EmailAddress]:
 
 
 def why_no_notices() -> str:
-    """A sentence for those who decide; empty when notices go out."""
+    """Reason why no notices are sent, a sentence for approvers; empty when they are."""
     if not settings.MAIL_SERVER:
         return "No e-mail is sent about requests: MEMADMIN_MAIL_URL is not set."
     if not settings.NOTICES_TO and not addresses_of_deciders().exists():

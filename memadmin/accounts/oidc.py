@@ -1,7 +1,7 @@
-"""Who comes in through the company's own sign-in (OpenID Connect): people whom an administrator made, by their e-mail.
+"""Company sign-in (OpenID Connect): for users created by an administrator, matched by e-mail address.
 
-An e-mail counts only when the provider says that it is verified. Whoever has an account at the provider and none here
-comes in where `MEMADMIN_OIDC_DOMAINS` names their domain, without a role.
+Only addresses that the provider reports as verified count. A user of the provider without an account here may sign in,
+without a role, if `MEMADMIN_OIDC_DOMAINS` contains the domain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROVIDER_ID = "company"
 
 class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Finds the person when the provider's account is new here, and notes which it is."""
+        """Finds the user of a provider's account that is new here, and connects the two."""
         if sociallogin.is_existing:
             if not sociallogin.user.is_active:
                 refuse(request, "not_invited", person=sociallogin.user)
@@ -40,7 +40,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
             refuse(request, "not_verified")
         people = list(User.objects.filter(email__iexact=email)[:2])
         if len(people) > 1:
-            # Two accounts of one person, or a mistake: nobody may guess which one is meant.
+            # Two accounts of one person, or a mistake: the match must not be guessed.
             refuse(request, "ambiguous")
         if people and people[0].is_active:
             sociallogin.connect(request, people[0])
@@ -56,13 +56,13 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # alla
 
     def get_requests_session(self) -> requests.Session:
         session: requests.Session = super().get_requests_session()
-        # The addresses are the provider's own; where one leads elsewhere nobody follows.
+        # The addresses are the provider's own; redirects are not followed.
         session.max_redirects = 0
         return session
 
 
 def verified_email(sociallogin: SocialLogin) -> str:
-    """Lower case; empty unless the provider says plainly that it is this person's."""
+    """The address in lower case; empty unless the provider reports it as verified."""
     for address in sociallogin.email_addresses:
         if address.verified is True:
             return str(address.email).lower()
@@ -71,7 +71,7 @@ def verified_email(sociallogin: SocialLogin) -> str:
 
 @transaction.atomic
 def note_address(person: User, email: str) -> None:
-    """Notes the address that the provider vouches for now: notices may go there. It is nobody else's any more."""
+    """Stores the address verified by the provider, for notices, and removes it from other users."""
     EmailAddress.objects.filter(email=email).exclude(user=person).update(verified=False)
     EmailAddress.objects.filter(user=person, primary=True).exclude(email=email).update(primary=False)
     EmailAddress.objects.update_or_create(user=person, email=email, defaults={"verified": True, "primary": True})
@@ -82,7 +82,7 @@ def is_of_our_domain(email: str) -> bool:
 
 
 def refuse(request: HttpRequest, reason: str, *, person: User | None = None) -> NoReturn:
-    """Ends the sign-in with a page that says why, as far as the person can do something about it."""
+    """Ends the sign-in with a page that contains the reason, as far as the user can act on it."""
     audit.record_alone(audit_events.SIGN_IN_FAILED, target=person, outcome="failed", reason_code=reason)
     if reason == "cancelled":
         raise ImmediateHttpResponse(redirect("accounts:login"))

@@ -1,8 +1,8 @@
-"""Raw edits have a reason: asked for in each form, and looked at where something is about to change.
+"""Required reasons of raw edits: a part of each form, checked before a change.
 
-What changes nothing asks for none. A form that leaves it out comes back with what was typed and with the sentence; what
-has no form to come back to, such as an action on a list, becomes a page of its own that asks, and keeps what was sent.
-The code goes into the event of the change and the words beside it, where they can be erased.
+Requests without a change need none. A form without a reason is shown again with the input and an error; a request
+without a form, such as an action on a list, gets a page that asks for the reason and keeps the submitted values. The
+code is stored in the event of the change, the explanation beside it, where it can be erased.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PREFIX = "why"
 
 
 class WhyForm(forms.Form):
-    """Stands in every form of raw edits."""
+    """The reason, part of every form of raw edits."""
 
     reason = forms.ChoiceField(
         choices=[("", "Choose a reason"), *audit.EditReason.choices],
@@ -47,14 +47,14 @@ class WhyForm(forms.Form):
 
 
 class WhyMissing(Exception):
-    """Something was about to change without a reason; nothing of it is kept."""
+    """A change without a reason; nothing of it is kept."""
 
     def __init__(self) -> None:
         super().__init__("Nothing has been changed yet. A raw edit needs a reason.")
 
 
 def why_form(request: HttpRequest) -> WhyForm:
-    """The one form of this request, so that what was looked at is what the page shows."""
+    """The only form of this request, so that the page shows the one that was checked."""
     form: WhyForm | None = getattr(request, "why_form", None)
     if form is None:
         is_sent = f"{PREFIX}-reason" in request.POST
@@ -64,7 +64,7 @@ def why_form(request: HttpRequest) -> WhyForm:
 
 
 def demanded_form(request: HttpRequest) -> WhyForm:
-    """The same, of a request that has to bring a reason."""
+    """The form of a request that must contain a reason."""
     form = why_form(request)
     if not form.is_bound:
         form = request.why_form = WhyForm(request.POST, prefix=PREFIX)  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def demanded_form(request: HttpRequest) -> WhyForm:
 
 
 def why_of(request: HttpRequest) -> audit.Why:
-    """Raises WhyMissing: the transaction of the change has to go with it."""
+    """The stated reason. Raises WhyMissing, which must roll the change back."""
     form = demanded_form(request)
     if not form.is_valid():
         raise WhyMissing
@@ -80,15 +80,15 @@ def why_of(request: HttpRequest) -> audit.Why:
 
 
 class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """For every governed model in raw edits (RawEditsSite.check): no change without an event that says why.
+    """Base class for all governed models in raw edits (RawEditsSite.check): every change has an event with a reason.
 
-    Whoever overrides `save_model` or `delete_model` by a verb gives the verb `why_of(request)`, which records it.
+    Overrides of `save_model` or `delete_model` that call a verb pass it `why_of(request)`, which the verb records.
     """
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
 
-        class ReasonedForm(form):  # type: ignore[misc, valid-type]  # only Django knows which
+        class ReasonedForm(form):  # type: ignore[misc, valid-type]  # built by Django at runtime
             def clean(self) -> Any:
                 cleaned = super().clean()
                 if not demanded_form(request).is_valid():
@@ -110,7 +110,7 @@ class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in i
         if change and not form.has_changed():
             return super().save_model(request, obj, form, change)
         why = why_of(request)
-        # Around it, because a row that is added has its id only afterwards.
+        # Around it, because an added row has its id only afterwards.
         with audit.recording(RAW_EDIT_MADE, by=operator(request)) as event:
             super().save_model(request, obj, form, change)
             event.target, event.counters = obj, {"rows": 1}
@@ -133,7 +133,7 @@ class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in i
         @wraps(action)
         def run(model_admin: Any, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
             if action is delete_selected and not request.POST.get("post"):
-                return action(model_admin, request, queryset)  # which only asks
+                return action(model_admin, request, queryset)  # the confirmation page
             with transaction.atomic():
                 shown = list(queryset[:MOST_SHOWN])
                 self.tell(request, shown=shown, counters={"rows": queryset.count()})

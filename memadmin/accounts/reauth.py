@@ -1,6 +1,6 @@
-"""What a session knows of who is in front of it: when they signed in, when they last showed it, with which factors.
+"""Authentication state of a session: times of sign-in, last re-authentication and last use, and the second factor.
 
-Instants are seconds since 1970, because a session holds JSON.
+Instants are seconds since 1970, because sessions store JSON.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SEEN_AT = "seen_at"
 SECOND_FACTOR_OF = "second_factor_of"
 
 RECENT = timedelta(minutes=5)
-"""How old a proof may be for what cannot be undone."""
+"""Maximum age of a re-authentication for actions that cannot be undone."""
 
 USE_SECONDS = 60
-"""How exactly a session knows when it was used last."""
+"""Precision of the time of last use."""
 
 
 def note_sign_in(request: HttpRequest) -> None:
@@ -31,7 +31,7 @@ def note_sign_in(request: HttpRequest) -> None:
 
 
 def note_confirmation(request: HttpRequest) -> None:
-    """To be called when the person has just shown a password, a code or a passkey."""
+    """Stores a re-authentication by password, code or passkey."""
     request.session[CONFIRMED_AT] = int(time.time())
 
 
@@ -40,17 +40,17 @@ def is_confirmed_recently(request: HttpRequest) -> bool:
 
 
 def note_second_factor(request: HttpRequest, person: User) -> None:
-    """To be called when this session has used, or set up, a second factor of this person."""
+    """Stores that this session used, or set up, a second factor of this user."""
     request.session[SECOND_FACTOR_OF] = person.pk
 
 
 def has_second_factor(request: HttpRequest) -> bool:
-    """Whether this session used one of the person's whom it belongs to now; it may have begun as somebody else's."""
+    """Whether this session used a second factor of its current user; it may have begun with another user."""
     return bool(request.session.get(SECOND_FACTOR_OF) == request.user.pk)
 
 
 def why_over(request: HttpRequest) -> Literal["idle", "long", ""]:
-    """Whether the session of somebody signed in has ended by itself: unused for too long, or open for too long."""
+    """Why the session has expired: unused for too long, or open for too long; empty if it is valid."""
     now = time.time()
     if now - request.session.get(SIGNED_IN_AT, 0) >= settings.SESSION_LIMIT.total_seconds():
         return "long"
@@ -60,7 +60,7 @@ def why_over(request: HttpRequest) -> Literal["idle", "long", ""]:
 
 
 def note_use(request: HttpRequest) -> bool:
-    """Whether it was noted: once a minute is enough, and costs one write a minute."""
+    """Whether the use was stored: at most once a minute, so at most one write a minute."""
     now = int(time.time())
     is_due = bool(now - request.session.get(SEEN_AT, 0) >= USE_SECONDS)
     if is_due:

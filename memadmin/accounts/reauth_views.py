@@ -1,8 +1,8 @@
-"""Asking again who somebody is, before what cannot be undone: what `web.fresh_proof` asks for.
+"""Re-authentication before actions that cannot be undone, for `web.reauth`.
 
-Nothing is repeated behind anybody's back. A form that came too late comes back as a page of its own, at the same
-address: with what was typed, and with the question. When it is answered the page says so, still with what was typed,
-and the person sends it once more. What was typed stays in the browser all the time; the server keeps nothing of it.
+No request is repeated automatically. A form sent without a recent sign-in returns a page at the same address, with the
+input and the question. After the answer the page still has the input, and the user submits it once more. The input
+stays in the browser all the time; the server stores none of it.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def ask(request: OperatorRequest, *, doing: str, is_file: bool = False) -> HttpR
     response = render(request, "accounts/confirm_form.html", context, status=200 if is_answered else 422)
     add_never_cache_headers(response)
     if request.htmx:
-        # What asked was a part of a page; the question takes the whole, and what follows is sent without htmx.
+        # A fragment sent the request; the question replaces the whole page, and the next request is sent without htmx.
         response["HX-Retarget"] = "body"
         response["HX-Reswap"] = "innerHTML show:window:top"
     return response
 
 
 def way_back(request: OperatorRequest, *, otherwise: str = "/") -> str:
-    """The page that the form was sent from, or the link stood on, as far as the browser tells."""
+    """Address of the page with the form or link, if the browser sends it."""
     now_shown = request.htmx.current_url if request.htmx else request.headers.get("Referer")
     came_from = request.POST.get(f"{ReauthQuestion.PREFIX}-from") or now_shown or otherwise
     is_ours = url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()})
@@ -77,7 +77,7 @@ def way_back(request: OperatorRequest, *, otherwise: str = "/") -> str:
 
 
 def typed(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    """The fields of the form without those that are for the question."""
+    """The fields of the form without those of the question."""
     for name, values in request.POST.lists():
         if name != "csrfmiddlewaretoken" and not name.startswith(f"{ReauthQuestion.PREFIX}-"):
             for value in values:
@@ -85,7 +85,7 @@ def typed(request: HttpRequest) -> Iterator[tuple[str, str]]:
 
 
 class ReauthQuestion:
-    """Who are you? With the ways in which this person can answer, and the answer, if the request brings one."""
+    """The question for re-authentication: methods of this user, and the answer if the request contains one."""
 
     PREFIX = "confirm"
 
@@ -95,7 +95,7 @@ class ReauthQuestion:
         self.forms = {field: form for field, form in possible if field in ways}
 
     def is_answered(self) -> bool:
-        """Whether the answer is right; then the session notes it. Refused without being looked at after many tries."""
+        """Whether the answer is correct; then the session stores it. After many attempts it is refused unchecked."""
         field, form = next(((field, form) for field, form in self.forms.items() if form.is_bound), ("", None))
         if form is None:
             return False
@@ -119,10 +119,10 @@ class ReauthQuestion:
 
     @property
     def challenge(self) -> dict[str, Any]:
-        """What a passkey has to sign, anew each time; the session keeps it. Empty without a passkey."""
+        """Challenge for a passkey, new each time and stored in the session. Empty without a passkey."""
         if "credential" not in self.forms:
             return {}
-        # allauth's own page for it makes the challenge; here it stands on the page that asks.
+        # allauth's own view creates the challenge; here it is used on another page.
         page = ReauthenticateWebAuthnView()
         page.setup(self.request)
         options: dict[str, Any] = page.get_context_data()["js_data"]["request_options"]
@@ -130,7 +130,7 @@ class ReauthQuestion:
 
 
 def forms_for(person: User, sent: QueryDict) -> Iterator[tuple[str, Form]]:
-    """By their one field; bound is the one that was sent."""
+    """Forms by their only field; the submitted one is bound."""
     kinds = set(Authenticator.objects.filter(user=person).values_list("type", flat=True))
     ways: list[tuple[str, type[Form], bool]] = [
         ("password", ReauthenticateForm, person.has_usable_password()),

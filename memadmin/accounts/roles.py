@@ -1,7 +1,7 @@
-"""The roles: Django groups, each with the permissions its work needs. The whole table, as it is today.
+"""Roles: Django groups, each with the permissions for its work. The complete current table.
 
-`raw_edit` is in none of them. It is given to a person, for as long as they need it. A feature that brings a permission
-adds it here and, for databases that are there already, with `give` in a migration of its own.
+`raw_edit` is in none of them. It is granted to a single user for as long as needed. A feature with a new permission
+adds it here and, for existing databases, with `give` in a migration of its own.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ ROLES: dict[str, list[str]] = {
 
 
 def give(roles: Mapping[str, Sequence[str]]) -> migrations.RunPython:
-    """The operation of a migration that adds permissions to roles, and makes a role that is not there yet.
+    """Migration operation that adds permissions to roles, and creates missing roles.
 
-    What somebody else added to a role stays. Backwards nothing happens: people are in these groups by then.
+    Other permissions of a role stay. Does nothing backwards: the groups have members by then.
     """
     labels = {permission.split(".")[0] for permissions in roles.values() for permission in permissions}
 
     def run(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        # Django makes permissions after all migrations; on an empty database they have to exist before that.
+        # Django creates permissions after all migrations; on an empty database they are needed before that.
         for label in labels:
             app = apps.get_app_config(label)
-            app.models_module = True  # type: ignore[assignment]  # only asked whether it is there
+            app.models_module = True  # type: ignore[assignment]  # only checked for presence
             create_permissions(app, apps=apps, using=schema_editor.connection.alias, verbosity=0)
             app.models_module = None
         grant_permissions(roles, apps.get_model("auth", "Group"), apps.get_model("auth", "Permission"))

@@ -1,4 +1,4 @@
-"""What a session notes, and the log records, when django-allauth or Django says that somebody showed who they are."""
+"""Receivers of signals from django-allauth and Django: session state and audit events of sign-ins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def signed_in(request: HttpRequest, **kwargs: Any) -> None:
 
 @receiver(authentication_step_completed)
 def confirmed(request: HttpRequest, **kwargs: Any) -> None:
-    # A step on the way in is no more than a step.
+    # A step of a sign-in is not a re-authentication.
     if kwargs.get("reauthenticated"):
         reauth.note_confirmation(request)
 
@@ -46,7 +46,7 @@ def added(request: HttpRequest, user: User, authenticator: Authenticator, **kwar
 
 @receiver(came_in)
 def record_sign_in(request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Without its event nobody comes in: the failure ends the request before its session is saved."""
+    """Records a sign-in. If this fails, so does the sign-in: the request ends before its session is saved."""
     with_what = [record.get("type") or record["method"] for record in get_authentication_records(request, user)]
     reason = {"socialaccount": "company_account"}.get(with_what[-1], with_what[-1]) if with_what else ""
     audit.record_alone(audit_events.SIGNED_IN, by=user, target=user, reason_code=reason)
@@ -73,6 +73,6 @@ def record_new_password(user: User, **kwargs: Any) -> None:
 
 @receiver(post_save, sender=User)
 def sign_out_who_was_switched_off(instance: User, **kwargs: Any) -> None:
-    """At once, and for good: switched on again, they sign in again. By whom, the log has from the change itself."""
+    """Ends all sessions of a disabled user at once. The actor is in the event of the change itself."""
     if not instance.is_active:
         user_actions.end_sessions(instance, UserSession.objects.filter(user=instance), by=None)

@@ -17,7 +17,7 @@ own_pages = [
     path("second-factor/<int:factor_id>/remove/", second_factor.remove, name="second-factor-remove"),
 ]
 
-# By the names under which django-allauth finds them.
+# Names that django-allauth expects.
 allauth_pages = [
     path("login/", login.SignIn.as_view(), name="account_login"),
     path("logout/", login.sign_out, name="account_logout"),

@@ -28,10 +28,10 @@ class LastSecondFactor(Exception):
 
 @transaction.atomic
 def reset_second_factor(person: User, *, by: User | None, why: audit.Why = audit.UNSAID) -> int:
-    """Takes all of a person's factors and recovery codes away, and ends their sessions; returns how many factors.
+    """Removes all of a user's factors and recovery codes, and ends their sessions; returns the number of factors.
 
-    The next sign-in asks for the password alone and then leads to a new factor. `by` is None for the command line.
-    Raises OwnSecondFactor: whoever sits at an open session of an administrator must not get rid of theirs.
+    The next sign-in needs only the password and then requires a new factor. `by` is None for the command line.
+    Raises OwnSecondFactor: access to an administrator's open session must not be enough to remove theirs.
     """
     if by == person:
         raise OwnSecondFactor
@@ -52,8 +52,8 @@ def reset_second_factor(person: User, *, by: User | None, why: audit.Why = audit
 
 @transaction.atomic
 def remove_second_factor(factor: Authenticator, *, by: User) -> None:
-    """Takes one away; recovery codes go with the last. Raises LastSecondFactor where everybody has to have one."""
-    # Two removals at once must not leave nobody's last.
+    """Removes one factor; the last one with the recovery codes. Raises LastSecondFactor where a factor is required."""
+    # Two concurrent removals must not remove the last factor.
     User.objects.select_for_update().get(pk=by.pk)
     others = Authenticator.objects.filter(user=by).exclude(pk=factor.pk)
     is_last = not others.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
@@ -67,7 +67,7 @@ def remove_second_factor(factor: Authenticator, *, by: User) -> None:
 
 @transaction.atomic
 def end_sessions(person: User, sessions: Iterable[UserSession], *, by: User | None) -> int:
-    """Signs sessions of this person out, wherever they are; returns how many."""
+    """Signs out sessions of this user on all devices; returns their number."""
     ending = list(sessions)
     if ending:
         audit.record(audit_events.SESSIONS_ENDED, by=by, target=person, counters={"sessions": len(ending)})

@@ -259,7 +259,7 @@ class TestEveryWidget:
         page.locator("#action-toggle").check()
         page.get_by_label("Action:").select_option("call_users")
         page.get_by_role("button", name="Go").click()
-        expect(page.get_by_role("heading", name="Why?")).to_be_visible()
+        expect(page.get_by_role("heading", name="Reason for the change")).to_be_visible()
         say_why(page)
         page.get_by_role("button", name="Continue").click()
         expect(page.locator("#changelist")).to_be_visible()

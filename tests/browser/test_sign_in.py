@@ -155,7 +155,7 @@ def test_a_passkey_that_was_removed_opens_nothing(
 def test_without_a_passkey_the_browser_says_so(page: Page, clerk: User, authenticator: CDPSession) -> None:
     page.goto("/accounts/login/")
     page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_role("alert").filter(has_text="The browser gave no passkey")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="The browser did not return a passkey")).to_be_visible()
 
 
 class TestTheQuestion:

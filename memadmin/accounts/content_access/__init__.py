@@ -1,1 +1,1 @@
-"""Reading what people and agents said: for a purpose that was stated, and not by the hundred (governance S-4)."""
+"""Access to conversation content: stated purpose and reading limit (governance S-4)."""

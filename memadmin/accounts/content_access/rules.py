@@ -1,4 +1,4 @@
-"""What is asked before content is shown. Called where content is about to be shown; the middleware answers."""
+"""Checks before content is shown: purpose and reading limit. The middleware handles their exceptions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from memadmin.audit.log.types import openings
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent
 
 KEPT = "purpose"
-"""Where a session keeps the purpose: its code, the ticket, and until when, in seconds since 1970."""
+"""Session key of the purpose: its code, the ticket, and its end in seconds since 1970."""
 
 REMEMBERED = 10_000
 
 _opened: dict[tuple[int, UUID], float] = {}
-"""When this process last let somebody open a session: going on with it is not counted again, and costs no query."""
+"""Time at which this process last allowed a user to open a session; repeated reads are not counted again."""
 
 
 class PurposeMissing(Exception):
-    """Somebody has to say first what they read for."""
+    """The user must state a purpose first."""
 
 
 class ReadingStopped(Exception):
-    """Somebody opened as many sessions as are looked at in an hour; nothing was shown."""
+    """The user reached the hourly limit of opened sessions; nothing was shown."""
 
     def __init__(self, limit: int, seconds: int) -> None:
         self.seconds = seconds
@@ -48,7 +48,7 @@ class ReadingStopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What somebody said they read for, and for how long that counts."""
+    """A stated purpose and its end."""
 
     code: str
     ticket: str
@@ -60,19 +60,19 @@ class Stated:
 
 
 def stated_in(request: HttpRequest) -> Stated | None:
-    """No query beyond the session's own."""
+    """The valid purpose of this session, if any. No query beyond the session's own."""
     code, ticket, until = request.session.get(KEPT, ("", "", 0))
     return Stated(code, ticket, until) if code in Purpose.values and time.time() < until else None
 
 
 def state_purpose(request: HttpRequest, code: str, ticket: str) -> None:
-    """Notes it for the sign-in of this request, for MEMADMIN_PURPOSE_HOURS; the ticket is in the event's details."""
+    """Stores the purpose in the request's session for MEMADMIN_PURPOSE_HOURS; the ticket is in the event's details."""
     audit.record_alone(audit_events.PURPOSE_STATED, reason_code=code, details={"ticket": ticket} if ticket else None)
     request.session[KEPT] = [code, ticket, time.time() + settings.PURPOSE_LIMIT.total_seconds()]
 
 
 def purpose_of(request: HttpRequest) -> str:
-    """The code under which content may be shown to who asks; empty where none is asked for. Raises PurposeMissing."""
+    """Code of the purpose for showing content; empty where none is required. Raises PurposeMissing."""
     if stated := stated_in(request):
         return stated.code
     if settings.PURPOSE_REQUIRED:
@@ -81,10 +81,10 @@ def purpose_of(request: HttpRequest) -> str:
 
 
 def opening(request: HttpRequest, record_id: UUID) -> str:
-    """Before a session is opened: its purpose, as above. Raises ReadingStopped, too.
+    """Code of the purpose, as above, before a session is opened. Also raises ReadingStopped.
 
-    Sessions are counted in the log itself, which all processes share, and each once an hour; what is asked for at the
-    same moment may go over the limit by as much. One query for a session that is new to this process.
+    Sessions are counted in the log, which all processes share, each once an hour; concurrent requests may exceed the
+    limit by their number. One query for a session that is new to this process.
     """
     code = purpose_of(request)
     person = cast(User, request.user)
@@ -106,7 +106,7 @@ def look_at_amount(person: User, record_id: UUID) -> None:
         return
     limit: int = settings.READ_LIMIT
     if len(recent) >= limit:
-        # The place that becomes free next is that of the session which was looked at longest ago.
+        # The next session can be opened when the oldest counted one leaves the window.
         free_in = recent[limit - 1][1] + settings.READ_WINDOW - now()
         counters = {"sessions": len(recent)}
         audit.record_alone(audit_events.READING_STOPPED, target=person, outcome="denied", counters=counters)
@@ -116,7 +116,7 @@ def look_at_amount(person: User, record_id: UUID) -> None:
 
 
 def opened_lately(person: User) -> list[tuple[UUID, Any]]:
-    """Sessions that somebody opened in the last hour, with when they last did, the latest first. One query."""
+    """Sessions opened by a user in the last hour, with the time of the last opening, the latest first. One query."""
     actors = AuditActor.objects.filter(kind=ActorKind.PERSON, user_id=person.pk).values("ref")
     events = AuditEvent.objects.filter(actor_ref__in=actors, type__in=openings(), at__gt=Now() - settings.READ_WINDOW)
     opened = events.filter(object_ref__isnull=False, outcome="succeeded").values_list("object_ref")

@@ -1,4 +1,4 @@
-"""Asking what somebody reads for, and stopping who reads too much."""
+"""Pages for the purpose of reading and for the reading limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = "purpose"
 
 
 class PurposeForm(forms.Form):
-    """What somebody reads people's conversations for, until they say otherwise."""
+    """Purpose for reading conversations."""
 
     code = forms.ChoiceField(
         label="Purpose",
@@ -46,7 +46,7 @@ class PurposeForm(forms.Form):
 
 
 class ContentAccess:
-    """Middleware: answers where a view may not show content, and takes the purpose that such an answer asked for."""
+    """Middleware: responds when a view may not show content, and stores the purpose from that response's form."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -55,7 +55,7 @@ class ContentAccess:
         return self.get_response(request)
 
     def process_view(self, request: OperatorRequest, view: Callable[..., Any], args: Any, kwargs: Any) -> None:
-        # What is open to everybody may want to read the body by itself.
+        # Public views may need to read the body themselves.
         if request.method != "POST" or not getattr(view, "login_required", True) or not request.user.is_authenticated:
             return
         if f"{PREFIX}-again" in request.POST:
@@ -78,7 +78,7 @@ def ask(request: OperatorRequest) -> HttpResponse:
         return HttpResponseClientRedirect(address_for(request.htmx.current_url_abs_path or "/"))
     if request.method in READING:
         return redirect(address_for(request.get_full_path()))
-    # What was sent is kept in the page, and goes out again with the purpose.
+    # The submitted values are kept in the page and sent again with the purpose.
     is_again = f"{PREFIX}-again" in request.POST
     form = PurposeForm(request.POST if is_again else None, prefix=PREFIX)
     kept = [(name, value) for name, value in typed(request) if not name.startswith(f"{PREFIX}-")]
@@ -107,7 +107,7 @@ def address_for(next_page: str) -> str:
 
 @operator_page(methods="GET, POST")
 def purpose(request: OperatorRequest) -> HttpResponse:
-    """Says what somebody reads for, and leads on to what they wanted to read."""
+    """Form for the purpose; redirects to the requested page."""
     sent = request.POST if request.method == "POST" else None
     wanted = (request.POST if sent is not None else request.GET).get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()})

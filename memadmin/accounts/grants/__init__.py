@@ -1,1 +1,1 @@
-"""Breaking the glass: leave to read locked sessions, with a reason, for an hour at most, seen by others."""
+"""Access grants ("break-glass"): temporary access to locked sessions, with a reason, for at most an hour, reviewed."""

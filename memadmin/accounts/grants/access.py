@@ -1,4 +1,4 @@
-"""Who may open what: one function per kind of object. Unknown and not yours both answer 404."""
+"""Access to grants: unknown grants and those of other users both answer 404."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from memadmin.accounts.models import ContentGrant
 
 
 def grant_for(user: User, grant_id: UUID) -> ContentGrant:
-    """A grant that somebody asked for, or may decide on. Raises Http404."""
+    """A grant that the user requested or may decide on. Raises Http404."""
     theirs = Q() if user.has_perm(DECIDE) else Q(requested_by=user)
     return get_object_or_404(ContentGrant.objects.with_people().filter(theirs), pk=grant_id)

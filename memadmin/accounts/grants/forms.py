@@ -9,7 +9,7 @@ from memadmin.accounts.models import ContentGrant
 
 
 class GrantForm(forms.Form):
-    """Why somebody wants to read locked sessions, and for how long. Which sessions is the page's own business."""
+    """Reason and duration of a grant. The page supplies the sessions."""
 
     reason = forms.ChoiceField(
         choices=ContentGrant.Reason,
@@ -41,7 +41,7 @@ class GrantForm(forms.Form):
 
 
 class ReviewForm(forms.Form):
-    """What somebody found who looked at what was read under a grant."""
+    """Result of the review of a grant."""
 
     note = forms.CharField(
         label="What was read, and the result",

@@ -1,4 +1,4 @@
-"""Ways to pick grants, named as the reader would say them."""
+"""Querysets of grants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memadmin.accounts.models import ContentGrant
 
 ANSWER_WITHIN = timedelta(hours=24)
-"""A request that nobody decided on lapses: the reason for it may be gone."""
+"""A request without a decision expires: its reason may no longer apply."""
 
 
 class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
@@ -25,29 +25,29 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
         return self.filter(requested_by=user)
 
     def with_people(self) -> ContentGrantQuerySet:
-        """With the people and sessions a page names. One query more."""
+        """With the people and sessions shown on pages. One additional query."""
         return self.select_related("requested_by", "decided_by", "reviewed_by").prefetch_related("sessions")
 
     def open_at(self, at: datetime) -> ContentGrantQuerySet:
-        """Grants that let their requester read at this instant: opened, neither over nor given back."""
+        """Grants that are active at this instant: opened, not expired and not ended."""
         return self.filter(opened_at__lte=at, expires_at__gt=at, ended_at__isnull=True)
 
     def about(self, record_id: UUID) -> ContentGrantQuerySet:
         return self.filter(sessions__record_id=record_id)
 
     def awaiting_decision(self, at: datetime) -> ContentGrantQuerySet:
-        """Oldest first, so that nobody starves."""
+        """Requests without a decision, oldest first."""
         waiting = self.filter(
             opened_at__isnull=True, decided_at__isnull=True, ended_at__isnull=True, requested_at__gt=at - ANSWER_WITHIN
         )
         return waiting.order_by("requested_at", "id")
 
     def awaiting_review(self, at: datetime) -> ContentGrantQuerySet:
-        """Grants that were used up and that nobody has looked at since, oldest first."""
+        """Ended grants without a review, oldest first."""
         is_over = Q(expires_at__lte=at) | Q(ended_at__isnull=False)
         return self.filter(is_over, opened_at__isnull=False, reviewed_at__isnull=True).order_by("requested_at", "id")
 
     def opened_alone(self) -> ContentGrantQuerySet:
-        """Grants that nobody but their requester decided on, and that nobody has looked at since, oldest first."""
+        """Grants opened without a second person and without a review, oldest first."""
         alone = self.filter(opened_at__isnull=False, decided_by__isnull=True, reviewed_at__isnull=True)
         return alone.order_by("requested_at", "id")

@@ -1,4 +1,4 @@
-"""Grants: leave to read locked sessions, asked for with a reason, opened for an hour at most, looked at afterwards."""
+"""Verbs about grants: request, approve, refuse, end and review temporary access to locked sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REQUEST = "accounts.request_grant"
 
 MINUTES = (15, 30, 60)
 SESSIONS_A_GRANT = 50
-"""A grant is about sessions that somebody can name; more would be a way round asking."""
+"""Maximum of sessions in a grant: larger lists would bypass single requests."""
 
 
 class GrantEnding(models.TextChoices):
-    """How a grant ends before its time; the label is what the button says."""
+    """Ways to end a grant early; the label is that of the button."""
 
     GIVEN_BACK = "given_back", "End access now"
     WITHDRAWN = "withdrawn", "Withdraw request"
@@ -35,7 +35,7 @@ class GrantEnding(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What somebody can do about a grant; the verbs ask the same functions."""
+    """Actions of a user on a grant; the verbs check the same functions."""
 
     decide: bool
     review: bool
@@ -43,15 +43,15 @@ class Steps:
 
 
 class GrantError(Exception):
-    """A step of a grant that cannot be taken; the message is a sentence for who tried."""
+    """An action on a grant that is not possible; the message is a sentence for the user."""
 
 
 class NotAllowed(GrantError):
-    """The rules keep this person from the step: their own grant, or no right to decide."""
+    """The rules forbid the action: own grant, or no right to decide."""
 
 
 class GrantAlreadyDecided(GrantError):
-    """Somebody was faster, or the grant is over; nothing was changed."""
+    """Another user decided first, or the grant has ended; nothing was changed."""
 
     def __init__(self, grant: ContentGrant) -> None:
         self.grant = grant
@@ -65,9 +65,9 @@ class GrantAlreadyDecided(GrantError):
 def request_grant(
     *, by: User, record_ids: Iterable[UUID], reason: str, ticket: str, explanation: str = "", minutes: int = MINUTES[0]
 ) -> ContentGrant:
-    """Asks for leave to read sessions. Opens at once where no second person is asked for (MEMADMIN_GRANT_APPROVAL).
+    """Requests access to locked sessions. Opens at once if no second person is required (MEMADMIN_GRANT_APPROVAL).
 
-    Raises GrantError when nothing, or too much, was listed.
+    Raises GrantError for no, or too many, sessions.
     """
     wanted = sorted(set(record_ids))
     if not wanted:
@@ -115,9 +115,9 @@ def refuse_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
 
 @transaction.atomic
 def end_grant(grant: ContentGrant, *, by: User) -> ContentGrant:
-    """Ends it before its time: given back or withdrawn by who asked, or taken back by who may decide.
+    """Ends a grant early: given back or withdrawn by the requester, or revoked by an approver.
 
-    Ending what is over already changes nothing.
+    Ending an ended grant changes nothing.
     """
     grant = ContentGrant.objects.select_for_update().get(pk=grant.pk)
     if by.pk != grant.requested_by_id and not by.has_perm(DECIDE):
@@ -151,7 +151,7 @@ def locked_for_decision(grant: ContentGrant, by: User) -> ContentGrant:
 
 
 def steps_for(grant: ContentGrant, by: User) -> Steps:
-    """Two queries where somebody may decide on grants, and none for who asked."""
+    """Actions available to a user. Two queries for approvers, none for the requester."""
     try:
         require_other_person(grant, by)
     except NotAllowed:
@@ -160,7 +160,7 @@ def steps_for(grant: ContentGrant, by: User) -> Steps:
         decides = True
     ending = ending_by(grant, by)
     if ending == GrantEnding.TAKEN_BACK and awaits_decision(grant):
-        ending = None  # It is refused, which says more.
+        ending = None  # It is refused instead, which is more specific.
     return Steps(decide=decides and awaits_decision(grant), review=decides and awaits_review(grant), ending=ending)
 
 
@@ -173,7 +173,7 @@ def awaits_review(grant: ContentGrant) -> bool:
 
 
 def ending_by(grant: ContentGrant, by: User) -> GrantEnding | None:
-    """How somebody would end a grant; None where there is nothing left to end, or it is not theirs to end."""
+    """How a user would end a grant; None if it has ended or they may not end it."""
     state = grant.state_at(now())
     if state not in (ContentGrant.State.OPEN, ContentGrant.State.WAITING):
         return None
@@ -183,7 +183,7 @@ def ending_by(grant: ContentGrant, by: User) -> GrantEnding | None:
 
 
 def require_other_person(grant: ContentGrant, by: User) -> None:
-    """Two accounts with the same address are one person, whatever their names (ASVS 5.0, 2.3.5; four eyes)."""
+    """Raises NotAllowed for the requester. Equal addresses mean one person (ASVS 5.0, 2.3.5; four eyes)."""
     if not by.is_active or not by.has_perm(DECIDE):
         raise NotAllowed("Your role does not allow deciding on grants.")
     if by.pk == grant.requested_by_id or addresses_of(by) & addresses_of(grant.requested_by):
@@ -191,7 +191,7 @@ def require_other_person(grant: ContentGrant, by: User) -> None:
 
 
 def addresses_of(user: User) -> set[str]:
-    """Every e-mail address that this account has or has shown to be its own, lower-cased."""
+    """All e-mail addresses of this account, stated or verified, lower-cased."""
     verified = EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True)
     known = {user.email, *verified}
     return {address.casefold() for address in known if address}
@@ -209,10 +209,10 @@ def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: 
 
 
 def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
-    """The grants that are open for somebody, the next to end first.
+    """The active grants of a user, the next to end first.
 
-    Who decided is looked at again at each use: a grant ends with the right of who gave it. Every page asks: one query
-    where nothing is open, one more for the sessions and one for each person who decided.
+    The approver is checked at each use: a grant ends when its approver loses the right to decide. Evaluated on every
+    page: one query without active grants, one more for the sessions and one for each approver.
     """
     grants = ContentGrant.objects.asked_for_by(user).open_at(at or now()).prefetch_related("sessions")
     return [grant for grant in grants.order_by("expires_at", "id") if still_stands(grant)]
@@ -225,10 +225,10 @@ def still_stands(grant: ContentGrant) -> bool:
 
 
 def waiting_for(user: User, record_id: UUID) -> ContentGrant | None:
-    """The request of somebody about a session that nobody has decided on yet, the oldest."""
+    """The user's oldest request about a session without a decision."""
     return ContentGrant.objects.asked_for_by(user).about(record_id).awaiting_decision(now()).first()
 
 
 def granted_records(user: User) -> set[UUID]:
-    """The sessions that somebody may read at this moment although they are locked."""
+    """Locked sessions that the user may read now."""
     return {session.record_id for grant in open_grants(user) for session in grant.sessions.all()}

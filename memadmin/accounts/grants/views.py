@@ -1,4 +1,4 @@
-"""Grants on screen: one's own, those that wait for somebody, and one with what can be done about it."""
+"""Pages of grants: the list of own and waiting grants, and one grant with its actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAITING_SHOWN = 50
 
 @operator_page()
 def grant_list(request: OperatorRequest) -> HttpResponse:
-    """What somebody asked for; for those who decide, also what waits for them."""
+    """Own grants; for approvers, also those that wait for them."""
     mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
     context: dict[str, object] = {"moment": now(), "may_decide": request.user.has_perm(grants.DECIDE)}
     if context["may_decide"]:
@@ -96,7 +96,7 @@ def review(request: OperatorRequest, grant_id: UUID) -> HttpResponse:
 
 
 def step(request: OperatorRequest, grant_id: UUID, take: Callable[..., ContentGrant], done: str) -> HttpResponse:
-    """Takes one step and shows the grant; where it cannot be taken, the page says why."""
+    """Performs one action and shows the grant, or the reason why the action is not possible."""
     shown = access.grant_for(request.user, grant_id)
     try:
         shown = take(shown, by=request.user)

@@ -19,12 +19,12 @@ def roles(user: User) -> str:
 
 @register.inclusion_tag("accounts/_second_factor_notice.html")
 def second_factor_notice() -> dict[str, bool]:
-    """Says so where a password alone opens everything."""
+    """Notice shown while two-factor sign-in is off."""
     return {"is_off": not settings.SECOND_FACTOR_REQUIRED}
 
 
 @register.simple_tag(takes_context=True)
 def stated_purpose(context: template.Context) -> Stated | None:
-    """What the signed-in person reads for at present; no query."""
+    """Current purpose of the signed-in user; no query."""
     request = context["request"]
     return stated_in(request) if request.user.is_authenticated else None

@@ -31,7 +31,7 @@ def grant_state(grant: ContentGrant) -> SafeString:
 
 @register.inclusion_tag("accounts/_grant_banner.html", takes_context=True)
 def grant_banner(context: template.Context) -> dict[str, object]:
-    """The open grants of the signed-in person. One query where they may ask for grants, more where one is open."""
+    """Active grants of the signed-in user. One query for users who may request grants, more if one is active."""
     user = context["request"].user
     is_asked = user.is_authenticated and user.has_perm(verbs.REQUEST)
     return {"grants": verbs.open_grants(user) if is_asked else [], "csrf_token": context.get("csrf_token")}

@@ -53,7 +53,7 @@ def end_other_sessions(request: OperatorRequest) -> HttpResponse:
 
 @method_decorator([never_cache, transaction.atomic], name="dispatch")
 class ChangePassword(PasswordChangeView):  # type: ignore[misc]  # allauth has no types
-    """Asks for the present password, and signs this person out everywhere else."""
+    """Changes the password after asking for the current one, and signs the user out everywhere else."""
 
     template_name = "accounts/password.html"
 

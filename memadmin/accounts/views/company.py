@@ -1,4 +1,4 @@
-"""The way to the company's sign-in and back."""
+"""Redirects to the company's sign-in and back."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from memadmin.accounts.oidc import refuse
 @require_safe
 @never_cache
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """A link and no form, because the policy lets no form lead to another host.
+    """Begins the company sign-in. A link instead of a form, because the policy forbids forms to other hosts.
 
-    So that no other site sends somebody here, it has to be followed from one of our pages, or typed.
+    It must be followed from one of our pages or typed, so that other sites cannot start a sign-in.
     """
     if not settings.OIDC_ISSUER:
         raise Http404
     if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
         return redirect("accounts:login")
-    # Nothing else of what an address may ask of django-allauth, such as joining two accounts.
+    # Drops other parameters of django-allauth, such as connecting two accounts.
     request.GET = QueryDict(urlencode({"next": request.GET.get("next", "")}))
     try:
         response: HttpResponse = openid_connect.login(request, provider_id)
-    # Its description of itself cannot be had, or lacks an address.
+    # The provider's configuration is unavailable or incomplete.
     except (RequestException, KeyError, ValueError):
         return refused(request)
     return response

@@ -1,4 +1,4 @@
-"""Showing again who one is, on the way to a page that asks for it."""
+"""Re-authentication page before a page that requires it."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class SignIn(LoginView):  # type: ignore[misc]  # allauth has no types
     template_name = "accounts/login.html"
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        # The session ended while a page was open, and a refresh of a part of it was sent here: the part would show
-        # a login form. Loading the page again leads here with the way back.
+        # The session ended while a page was open, and a refresh of a fragment was redirected here: the fragment would
+        # show a login form. Reloading the page leads here with the return address.
         if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
             return HttpResponseClientRefresh()
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
@@ -64,10 +64,10 @@ def company_url(target: str | None) -> str:
 @open_without_second_factor
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends the session and what the browser kept of it.
+    """Ends the session and clears the browser's cache.
 
-    Cookies are not among that: a browser would clear those of every name under the company's domain. The session's own
-    is gone with its row.
+    Cookies are not cleared: a browser would clear those of the whole company domain. The session cookie is invalid
+    without its row.
     """
     person = request.user
     if person.is_authenticated:

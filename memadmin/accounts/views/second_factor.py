@@ -1,4 +1,4 @@
-"""The second factor: asked for on the way in, set up, looked after. The ceremonies are django-allauth's."""
+"""Pages of the second factor: sign-in, set-up, removal. The protocols are django-allauth's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from memadmin.web.requests import OperatorRequest
 
 
 class CheckSecondFactor(AuthenticateView):  # type: ignore[misc]  # allauth has no types
-    """After the password and before anything else; here nobody is signed in yet."""
+    """Second step of a sign-in, after the password; the user is not signed in yet."""
 
     template_name = "accounts/sign_in_second_factor.html"
 
@@ -41,7 +41,7 @@ class CheckSecondFactor(AuthenticateView):  # type: ignore[misc]  # allauth has 
 
 
 class SignInWithPasskey(LoginWebAuthnView):  # type: ignore[misc]
-    """GET gives a script what the passkey has to sign; POST takes the answer. No name is needed."""
+    """GET returns the challenge for the passkey to a script; POST takes the response. No user name is needed."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         return render(self.request, "accounts/passkey_refused.html", status=HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -51,7 +51,7 @@ class SignInWithPasskey(LoginWebAuthnView):  # type: ignore[misc]
 @require_http_methods(["GET", "POST"])
 @never_cache
 def second_factor(request: OperatorRequest) -> HttpResponse:
-    """Where somebody is led who signed in with less than two factors: to use the one they have, or to set one up."""
+    """Page for users signed in without a second factor: use an existing one, or set one up."""
     if may_go_on(request):
         return redirect("accounts:account")
     question = ReauthQuestion(request, ways=("code", "credential"))
@@ -64,7 +64,7 @@ def second_factor(request: OperatorRequest) -> HttpResponse:
 
 
 def set_up(view: Any) -> Any:
-    """What pages that add a factor have in common."""
+    """Class decorator of pages that add a factor."""
     decorators = [
         open_without_second_factor,
         never_cache,
@@ -76,7 +76,7 @@ def set_up(view: Any) -> Any:
 
 
 class WithLayout:
-    """The shell around a page only for those whom its links lead somewhere."""
+    """Adds the full layout only for users who may open its links."""
 
     request: OperatorRequest
 
@@ -115,7 +115,7 @@ class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
     template_name = "accounts/add_passkey.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # A passkey belongs to a name; at an address of numbers no browser makes one.
+        # A passkey belongs to a host name; browsers create none at an IP address.
         numbers = numbers_of(urlsplit(f"//{self.request.get_host()}").hostname or "")
         told = {"numbers": numbers, "is_this_machine": numbers and numbers.is_loopback}
         return super().get_context_data(**kwargs) | told
@@ -125,7 +125,7 @@ class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
     [require_safe, never_cache, recently_authenticated(doing="see recovery codes", reading=True)], name="dispatch"
 )
 class RecoveryCodes(ViewRecoveryCodesView):  # type: ignore[misc]
-    """Shown once, right after they were made; later only how many are left."""
+    """Recovery codes, shown once after their creation; later only the number of unused ones."""
 
     template_name = "accounts/recovery_codes.html"
 
@@ -138,7 +138,7 @@ class RecoveryCodes(ViewRecoveryCodesView):  # type: ignore[misc]
 @method_decorator([require_POST, recently_authenticated(doing="make new recovery codes")], name="dispatch")
 class NewRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
     def form_invalid(self, form: Form) -> HttpResponse:
-        """For a person without a second factor, who has no use for codes."""
+        """Users without a second factor get no codes."""
         raise Http404
 
 
