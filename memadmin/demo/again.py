@@ -1,4 +1,4 @@
-"""One demo bot asked once more: what it is told shows in what it answers."""
+"""A further question to a demo bot, to show how injected memories change its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DemoQuestion:
     session_id: str
     said: str
     otherwise: str
-    """What the scripted model answers when it is told nothing."""
+    """Answer of the scripted model without memories."""
 
 
 QUESTIONS = {
@@ -55,7 +55,7 @@ class DemoAnswer:
 
 
 async def ask_again(name: str, *, said: str = "", role: str = "") -> DemoAnswer:
-    """One run in a new session of the bot's, under the database role `role`."""
+    """One run in a new session of the bot, under the database role `role`."""
     question = QUESTIONS[name]
     session_id = question.session_id.format(number=int(time.time() * 1000))
     model = None if has_real_model() else ScriptedModel([ModelStep.respond(lambda call: _answer(question, call))])

@@ -1,7 +1,7 @@
-"""Plays the demo stories: real runs of the SDK, kept by its own session classes in the main store.
+"""Execution of the demo stories: real runs of the SDK, stored by its own session classes in the main store.
 
-Without OPENAI_API_KEY the model is the SDK's `ScriptedModel` and nothing leaves the machine. With it the same people
-say the same things to the same bots, and a real model answers.
+Without OPENAI_API_KEY the model is the SDK's `ScriptedModel` and nothing leaves the machine. With it the user messages
+are the same, and a real model answers.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ Bot: TypeAlias = Agent[Person]
 Result: TypeAlias = RunResult | RunResultStreaming
 
 EXCHANGES_WITH_A_REAL_MODEL = 8
-"""A real model takes seconds and money for each exchange; of a longer story only so many are played."""
+"""Limit for a real model, which takes seconds and money for each exchange."""
 
 COMPACTED_FROM = 12
-"""How many answers and calls a session holds before it is compacted."""
+"""Number of answers and calls after which a session is compacted."""
 
 LIVE_PAUSE = timedelta(seconds=20)
 
 DATABASE_AWAY = (DBAPIError, OSError, OperationalError)
-"""What a conversation ends with when the database goes away: SQLAlchemy's, asyncpg's and Django's words for it."""
+"""Exceptions of SQLAlchemy, asyncpg and Django when the database becomes unavailable."""
 
 
 def has_real_model() -> bool:
@@ -65,9 +65,8 @@ def has_real_model() -> bool:
 def run_all(stories: Sequence[Story] = STORIES, *, role: str = "") -> list[str]:
     """Plays the stories that are not in the main store yet, and returns the ids of their sessions.
 
-    Stories that were finished before, and sessions that were erased since, are left alone; one that was broken off
-    is played again from its beginning. When a real model does not answer, the rest waits for the next call. `role` is
-    the database role to write under.
+    Finished stories and erased sessions are skipped; an interrupted story is played again from its beginning. When a
+    real model does not respond, the rest waits for the next call. `role` is the database role to write under.
     """
     erased = set(
         SessionRecord.objects.filter(
@@ -79,10 +78,10 @@ def run_all(stories: Sequence[Story] = STORIES, *, role: str = "") -> list[str]:
 
 
 async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SESSION, role: str = "") -> int:
-    """Writes one short run after each pause into one session, so that an open timeline has something to show.
+    """Writes one short run after each pause into one session, so that an open timeline shows live updates.
 
-    Goes on where it stopped, and ends for good when the story is told (50 runs, all calls together). Returns the
-    number of runs that it wrote. Stops when somebody erases the session.
+    Continues where it stopped, and ends after the whole story (50 runs over all calls). Returns the number of runs
+    written. Stops when the session is erased.
     """
     runs = 0
     with remembering.reached(role):
@@ -111,7 +110,9 @@ async def _play_all(stories: list[Story], role: str) -> list[str]:
             try:
                 await _tell(story, tables)
             except OpenAIError as problem:
-                logger.warning("The real model does not answer (%s); the next start goes on.", type(problem).__name__)
+                logger.warning(
+                    "The real model does not respond (%s); the next start continues.", type(problem).__name__
+                )
                 break
             played.append(story.session_id)
     return played
@@ -119,7 +120,7 @@ async def _play_all(stories: list[Story], role: str) -> list[str]:
 
 async def _tell(story: Story, tables: AgentTables) -> None:
     stored = tables.session(story.session_id, limit=story.items_read_back)
-    await stored.clear_session()  # what a broken-off attempt has left
+    await stored.clear_session()  # items of an interrupted attempt
     session = memories.session(
         _kept(story, stored), ticket=story.session_id.partition(":ticket_")[2], agent=story.bot.name
     )
@@ -133,7 +134,7 @@ async def _tell(story: Story, tables: AgentTables) -> None:
 
 
 async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) -> Bot:
-    """One exchange: everything that the bot does until it has answered. Returns the bot to go on with."""
+    """One exchange: all steps of the bot until its answer. Returns the bot for the next exchange."""
     model = None if has_real_model() else ScriptedModel([ModelStep(answer) for answer in exchange.answers])
     options: dict[str, Any] = {
         **remembering.run_options(model),
@@ -163,7 +164,7 @@ async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) 
 
 
 def _show_the_refusal(refused: RunErrorHandlerInput[Person]) -> RunErrorHandlerResult:
-    """Instead of an exception, after which the session would not know that the model refused."""
+    """Output instead of an exception, after which the session would not contain the refusal."""
     return RunErrorHandlerResult(final_output=str(refused.error), include_in_history=False)
 
 
@@ -185,10 +186,10 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
 
 # --- demo time -------------------------------------------------------------------------------------------------------
 #
-# A scripted story is told in milliseconds, and the database stamps its items with its own clock: all sessions would
-# have happened just now. So the demo, and nothing else, moves the times of what it has written itself: before each
-# exchange by the time that passed since the one before, at the end to the day on which the story began. Both tables
-# in one transaction, so an attached registry follows by its trigger.
+# A scripted story runs in milliseconds, and the database stamps its items with its own clock: all sessions would be
+# from now. So the demo, and only the demo, shifts the times of its own items: before each exchange by the time since
+# the previous one, at the end to the day on which the story began. Both tables in one transaction, so that the trigger
+# updates an attached registry.
 
 
 async def _move_into_the_past(tables: AgentTables, session_id: str, time: timedelta) -> None:
@@ -206,7 +207,7 @@ async def _move_into_the_past(tables: AgentTables, session_id: str, time: timede
 
 
 async def _finish(tables: AgentTables, story: Story) -> None:
-    """Lets the session begin on a full minute, which is how `_finished` knows it: a live one never does."""
+    """Moves the session's start to a full minute, which marks it for `_finished`; live sessions have seconds."""
     sessions, _ = _columns(tables)
     async with tables.engine.begin() as connection:
         row = await connection.execute(
@@ -230,7 +231,7 @@ async def _finished(tables: AgentTables, session_ids: list[str]) -> set[str]:
 
 
 def _columns(tables: AgentTables) -> tuple[Table, Table]:
-    """What of the two tables the demo touches; as whole tables, because of others the engine leaves out the schema."""
+    """The columns of the two tables that the demo uses; own tables, because the engine omits the schema of others."""
     return (
         Table(
             tables.sessions_table,

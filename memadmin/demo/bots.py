@@ -1,7 +1,7 @@
 """The demo bots: support for a small tea and coffee shop, a language tutor, a personal assistant.
 
-They are ordinary agents of the OpenAI Agents SDK, and run on a real model as they stand. `stories/` has what they
-say when there is none.
+They are ordinary agents of the OpenAI Agents SDK and also run on a real model. `stories/` has their scripted
+answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memadmin.demo.cards import CARDS
 
 @dataclass(slots=True)
 class Person:
-    """Who is talking to a bot, under the id that the host application has for them."""
+    """The person talking to a bot, with their id in the host application."""
 
     id: str
     notes: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ CARD_NUMBER = re.compile(r"\b(?:\d[ -]?){13,16}\b")
 BIG_PROMISE = re.compile(r"\b(?:[3-9]\d|100) ?%|voucher worth", re.IGNORECASE)
 
 COURIER_SECONDS = 0.2
-"""How long the support bot waits for the courier, whose service is slow on some days."""
+"""Timeout for the courier's service, which is sometimes slow."""
 
 
 # --- the shop --------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ async def find_orders(context: Context, words: str = "") -> str:
 async def track_parcel(order_number: str) -> dict[str, Any]:
     """Asks the courier where the parcel of an order is."""
     if order_number == "SO-20602":
-        await asyncio.sleep(COURIER_SECONDS * 3)  # the courier's service hangs for parcels that it has lost
+        await asyncio.sleep(COURIER_SECONDS * 3)  # the courier's service hangs for lost parcels
     return {"order": order_number, "where": "sorting centre Lasnamäe", "expected": "tomorrow, 9:00 to 13:00"}
 
 
@@ -117,7 +117,7 @@ async def no_card_numbers(
     context: Context, agent: Agent[Person], said: str | list[TResponseInputItem]
 ) -> GuardrailFunctionOutput:
     """Stops a run when the customer's last message has what looks like a card number."""
-    # Only the last one: what was blocked before stays in the session, and must not block everything after it.
+    # Only the last one: a blocked message stays in the session and must not block later ones.
     last = said if isinstance(said, str) else str(said[-1].get("content"))
     return GuardrailFunctionOutput(output_info="card number", tripwire_triggered=bool(CARD_NUMBER.search(last)))
 

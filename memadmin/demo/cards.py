@@ -1,4 +1,4 @@
-"""The tutor's deck: what a summer in Porto needs, English and Portuguese."""
+"""The tutor's deck of cards for a summer in Porto, English and Portuguese."""
 
 CARDS = [
     ("good morning", "bom dia"),

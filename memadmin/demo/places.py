@@ -1,4 +1,4 @@
-"""Other places where demo bots keep sessions: files of SQLite, one with branches, one sealed, and a folder of chats."""
+"""Further stores of demo bots: SQLite files, one with branches, one encrypted, and a folder of chats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memadmin.demo import sealing
 
 @dataclass(frozen=True, slots=True)
 class DemoStore(ABC):
-    """One store and its sessions. What was told there began on a full minute, as a live one hardly ever does."""
+    """One store and its sessions. Finished sessions begin on a full minute, live ones hardly ever."""
 
     name: str
 
@@ -35,7 +35,7 @@ class DemoStore(ABC):
 
     @abstractmethod
     def make(self) -> Mapping[str, str]:
-        """The place as its bots make it, unless it is there; returns the store's settings."""
+        """Creates the store as its bots do, unless it exists; returns its settings."""
 
     @abstractmethod
     def open(self, session_id: str) -> AbstractContextManager[Session]: ...
@@ -123,7 +123,7 @@ class SealedFile(File):
 
 @dataclass(frozen=True, slots=True)
 class ChatFolder(DemoStore):
-    """A folder with a JSON file for each session, as a bot keeps them that is older than the SDK's own sessions."""
+    """A folder with a JSON file for each session, as in bots older than the SDK's own sessions."""
 
     kind = "json_file"
 
@@ -151,7 +151,7 @@ class ChatFolder(DemoStore):
 
 
 class ChatFile(SessionABC):
-    """A session in one file of `[{role, content}]`: what was said, and neither calls nor ids."""
+    """A session in one file of `[{role, content}]`: messages only, without calls and ids."""
 
     def __init__(self, session_id: str, path: Path) -> None:
         self.session_id = session_id

@@ -1,4 +1,4 @@
-"""Preparation of the demo's database. Every step is safe to repeat, and duplicates nothing."""
+"""Preparation of the demo's database. Every step is idempotent."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ ROLES = Roles() if settings.DATABASES["default"]["ENGINE"] == "memadmin.embedded
 
 
 LOCK = 0x64656D6F
-"""Of PostgreSQL's advisory locks: whoever holds it prepares a demo."""
+"""PostgreSQL advisory lock of the process that prepares a demo."""
 
 
 class NameTaken(Exception):
-    """A person of this name is there already, and the demo must not change their password."""
+    """A user of this name exists already, and the demo must not change their password."""
 
 
 def wait_for_turn() -> None:
     """Waits while another demo prepares the same database and folder; the turn lasts until the connection is closed."""
-    # Asking again and again: a statement that waits would hold up the building of an index by the other one.
+    # Polling: a waiting statement would block the concurrent index build of the other demo.
     with connection.cursor() as cursor:
         while True:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
@@ -73,7 +73,7 @@ def prepare(password: str) -> list[str]:
 
 
 def hand_over_key(stores: Iterable[SessionStore]) -> None:
-    """Lets this process, and the programs that it starts, open what demo bots sealed; unless somebody has keys."""
+    """Gives this process and its child processes the key of the demo bots, unless other keys are configured."""
     if not settings.SESSION_KEYS:
         sealing.session_key()
         os.environ["MEMADMIN_KEYRING"] = KEY_NAME
@@ -87,7 +87,7 @@ def hand_over_key(stores: Iterable[SessionStore]) -> None:
 
 
 def role_of(kind: str) -> str:
-    """The database role of a part of the demo; empty on somebody else's database, whose roles are theirs."""
+    """The database role of a part of the demo; empty on an external database, which has its own roles."""
     return ROLES[kind] if ROLES else ""
 
 
@@ -97,17 +97,17 @@ async def _create_agent_tables() -> None:
 
 
 def make_logins(password: str) -> list[str]:
-    """One person for each role, named like it, who has it and nothing else. Raises NameTaken."""
+    """One user for each role, with the same name and only this role. Raises NameTaken."""
     roles = list(Group.objects.order_by("name"))
     people = {person.username: person for person in User.objects.filter(username__in=[role.name for role in roles])}
-    # Slow on purpose, so once for all: they share a password and may share its hash.
+    # Hashing is slow by design, so it runs once: the users share a password and may share its hash.
     known = {person.password for person in people.values()}
     hashed = next((each for each in known if check_password(password, each)), None) or make_password(password)
     for role in roles:
         email = f"{role.name}@demo.invalid"
         person = people.get(role.name) or User(username=role.name, email=email)
         if person.email != email:
-            raise NameTaken(f"There is a person named {role.name} already, whose password the demo leaves alone.")
+            raise NameTaken(f"A user named {role.name} already exists; the demo does not change their password.")
         if person.password != hashed:
             person.password = hashed
             person.save()
@@ -116,7 +116,7 @@ def make_logins(password: str) -> list[str]:
 
 
 def add_patterns(store: SessionStore) -> None:
-    """How the demo agents name their sessions, unless somebody has told it differently."""
+    """Declares the id patterns of the demo agents' sessions, unless there are patterns already."""
     if not store.patterns.exists():
         administrator = User.objects.get(username="administrator")
         for name, text in PATTERNS.items():
@@ -124,11 +124,11 @@ def add_patterns(store: SessionStore) -> None:
 
 
 def tell_stories() -> int:
-    """Lets the demo agents have the conversations that are not in the store yet; returns how many that were."""
+    """Plays the demo conversations that are not stored yet; returns their number."""
     told = len(agents.run_all(role=role_of("agents")))
     with remembering.reached(role_of("agents")):
         told += talks.tell()
     if told:
-        # The worker would find those in files half a minute later.
+        # The worker would discover those in files half a minute later.
         discover_sessions()
     return told

@@ -1,4 +1,4 @@
-"""How the demo bots reach the console's memories: as any agents, under the agents' role in the database."""
+"""The demo bots' access to memories: like any agents, with the client and the agents' database role."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from memadmin.client.tools import memory_tools
 NOWHERE = "host=/nowhere"
 
 PATIENCE_SECONDS = 30.0
-"""What the bots learn is what the demo shows, also on a machine that is busy with its start."""
+"""Longer than the default, so that proposals are stored also on a machine that is busy at the start."""
 
 memories = MemoryClient(NOWHERE, subject_in="id")
-"""Goes on without the console's database outside of `reached`."""
+"""Works without the console's database outside of `reached`."""
 
 tools = memory_tools(memories)
 told = memory_filter(memories)
@@ -32,7 +32,7 @@ hooks = MemoryHooks(memories)
 
 @contextmanager
 def reached(role: str) -> Iterator[None]:
-    """Within it the bots' memories are those of the database that Django uses; `role` is whom to connect as."""
+    """Connects the bots' memories to Django's database inside the block; `role` is the database role."""
     given = connection.get_connection_params()
     names = ("host", "port", "user", "password", "dbname", "sslmode")
     reach = {name: given[name] for name in names if given.get(name)}
@@ -45,6 +45,6 @@ def reached(role: str) -> Iterator[None]:
 
 
 def run_options(model: Model | None) -> dict[str, Any]:
-    """For `Runner.run`: what the bots are told, and what is learned from how it goes."""
+    """Options of `Runner.run`: injected memories, and hooks that record the outcome."""
     config = RunConfig(model=model, tracing_disabled=True, call_model_input_filter=told)
     return {"run_config": config, "hooks": hooks}

@@ -1,4 +1,4 @@
-"""The processes of the demo: started as programs of their own, watched, and stopped together."""
+"""The processes of the demo: started as separate programs, monitored, and stopped together."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STOP_SECONDS = 20
 
 
 STARTED_BY = "MEMADMIN_STARTED_BY"
-"""In the environment of each program: the process id of its demo."""
+"""Environment variable of each program: the process id of its demo."""
 
 
 class CannotRun(Exception):
-    """The demo cannot go on; the message is a sentence."""
+    """The demo cannot continue; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Program:
     def raise_if_ended(self) -> None:
         code = self.process.poll()
         if code is not None:
-            raise CannotRun(f"The {self.name} ended by itself with exit code {code}.")
+            raise CannotRun(f"The {self.name} stopped unexpectedly with exit code {code}.")
 
 
 def web_command(port: int) -> list[str]:
     return [
         *(sys.executable, "-m", "granian", "memadmin.wsgi:application", "--interface", "wsgi"),
         *("--host", "127.0.0.1", "--port", str(port), "--blocking-threads", "4", "--log-level", "warning"),
-        # What serves the pages is a child of it, and may be killed where memory runs out.
+        # Its child process serves the pages and may be killed when memory runs out.
         "--respawn-failed-workers",
     ]
 
@@ -58,18 +58,18 @@ def worker_command() -> list[str]:
 
 def refuse_a_taken_port(port: int) -> None:
     with socket.socket() as probe:
-        # As the web server does: connections of a server that has just ended are in nobody's way.
+        # As the web server does: closing connections of a previous server do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as problem:
             raise CannotRun(
-                f"Port {port} cannot be used ({problem.strerror}): free it, or choose another with MEMADMIN_PORT."
+                f"Port {port} cannot be used ({problem.strerror}). Free it, or choose another one with MEMADMIN_PORT."
             ) from problem
 
 
 def end_leftovers() -> int:
-    """Ends the programs of demos that were killed, for they hold port and database; returns how many those were."""
+    """Ends programs of killed demos, which still use port and database; returns their number."""
     leftovers = [process.pid for process in psutil.process_iter() if is_leftover(process)]
     for leader in leftovers:
         end_session(leader)
@@ -77,9 +77,9 @@ def end_leftovers() -> int:
 
 
 def is_leftover(process: psutil.Process) -> bool:
-    """Whether a demo of ours started it that is gone, and it leads a session; its children go with it.
+    """Whether a demo that no longer runs started it, and it leads a process session; its children end with it.
 
-    A database that one of the programs started again is found, and in the end stopped, by who uses it next.
+    A database that one of the programs restarted is found, and finally stopped, by its next user.
     """
     try:
         demo = process.environ().get(STARTED_BY)
@@ -90,20 +90,20 @@ def is_leftover(process: psutil.Process) -> bool:
             and os.getsid(process.pid) == process.pid
             and process.name() != "postgres"
         )
-    except (psutil.Error, OSError):  # somebody else's, or gone meanwhile
+    except (psutil.Error, OSError):  # of another user, or ended meanwhile
         return False
 
 
 @contextmanager
 def programs(*, roles: Mapping[str, str] | None = None, **commands: list[str]) -> Iterator[list[Program]]:
-    """Runs each command until the block ends, then stops them all, politely at first.
+    """Runs each command until the block ends, then stops them all, first with SIGTERM.
 
     `roles` are the database roles under which they connect, by the same names.
     """
     started: list[Program] = []
     try:
         for name, command in commands.items():
-            # In sessions of their own: Ctrl-C reaches the demo alone, which then stops them, once.
+            # In separate process sessions: Ctrl-C reaches only the demo, which then stops them once.
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -113,7 +113,7 @@ def programs(*, roles: Mapping[str, str] | None = None, **commands: list[str]) -
             started.append(Program(name.replace("_", " "), process))
         yield started
     finally:
-        # Stopping takes a moment; asked twice, it must not leave half of them running.
+        # A second signal while stopping must not leave some of them running.
         for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(signal_number, signal.SIG_IGN)
         for program in started:

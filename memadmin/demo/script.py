@@ -1,7 +1,7 @@
 """Parts of a demo story, and the texts with which the scripted model answers.
 
-A story is played by the SDK's real runner; only the model is replaced. With a real model the same people say the
-same things to the same bots, and the scripted answers are not used.
+A story is played by the SDK's real runner; only the model is replaced. With a real model the user messages are
+the same, and the scripted answers are not used.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from memadmin.demo.bots import Person
 PICTURES = Path(__file__).with_name("pictures")
 
 Answer: TypeAlias = Sequence[TResponseOutputItem]
-"""What the model gives back for one call: texts, tool calls, reasoning, in this order."""
+"""Output of the model for one call: texts, tool calls, reasoning, in this order."""
 
 
 class ExchangeEnding(Enum):
-    """How an exchange ends when it does not end with an answer."""
+    """End of an exchange."""
 
     ANSWERED = "answered"
     CANCELLED = "the person closes the window while the answer comes in"
@@ -49,7 +49,7 @@ class ExchangeEnding(Enum):
 
 
 class Keeping(Enum):
-    """How the bot's team keeps the session."""
+    """Session class of the bot."""
 
     PLAIN = "as it is"
     ENCRYPTED = "in the SDK's EncryptedSession"
@@ -58,31 +58,31 @@ class Keeping(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Something that a person says, and all that the bot does until it has answered: one run."""
+    """A user message, and all steps of the bot until its answer: one run."""
 
     said: str | list[TResponseInputItem]
     answers: Sequence[Answer]
     after: timedelta = timedelta(minutes=2)
-    """How long after the exchange before it."""
+    """Time since the previous exchange."""
     is_streamed: bool = False
     ending: ExchangeEnding = ExchangeEnding.ANSWERED
     takes_back: int = 0
-    """How many items are popped first, because the person corrects what was said."""
+    """Number of items popped first, because the person corrects a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One session from its first word to its last."""
+    """One complete session."""
 
     session_id: str
     person: str
     bot: Agent[Person]
     began: timedelta
-    """How long ago."""
+    """Time since its beginning."""
     exchanges: Sequence[Exchange]
     keeping: Keeping = Keeping.PLAIN
     items_read_back: int | None = None
-    """How much of the history the bot reads before it answers; None is all."""
+    """Number of items that the bot reads back; None for all."""
 
 
 @dataclass(slots=True)
@@ -93,10 +93,10 @@ class _Compacted:
 
 @dataclass(slots=True)
 class FakeCompaction:
-    """Stands in for `client.responses` of OpenAI, so that a session is compacted without a network.
+    """Substitute for `client.responses` of OpenAI, so that a session is compacted without a network.
 
-    Like the real endpoint it keeps what people said and replaces the rest by one opaque item. That item is random
-    bytes: nothing can be read out of it, and no model could.
+    Like the real endpoint it keeps user messages and replaces the rest by one opaque item, which consists of random
+    bytes.
     """
 
     responses: Any = field(init=False)
@@ -114,7 +114,7 @@ class FakeCompaction:
         return _Compacted([*kept, {"type": "compaction", "id": _id("cmp"), "encrypted_content": opaque}])
 
 
-# --- what the model can give back ------------------------------------------------------------------------------------
+# --- output items of the model ---------------------------------------------------------------------------------------
 
 
 def says(text: str, *sources: tuple[str, str]) -> TResponseOutputItem:
@@ -133,7 +133,7 @@ def refuses(text: str) -> TResponseOutputItem:
 
 
 def thinks(*summary: str) -> TResponseOutputItem:
-    """Reasoning; without a summary only the sealed form that providers give back."""
+    """Reasoning; without a summary only the encrypted form that providers return."""
     sealed = None if summary else base64.urlsafe_b64encode(b"\x80" + uuid4().bytes * 40).decode()
     return ResponseReasoningItem.model_validate(
         {
@@ -157,7 +157,7 @@ def remembers(
 
 
 def calls_badly(tool: str, arguments: str) -> TResponseOutputItem:
-    """A call whose arguments are given as text, and may be no JSON."""
+    """A call with arguments as text, which may be invalid JSON."""
     return ResponseFunctionToolCall(
         id=_id("fc"), type="function_call", status="completed", call_id=_id("call"), name=tool, arguments=arguments
     )
@@ -238,7 +238,7 @@ def asks_server(server: str, tool: str, output: str, **arguments: Any) -> TRespo
 
 
 def photo(text: str, picture: str) -> list[TResponseInputItem]:
-    """What a person sends who attaches a picture."""
+    """A user message with a picture."""
     data = base64.b64encode((PICTURES / picture).read_bytes()).decode()
     return [
         {

@@ -1,4 +1,4 @@
-"""The key with which demo bots seal what they keep, for the bots and for the console that reads it."""
+"""The encryption key of demo bots, shared by the bots and the console."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 
 TEN_YEARS = timedelta(days=10 * 365)
-"""EncryptedSession hides what is older than its `ttl`, ten minutes by default; the demo's conversations stay."""
+"""EncryptedSession hides items older than its `ttl`, ten minutes by default; the demo's conversations must stay."""
 
 
 def sealed(session: SessionABC) -> EncryptedSession:
@@ -19,7 +19,7 @@ def sealed(session: SessionABC) -> EncryptedSession:
 
 
 def session_key() -> str:
-    """Made once and kept in the data folder, like the signing secret."""
+    """Created once and stored in the data folder, like the signing key."""
     kept = session_key_path()
     if not kept.exists():
         fresh = kept.with_suffix(".new")

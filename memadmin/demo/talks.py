@@ -1,7 +1,7 @@
-"""What is said in the other places where demo bots keep sessions, to customers whom support knows, too.
+"""Conversations in the further stores of the demo, with customers who also have support sessions.
 
-The counter in the shop has a till with a file of its own; the gift planner tries one thing and then goes another way;
-what people tell the complaints desk is sealed; the hotline's bot is an old one and keeps plain chats.
+The counter in the shop has its own file; the gift planner branches; sessions of the complaints desk are encrypted; the
+hotline's bot is an old one that stores plain chats.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class DemoMessage:
     words: str
     answers: Sequence[Answer]
     tokens: Sequence[tuple[int, int]]
-    """What goes in and comes out of each model call."""
+    """Input and output tokens of each model call."""
     instead_of: tuple[int, str] | None = None
-    """Goes another way from a turn on, in a branch of this name."""
+    """Number of the turn at which a branch begins, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ TALKS: list[Talk] = [
 
 
 def connect() -> list[SessionStore]:
-    """The stores, attached; their files are made as their bots make them, unless they are there."""
+    """The attached stores; missing files are created as their bots do."""
     stores = [declare_store(each.name, kind=each.kind, options=dict(each.make())) for each in PLACES]
     for store in stores:
         attach_store(store)
@@ -211,7 +211,7 @@ def connect() -> list[SessionStore]:
 
 
 def tell(talks: Iterable[Talk] = TALKS) -> int:
-    """Has the talks that are not in their places yet, and returns how many. What was erased since stays so."""
+    """Plays the talks that are not stored yet, and returns their number. Erased sessions are skipped."""
     erased = set(SessionRecord.objects.exclude(erased_at=None).values_list("store__name", "session_id"))
     waiting = [
         talk
@@ -228,7 +228,7 @@ async def _have(talk: Talk) -> None:
     async with AsyncExitStack() as open_things:
         session = open_things.enter_context(talk.place.open(talk.session_id))
         await open_things.enter_async_context(aclosing(memories.console))
-        await session.clear_session()  # what a broken-off attempt has left
+        await session.clear_session()  # items of an interrupted attempt
         governed = memories.session(session, store=talk.place.name, agent=talk.bot.name)
         for said in talk.said:
             if said.instead_of:

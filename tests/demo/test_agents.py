@@ -316,7 +316,7 @@ def test_a_real_model_that_does_not_answer_is_one_warning_and_no_end_of_the_demo
         broken.setattr(agents, "Runner", Runner)
         broken.setenv("OPENAI_API_KEY", "sk-test")
         assert agents.run_all([support.WHERE_IS_MY_ORDER]) == []
-    assert "The real model does not answer (OpenAIError)" in caplog.text
+    assert "The real model does not respond (OpenAIError)" in caplog.text
     assert agents.run_all([support.WHERE_IS_MY_ORDER]) == [support.WHERE_IS_MY_ORDER.session_id]
 
 

@@ -143,7 +143,7 @@ def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
     programs = demo.programs()
     next(program for program in programs[1:] if name in called(program)).kill()
     assert demo.process.wait(60) == 1
-    assert "ended by itself" in demo.complaint()
+    assert "stopped unexpectedly" in demo.complaint()
     assert still_running(programs) == []
 
 
@@ -190,8 +190,8 @@ def test_a_taken_port_is_one_sentence(data_dir: Path, port: int) -> None:
         demo = Demo(data_dir, port)
         assert demo.process.wait(60) == 1
     assert demo.complaint() == (
-        f"CommandError: Port {port} cannot be used (Address already in use):"
-        " free it, or choose another with MEMADMIN_PORT.\n"
+        f"CommandError: Port {port} cannot be used (Address already in use)."
+        " Free it, or choose another one with MEMADMIN_PORT.\n"
     )
 
 
@@ -204,7 +204,7 @@ def test_a_database_of_others_gets_no_well_known_password(data_dir: Path, port: 
 @pytest.mark.django_db
 def test_a_person_of_that_name_keeps_their_password() -> None:
     person("support")
-    with pytest.raises(preparing.NameTaken, match="a person named support already"):
+    with pytest.raises(preparing.NameTaken, match="A user named support already exists"):
         preparing.make_logins(PASSWORD)
     assert User.objects.get(username="support").check_password("support")
 

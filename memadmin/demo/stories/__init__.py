@@ -1,4 +1,4 @@
-"""Who said what to the demo bots, and what the scripted model answers. Dates are counted back from the first run."""
+"""Messages to the demo bots, and answers of the scripted model. Dates are relative to the first run."""
 
 from memadmin.demo.script import Story
 from memadmin.demo.stories import assistant, support, tutor
