@@ -24,7 +24,7 @@ DATA_DIR = Path(
 
 DEBUG = environment.yes_or_no("MEMADMIN_DEBUG")
 SECRET_KEY = environment.secret_key("MEMADMIN_SECRET_KEY", kept=DATA_DIR / "secret-key")
-# What was signed or encrypted with an earlier key stays readable.
+# Values signed or encrypted with an earlier key stay readable.
 SECRET_KEY_FALLBACKS = environment.words("MEMADMIN_OLD_SECRET_KEYS")
 ALLOWED_HOSTS = environment.words("MEMADMIN_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = environment.origins("MEMADMIN_TRUSTED_ORIGINS")
@@ -54,32 +54,32 @@ EMBEDDED_DATABASE = {
     "ENGINE": "memadmin.embedded",
     "NAME": "memadmin",
     "DATA_DIR": str(DATA_DIR),
-    # Under which to connect, once `db_roles` made it; without, as the administrator.
+    # Role to connect as, once `db_roles` created it; without, as the administrator.
     "ROLE": environment.embedded_role("MEMADMIN_DATABASE_ROLE"),
 }
 # The registry and the agents' tables.
 DATABASES = {"default": with_our_options(environment.database("DATABASE_URL") or EMBEDDED_DATABASE)}
-# What the web server adds to it (wsgi.py).
+# Options that the web server adds (wsgi.py).
 DATABASE_POOL = {
     "min_size": 1,
     "max_size": environment.positive_integer("MEMADMIN_POOL_SIZE"),
     "timeout": CONNECT_TIMEOUT_SECONDS,
-    # A lost connection is tried again for so long, then anew by the next request. Of itself the pool waits twice as
-    # long each time, up to minutes, and nobody is served meanwhile although the database is back.
+    # Time for retrying a lost connection; the next request tries again. By itself the pool doubles its pauses,
+    # up to minutes, in which no request is served although the database is back.
     "reconnect_timeout": CONNECT_TIMEOUT_SECONDS,
 }
-# The worker's way round a transaction pooler, behind which it would wait for notifications that never come; empty
-# where it goes the same way as everybody.
+# The worker's connection that bypasses a transaction pooler, behind which notifications would never arrive; empty
+# if it connects like all others.
 WORKER_DATABASE = environment.database("MEMADMIN_WORKER_DATABASE_URL")
 
 # Signs the audit log's checkpoints; only the worker needs it. On the embedded database a key is made when first needed.
 SIGNING_KEY = environment.signing_key("MEMADMIN_SIGNING_KEY")
 SIGNING_KEY_BEFORE = environment.signing_key("MEMADMIN_SIGNING_KEY_BEFORE")
 SIGNING_KEY_KEPT = DATA_DIR / "signing-key" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
-# Public keys that checkpoints may be signed with although the key before did not sign them in: it was lost.
+# Public keys of checkpoints that the key before did not sign in, because it was lost.
 TRUSTED_KEYS = environment.public_keys("MEMADMIN_TRUSTED_KEYS")
 
-# Where checkpoints are brought to: a file on another volume, an HTTPS receiver, a bucket with object lock; any of them.
+# Destinations of checkpoints: a file on another volume, an HTTPS receiver, a bucket with object lock; any of them.
 ANCHOR_PATH = environment.anchor_path(
     "MEMADMIN_ANCHOR_PATH", DATA_DIR / "audit-anchor.jsonl" if SIGNING_KEY_KEPT else None
 )
@@ -92,10 +92,10 @@ ANCHOR_KEEP_DAYS = environment.positive_integer("MEMADMIN_ANCHOR_KEEP_DAYS")
 AGENT_SESSIONS_TABLE = environment.table_name("AGENT_SESSIONS_TABLE")
 AGENT_MESSAGES_TABLE = environment.table_name("AGENT_MESSAGES_TABLE")
 AGENT_TIMEZONE = environment.time_zone("AGENT_TIMEZONE")
-# Kinds of stores that are not built in, as dotted paths; docs/stores.md tells how to write one.
+# Kinds of stores that are not built in, as dotted paths; docs/own-kind.md describes how to write one.
 STORE_KINDS = environment.words("MEMADMIN_STORE_KINDS")
 
-# What agents seal their sessions with, by the names that stores call the keys: for each NAME in MEMADMIN_KEYRING the
+# Keys with which agents encrypt their sessions, by the names that stores use: for each NAME in MEMADMIN_KEYRING the
 # key in MEMADMIN_SESSION_KEY_NAME, exactly as the agents' EncryptedSession is given it.
 SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_KEY")
 
@@ -103,10 +103,10 @@ SESSION_KEYS = environment.named_secrets("MEMADMIN_KEYRING", "MEMADMIN_SESSION_K
 PORT = environment.port("MEMADMIN_PORT")
 DEMO_PASSWORD = environment.text("MEMADMIN_DEMO_PASSWORD")
 
-# Whether a second person opens a grant; without, it opens when it is asked for, and is only reviewed afterwards.
+# Whether a second person approves a grant; without, it opens on request, and is only reviewed afterwards.
 GRANT_APPROVAL = not environment.yes_or_no("MEMADMIN_GRANTS_WITHOUT_APPROVAL")
 
-# Where mail goes out, under which name, and where people open the console: for the links in it. Off without a server.
+# Mail server, sender, and address of the console for the links in mail. Off without a server.
 MAIL_SERVER = environment.mail_server("MEMADMIN_MAIL_URL")
 globals().update(MAIL_SERVER)
 EMAIL_TIMEOUT = 10
@@ -114,39 +114,39 @@ DEFAULT_FROM_EMAIL = environment.text("MEMADMIN_MAIL_FROM")
 CONSOLE_URL = environment.https_address("MEMADMIN_URL") or environment.required_with(
     "MEMADMIN_URL", "MEMADMIN_MAIL_URL"
 )
-# Whether what was said is shown only for a purpose that was stated, and for how long one counts.
+# Whether content is shown only for a stated purpose, and how long a purpose is valid.
 PURPOSE_REQUIRED = environment.choice("MEMADMIN_PURPOSE", "required", "optional") == "required"
 PURPOSE_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_PURPOSE_HOURS"))
-# How many sessions one person opens within an hour before compliance staff can see it, and before no further one opens.
+# Sessions that one user opens within an hour before compliance staff is notified, and before further ones are refused.
 READ_NOTICE = environment.positive_integer("MEMADMIN_READ_NOTICE")
 READ_LIMIT = environment.positive_integer("MEMADMIN_READ_LIMIT")
 READ_WINDOW = timedelta(hours=1)
-# How soon a proposed memory is to be decided about: what waits longer is late.
+# Review target: a proposed memory that waits longer is late.
 REVIEW_WITHIN = timedelta(hours=environment.positive_integer("MEMADMIN_REVIEW_HOURS"))
-# After so long a proposal that nobody decided about is over; zero: never.
+# Time after which an undecided proposal expires; zero: never.
 PROPOSAL_LIFETIME = timedelta(days=environment.whole_number("MEMADMIN_PROPOSAL_DAYS"))
-# When in a day, by UTC, reviewers are told how their queue stands: by e-mail, and at an address of the operator's, with
-# the key that signs what goes there. Without addresses, all who review and whose address the company vouches for.
+# Hour, in UTC, of the daily digest for reviewers: by e-mail, and to a webhook of the operator's, with
+# the key that signs it. Without addresses, all reviewers whose address the company's sign-in vouches for.
 DIGEST_HOUR = environment.hour("MEMADMIN_DIGEST_HOUR")
 DIGEST_TO = environment.mail_addresses("MEMADMIN_DIGEST_TO")
 DIGEST_URL = environment.receiver("MEMADMIN_DIGEST_URL")
 DIGEST_SECRET = environment.webhook_secret("MEMADMIN_DIGEST_SECRET", "MEMADMIN_DIGEST_URL")
-# Who is told of grants; without, everybody who may decide on them and whose address the company's sign-in vouches for.
+# Addresses notified of grants; without, all users who may decide on them and whose address the company vouches for.
 NOTICES_TO = environment.mail_addresses("MEMADMIN_NOTICES_TO")
 
-# Phone numbers without a country code are masked as they are dialled in these countries.
+# Countries whose phone numbers are masked without a country code, too.
 PHONE_REGIONS = environment.phone_regions("MEMADMIN_PHONE_REGIONS")
 
 SEARCH_LIFETIME = timedelta(hours=environment.positive_integer("MEMADMIN_SEARCH_HOURS"))
 SEARCH_SCAN_SECONDS = environment.positive_integer("MEMADMIN_SEARCH_SCAN_SECONDS")
 
-# What makes the vectors of memories. Agents name the same one, or find by words alone.
+# Embedder of memories. Agents use the same one, or find by words alone.
 EMBEDDER = environment.embedder("MEMADMIN_EMBEDDER")
-# Where they are looked for by likeness. The database has them in any case.
+# Vector index for similarity search. The database has the vectors in any case.
 VECTOR_INDEX = environment.vector_index("MEMADMIN_VECTOR_INDEX")
 VECTOR_INDEX_KEY = environment.text("MEMADMIN_VECTOR_INDEX_KEY")
 
-# What learns from sessions that fell quiet. Locked and encrypted ones only where this says so.
+# Distiller of quiet sessions. Locked and encrypted ones only if this says so.
 DISTILLER = environment.distiller("MEMADMIN_DISTILLER")
 DISTIL_AFTER = timedelta(minutes=environment.positive_integer("MEMADMIN_DISTIL_AFTER_MINUTES"))
 DISTIL_LOCKED = environment.yes_or_no("MEMADMIN_DISTIL_LOCKED")
@@ -232,14 +232,14 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 ACCOUNT_ADAPTER = "memadmin.accounts.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
-ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]  # asked for nowhere; a check compares them
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]  # requested nowhere; a check compares them
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = False
-# By address, and by name and address together (see AccountAdapter): nobody can keep a named person out for everybody.
+# By address, and by name and address together (see AccountAdapter): so a named user cannot be locked out for all.
 ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "20/m/ip,5/300s/key", "reauthenticate": "10/m/user"}
-# The one in front of us appends the address that it was asked from.
+# The proxy in front of us appends the address of the client.
 ALLAUTH_TRUSTED_PROXY_COUNT = 1 if IS_BEHIND_PROXY else 0
-# Off only where it is nobody's secret what one can see, as in the demo.
+# Off only where nothing is confidential, as in the demo.
 SECOND_FACTOR_REQUIRED = environment.choice("MEMADMIN_SECOND_FACTOR", "required", "optional") == "required"
 MFA_ADAPTER = "memadmin.accounts.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
@@ -249,7 +249,7 @@ MFA_ALLOW_UNVERIFIED_EMAIL = True  # no address is verified here: administrators
 # The company's own sign-in by OpenID Connect; off without an issuer.
 OIDC_ISSUER = environment.https_address("MEMADMIN_OIDC_ISSUER")
 OIDC_NAME = environment.text("MEMADMIN_OIDC_NAME")
-# Whose people come in without an account here, and get one without a role.
+# Domains whose users come in without an account here, and get one without a role.
 OIDC_DOMAINS = [domain.lower() for domain in environment.words("MEMADMIN_OIDC_DOMAINS")]
 SOCIALACCOUNT_ADAPTER = "memadmin.accounts.oidc.CompanyAdapter"
 SOCIALACCOUNT_LOGIN_ON_GET = True
@@ -267,9 +267,9 @@ SOCIALACCOUNT_PROVIDERS = {
         ],
     }
 }
-# Shared by all processes and machines: how often somebody tried, and which codes were used.
+# Shared by all processes and machines: counts of failed attempts, and used codes.
 CACHES = {"default": {"BACKEND": "memadmin.accounts.db_cache.TableCache"}}
-# In the session and not in a cookie: a sentence may repeat what somebody typed.
+# In the session and not in a cookie: a message may repeat the user's input.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "/"
@@ -294,7 +294,7 @@ STORAGES = {
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# How long somebody may do nothing, and how long a session may be open at all.
+# Idle time limit, and total time limit of a session.
 IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES"))
 SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS"))
 SESSION_COOKIE_AGE = int(SESSION_LIMIT.total_seconds())
@@ -314,7 +314,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "memadmin.web.errors.csrf_failure"
 
-# Tabler draws its arrows and ticks from data: URIs; nothing else may come from anywhere but here. What may become HTML
+# Tabler draws its arrows and ticks from data: URIs; nothing else may come from another origin. What may become HTML
 # by a script is in static/trusted-types.js, and for Django admin in static/trusted-types-admin.js.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -342,7 +342,7 @@ PROCRASTINATE_WORKER_DEFAULTS = {
     "concurrency": environment.positive_integer("MEMADMIN_WORKER_CONCURRENCY"),
     "update_heartbeat_interval": 5.0,
     "stalled_worker_timeout": 20.0,
-    # Longer than any chunk of work; what is still running then is retried by another worker.
+    # Longer than any chunk of work; a job that is still running then is retried by another worker.
     "shutdown_graceful_timeout": 15.0,
 }
 

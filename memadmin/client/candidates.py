@@ -1,8 +1,8 @@
 """Query for candidate memories of a run, used by agents under their role and by the console's preview.
 
-It says itself what the agents' row policy says, so that the preview, whose role sees every row, shows the same. A
-subject's own memories are compared one by one, which is exact and quick for the thousands that one has; those that all
-share are found through their index. Where vectors lie in another index, FIND_NAMED looks up what that one named.
+It repeats the conditions of the agents' row policy, so that the preview, whose role sees every row, returns the same. A
+subject's own memories are compared one by one, which is exact and quick for the thousands that one has; shared memories
+are found through their index. With an external vector index, FIND_NAMED looks up the memories that it returned.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from uuid import UUID
 from memadmin.client.vector_lookup import Near
 
 LIMIT = 40
-"""Of how many each ranking, by meaning and by words, names the best."""
+"""Number of candidates of each ranking, by meaning and by words."""
 
 READ_ON = """(
     SELECT set_config('hnsw.iterative_scan', 'strict_order', true) FROM pg_extension
     WHERE extname = 'vector' AND string_to_array(substring(extversion from '^[0-9]+[.][0-9]+'), '.')::int[] >= '{0,8}'
 )"""
-"""Lets the index of vectors read on where the nearest are none that this run may be told: by itself it names 40 and
-leaves it at that. pgvector can since 0.8."""
+"""Lets the vector index continue when the nearest memories are none that this run may use: by itself it returns 40
+and stops there. pgvector can since 0.8.
+"""
 
 SET_RUN = f"""
 SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.agent', %(agent)s, true),
        set_config('plan_cache_mode', 'force_generic_plan', true), {READ_ON}
 """
-"""Whose run it is, until the end of the transaction: what the row policies go by. And that FIND, prepared once on a
-connection, is not planned each time, which takes longer than to carry it out."""
+"""Sets the run's subject until the end of the transaction, for the row policies. Also avoids that FIND, prepared once
+on
+a connection, is planned each time, which takes longer than to run it.
+"""
 
 MAY_RECALL = """
     status = 'approved'
@@ -53,7 +56,7 @@ NEAR = f"""
     ORDER BY embedding <=> %(vector)s::vector LIMIT %(limit)s
 """
 
-# An index may be behind: what it says of another text than the memory has now does not count.
+# An index may be outdated: its result for another text than the memory has now does not count.
 NAMED_DISTANCE = "CASE WHEN embedder = %(embedder)s AND content_hash = named_hash THEN named_distance END AS distance"
 
 NAMED_NEAR = f"""
@@ -102,7 +105,7 @@ FIND_NAMED = _find(
         AS given (named_id, named_distance, named_hash)
 ),""",
 )
-"""As FIND, but how near each is another index has said; see `naming`."""
+"""Like FIND, with the distances from another index; see `naming`."""
 
 THIS = f"""
 WITH asked AS (SELECT tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes)
@@ -111,12 +114,12 @@ SELECT {READ} FROM (SELECT {COLUMNS}, {DISTANCE} FROM memories_app_memory WHERE 
 """One memory as the candidate that it would be, approved or not; for the console, since agents see no proposal."""
 
 FARTHEST_SHARED = 0.8
-"""What all share is recalled only where it has to do with what was said: within this cosine distance, or by a word."""
+"""Shared memories are recalled only if they are related to the query: within this cosine distance, or by a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that a run may be told. `likeness` is the cosine to what was asked, None where it was not compared; the
+    """A memory that a run may use. `likeness` is the cosine to the query, None where it was not compared; the
     words are stems without those that every text has.
     """
 
@@ -139,7 +142,7 @@ class Candidate:
 
     @property
     def is_to_the_point(self) -> bool:
-        """Whether it has to do with what was said; what all share is recalled only then."""
+        """True if it is related to the query; shared memories are recalled only then."""
         return bool(self.found_words) or (self.likeness is not None and 1 - self.likeness <= FARTHEST_SHARED)
 
 
@@ -157,8 +160,8 @@ def parameters(
     as_of: datetime | None = None,
     limit: int = LIMIT,
 ) -> dict[str, Any]:
-    """The parameters of FIND. Without a vector words and age decide alone. What is valid at another time than now the
-    console may ask; the row policies show agents what is valid now.
+    """The parameters of FIND. Without a vector words and age decide alone. The console may ask for memories valid at
+    another time than now; the row policies show agents those valid now.
     """
     return {
         "query": query.replace("\x00", " "),
@@ -172,7 +175,7 @@ def parameters(
 
 
 def naming(near: Iterable[Near]) -> dict[str, Any]:
-    """What FIND_NAMED takes beside the parameters of FIND."""
+    """Parameters of FIND_NAMED beside those of FIND."""
     named = {each.id: each for each in near if isfinite(each.likeness)}
     return {
         "named": list(named),
@@ -182,5 +185,5 @@ def naming(near: Iterable[Near]) -> dict[str, Any]:
 
 
 def read(rows: Iterable[Sequence[Any]]) -> list[Candidate]:
-    """What FIND answered."""
+    """Rows of FIND as candidates."""
     return [Candidate(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""The console's database as agents reach it: under their own role, within a time limit, and never in their way."""
+"""Connections of agents to the console's database: under their own role, with a time limit, and never blocking them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ T = TypeVar("T")
 Connection = AsyncConnection[TupleRow]
 
 SECONDS = 2.0
-"""How long an agent waits for the console."""
+"""Time limit for a request to the console's database."""
 
 REST_SECONDS = 15.0
-"""After a failure agents do without the console for so long, instead of waiting for it anew in each run."""
+"""After a failure agents do without the console for this time, instead of waiting for it in each run."""
 
 IN_THE_WAY = "40"
 """The class of SQLSTATEs of a transaction that gave way to another one, as in a deadlock."""
 
 ANSWERS = ("P0", "22", "23", "42", IN_THE_WAY)
-"""Classes of SQLSTATEs with which a database that works refuses something; all others say that it does not work."""
+"""Classes of SQLSTATEs with which a working database refuses a statement; all others mean that it does not work."""
 
 UNREADABLE = "22021"
-"""PostgreSQL's word for characters that it cannot store."""
+"""PostgreSQL's code for characters that it cannot store."""
 
 MOST_OPEN = 8
-"""Connections of one event loop. The agents' own sessions may be kept by the same server, and need theirs."""
+"""Connections of one event loop. The agents' own sessions may be on the same server, which limits them."""
 
 MOST_IDLE = 4
 
-# One statement, because each is a round trip. The row policies go by these settings, until the transaction ends.
+# One statement, because each is a round trip. The row policies use these settings until the transaction ends.
 BEGIN_RUN = f"""
 WITH whose AS MATERIALIZED (
     SELECT CASE WHEN %(key)s <> '' THEN memadmin_subject_for(%(kind)s, %(key)s) END AS subject
@@ -56,15 +56,15 @@ FROM whose
 
 
 class ConsoleUnavailable(Exception):
-    """The console's database does not answer, or not in time."""
+    """The console's database is not responding, or not in time."""
 
 
 class _NotOpened(Exception):
-    """No connection was made; the message says how it failed, and nothing of where to."""
+    """No connection was made; the message says how it failed, without the address."""
 
 
 class RefusedByDatabase(Exception):
-    """The database works, and said no."""
+    """The database works, and refused the statement."""
 
     def __init__(self, sqlstate: str) -> None:
         super().__init__(f"The database refused it ({sqlstate}).")
@@ -73,17 +73,17 @@ class RefusedByDatabase(Exception):
 
 @dataclass(slots=True)
 class _Place:
-    """What one event loop has."""
+    """Connections of one event loop."""
 
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_OPEN))
     idle: list[Connection] = field(default_factory=list)
 
 
 class Console:
-    """Connections to the console's database, opened when they are needed and kept for the next question.
+    """Connections to the console's database, opened on demand and kept for the next request.
 
-    `dsn` is what libpq takes, or a URL of SQLAlchemy's. Each event loop has its own connections, MOST_OPEN at most, so
-    one object may serve a whole program; who asks for one more waits, and no longer than for an answer.
+    `dsn` is an address for libpq, or a URL of SQLAlchemy's. Each event loop has its own connections, MOST_OPEN at most,
+    so one object may serve a whole program; a request beyond them waits, and no longer than for an answer.
     """
 
     def __init__(self, dsn: str, *, seconds: float = SECONDS, rest_seconds: float = REST_SECONDS) -> None:
@@ -96,10 +96,10 @@ class Console:
         self._is_away = False
 
     async def ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """What `work` answers, within one transaction. Raises ConsoleUnavailable or RefusedByDatabase.
+        """Result of `work`, run within one transaction. Raises ConsoleUnavailable or RefusedByDatabase.
 
-        Work that failed with an idle connection is tried once more with a fresh one, and so is what gave way to another
-        transaction: it should be safe to repeat.
+        Work that failed with an idle connection is tried once more with a fresh one, and so is work that gave way to
+        another transaction: it should be safe to repeat.
         """
         if time.monotonic() < self._rests_until:
             raise ConsoleUnavailable
@@ -112,7 +112,7 @@ class Console:
                 asking.cancel()
                 asking.add_done_callback(_forget)
         if not asking.done():
-            raise self._away("no answer in time")
+            raise self._away("no response in time")
         try:
             answer = asking.result()
         except _NotOpened as problem:
@@ -120,7 +120,7 @@ class Console:
         except UnicodeError:
             raise RefusedByDatabase(UNREADABLE) from None
         except psycopg.Error as problem:
-            # What the driver itself does not send: the character zero, an object that is no value.
+            # Values that the driver itself does not send: the character zero, an object of an unknown type.
             is_unfit = isinstance(problem, psycopg.DataError | psycopg.ProgrammingError)
             sqlstate = problem.sqlstate or (UNREADABLE if is_unfit else "")
             if sqlstate.startswith(ANSWERS):
@@ -128,7 +128,7 @@ class Console:
                 raise RefusedByDatabase(sqlstate) from None
             raise self._away(f"{type(problem).__name__} {sqlstate}".strip()) from None
         except Exception as problem:
-            # Whatever else is at the other end: a run does not end for it.
+            # Whatever else is at the other end: a run does not end because of it.
             raise self._away(type(problem).__name__) from None
         self._is_back()
         return answer
@@ -136,7 +136,7 @@ class Console:
     async def ask_in_run(
         self, subject: Subject | None, agent: str, work: Callable[[Connection, UUID | None], Awaitable[T]]
     ) -> T:
-        """As `ask`, of a run: what the row policies show of this subject, which `work` gets by our id."""
+        """As `ask`, for a run: within the row policies of this subject, whose id here is passed to `work`."""
 
         async def in_run(connection: Connection) -> T:
             whose = subject or NOBODY
@@ -147,7 +147,7 @@ class Console:
         return await self.ask(in_run)
 
     async def aclose(self) -> None:
-        """Closes what this event loop has open."""
+        """Closes the connections of this event loop."""
         place = self._here()
         while place.idle:
             await place.idle.pop().close()
@@ -203,7 +203,7 @@ class Console:
                 await connection.close()
 
     def _here(self) -> _Place:
-        """Of the running loop. What loops left open that have ended meanwhile, nobody else closes."""
+        """Connections of the running loop. Also closes those of loops that have ended without closing them."""
         loop = asyncio.get_running_loop()
         if place := self._places.get(loop):
             return place
@@ -214,19 +214,22 @@ class Console:
             return self._places.setdefault(loop, _Place())
 
     def _away(self, how: str) -> ConsoleUnavailable:
-        """Says so once, until it answers again. Messages of drivers quote addresses and statements, so none is told."""
+        """Logs a failure once, until the database responds again. Messages of drivers quote addresses and statements,
+        so they
+        are left out.
+        """
         self._rests_until = time.monotonic() + self.rest_seconds
         if not self._is_away:
-            logger.warning("memadmin's database is away (%s); agents go on without it.", how)
+            logger.warning("memadmin's database is not responding (%s); agents continue without it.", how)
         self._is_away = True
         return ConsoleUnavailable(how)
 
     def _is_back(self) -> None:
         if self._is_away:
-            logger.info("memadmin's database answers again.")
+            logger.info("memadmin's database is responding again.")
         self._is_away, self._rests_until = False, 0.0
 
 
 def _forget(asked: asyncio.Future[Any]) -> None:
     if not asked.cancelled():
-        asked.exception()  # looked at, so that asyncio does not report it
+        asked.exception()  # retrieved, so that asyncio does not report it

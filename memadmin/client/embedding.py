@@ -1,7 +1,8 @@
-"""Texts in, vectors out: 256 numbers that lie close together where texts mean alike.
+"""Embedders: turn texts into vectors of 256 numbers, which are close together for similar meanings.
 
-The console and the agents load the same embedder by its name; what one wrote the other can compare. Vectors of
-different embedders cannot be compared, so each is stored with the name of its own.
+The console and the agents load the same embedder by its name; one compares the vectors that the other stored. Vectors
+of
+different embedders cannot be compared, so each is stored with its embedder's name.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ BATCH = 256
 
 
 SECONDS = 30.0
-"""How long a hosted embedder may take for a call, which is tried twice."""
+"""Time limit for a call to a hosted embedder, which is tried twice."""
 
 
 class Embedder(Protocol):
-    """Its name is stored with what it made; a change of model or size is another name."""
+    """Stored with its vectors; another model or size has another name."""
 
     name: str
 
@@ -37,19 +38,20 @@ class Embedder(Protocol):
 
 class UnknownEmbedder(ValueError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name!r} is no embedder: take {OFFLINE}, {OPENAI}text-embedding-3-small or {NONE}.")
+        super().__init__(f"{name!r} is not an embedder: use {OFFLINE}, {OPENAI}text-embedding-3-small or {NONE}.")
 
 
 class UnfitVectors(ValueError):
-    """What an embedder answered cannot be compared: another size, too few, or numbers that are none."""
+    """The result of an embedder cannot be compared: another size, too few vectors, or values that are not numbers."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The embedder {name} answered something else than {DIMENSIONS} numbers for each text.")
+        super().__init__(f"The embedder {name} did not return {DIMENSIONS} numbers for each text.")
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
-    """What it makes, once that was looked at: who speaks a protocol may ignore the size that it asks for. Raises
-    UnfitVectors, and whatever the embedder does."""
+    """Checked vectors: a compatible server may ignore the requested size. Raises UnfitVectors, and exceptions of the
+    embedder.
+    """
     made = embedder.embed(texts)
     if len(made) != len(texts) or not all(len(vector) == DIMENSIONS and _is_small(vector) for vector in made):
         raise UnfitVectors(embedder.name)
@@ -57,7 +59,7 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
 
 
 def _is_small(vector: Sequence[float]) -> bool:
-    """NaN is not, nor what four bytes do not hold."""
+    """False for NaN, and for numbers that do not fit into four bytes."""
     return sum(map(abs, vector)) < 1e30
 
 
@@ -67,13 +69,13 @@ class WordLlamaEmbedder:
     name = "wordllama-256"
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        # A text without a word that it knows would come back as a vector of NaN.
+        # For a text without a known word it would return a vector of NaN.
         made = _wordllama().embed([text if text.strip() else "." for text in texts], norm=True)
         return [[float(number) if number == number else 0.0 for number in vector] for vector in made]
 
 
 class OpenAIEmbedder:
-    """A hosted model of OpenAI, or of whoever speaks its protocol at OPENAI_BASE_URL."""
+    """A hosted model of OpenAI, or of a compatible server at OPENAI_BASE_URL."""
 
     def __init__(self, model: str) -> None:
         self.model = model

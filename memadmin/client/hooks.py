@@ -1,4 +1,4 @@
-"""Signals that a run gives by itself: that somebody corrects the agent, wishes for something, and how it ended."""
+"""Signals that a run gives by itself: corrections and wishes of the user, and its outcome."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class _Seen:
 
 
 class MemoryHooks(RunHooks[Any]):
-    """For `Runner.run(hooks=...)`. One object serves all runs; what fails here is logged, and never in a run's way.
+    """For `Runner.run(hooks=...)`. One object serves all runs; its failures are logged and never stop a run.
 
-    `outcomes` are one signal for each run that came to its end: 1, or -1 if one of its tools failed.
+    `outcomes` are one signal for each run that ended: 1, or -1 if one of its tools failed.
     """
 
     def __init__(self, client: MemoryClient, *, outcomes: bool = True) -> None:
         self._client, self._outcomes = client, outcomes
-        # By the usage that all contexts of one run share. Runs that fail never end, so the oldest are let go of.
+        # Keyed by the usage that all contexts of one run share. Failed runs have no end, so the oldest are dropped.
         self._seen: OrderedDict[int, tuple[Any, _Seen]] = OrderedDict()
 
     async def on_llm_start(

@@ -20,6 +20,6 @@ def is_from_user(item: Any) -> bool:
 
 
 def last_said(items: Sequence[Any]) -> tuple[str, int]:
-    """What the user said last, and how many messages of theirs there are."""
+    """The user's last text, and the number of the user's messages."""
     said = [item for item in items if is_from_user(item)]
     return (text_of(said[-1]) if said else ""), len(said)

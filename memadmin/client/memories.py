@@ -1,6 +1,6 @@
-"""Memories for agents: what a run may know, and what it would like to have remembered.
+"""Memories for agents: recall before a run, and proposals from it.
 
-Agents read what people approved and propose the rest; row policies and the trigger `gate` hold that, not this module.
+Agents read approved memories and propose others; row policies and the trigger `gate` enforce that, not this module.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ MOST_QUOTES = 50
 MOST_AGENTS = 50
 
 MOST_BUDGET = 100_000
-"""Tokens that are told at most, whatever budget a program has: more than all candidates together take."""
+"""Most tokens of a recall, whatever budget a program has: more than all candidates together take."""
 
 LONGEST_QUERY = 2000
-"""Of what a user says so much is looked for; a pasted document says no more about what to recall."""
+"""Characters of the user's text that are used as query; a pasted document says no more about what to recall."""
 
 MOST_THREADS = 2
-"""For embedders and indexes of vectors, which compute or ask a service."""
+"""Threads for embedders and vector indexes, which compute or call a service."""
 
 Kind = Literal["preference", "fact", "procedure", "note", "summary"]
 SignalKind = Literal["correction", "preference", "outcome", "rating"]
@@ -103,8 +103,9 @@ SELECT %(recall)s, * FROM unnest(%(memories)s::uuid[], %(versions)s::int[], %(pl
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words that a proposal comes from. Without a session they are of the session of the run; another one is on record
-    and about the same subject, or the proposal is refused."""
+    """The quote that a proposal comes from. Without a session it is of the run's session; another session must be
+    registered and about the same subject, or the proposal is refused.
+    """
 
     quote: str
     speaker: str = "user"
@@ -116,23 +117,23 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a run is told: `text` is empty when there is nothing to tell, or when nobody could be asked."""
+    """Memories for a run: `text` is empty if there are none, or if the database is not responding."""
 
     choice: RecallSelection = field(default_factory=RecallSelection)
     text: str = ""
     id: UUID | None = None
-    """Of the record of this recall; nothing is recorded when nothing is told."""
+    """Id of the record of this recall; an empty recall is not recorded."""
     refused: ProposalRefused | None = None
 
 
 class MemoryClient:
     """The memories of the console at `console`, an address or a `Console` that a program has already.
 
-    `embedder` is the name of the one that the console uses (`MEMADMIN_EMBEDDER`), or "none" to go by words alone;
-    `index` that of its index of vectors (`MEMADMIN_VECTOR_INDEX`), with a key that reads.
-    `subject_in` says where a run's context has its subject, as for GovernedSession.
+    `embedder` is the name of the console's embedder (`MEMADMIN_EMBEDDER`), or "none" to recall by words alone;
+    `index` is that of its vector index (`MEMADMIN_VECTOR_INDEX`), with a key that may read.
+    `subject_in` is the place of the subject in a run's context, as for GovernedSession.
 
-    Nothing here raises into a run because of the console: a Refused says why something was not kept.
+    Nothing here raises into a run because of the console: a Refused contains the reason.
     """
 
     def __init__(
@@ -152,11 +153,11 @@ class MemoryClient:
         self._is_embedder_away, self._embedder_rests_until = False, 0.0
         self._index = vector_lookup.load(index, index_key) if isinstance(index, str) else index
         self._index_rests_until = 0.0
-        # Not the loop's own threads, which sessions of the SDK need: what hangs would take all of them.
+        # Not the loop's own threads, which sessions of the SDK need: a hanging call would take all of them.
         self._threads = ThreadPoolExecutor(MOST_THREADS, "memadmin-client")
 
     def session(self, inner: Session, **options: Any) -> GovernedSession:
-        """The SDK's session as the console knows it; options as of GovernedSession."""
+        """The SDK's session, registered in the console; options as of GovernedSession."""
         return GovernedSession(
             inner, **{"console": self.console, "store": self.store, "subject_in": self.subject_in, **options}
         )
@@ -169,10 +170,9 @@ class MemoryClient:
     async def recall(
         self, query: str = "", subject: Named = None, budget: int | None = None, *, agent: str = ""
     ) -> Recalled:
-        """What to tell an agent who is asked this, and records that it was told.
+        """Memories for an agent and a query, recorded as a recall.
 
-        The subject is that of the run if none is given; "" is nobody. Without one there are only memories that all
-        share.
+        The subject is that of the run if none is given; "" is none. Without one there are only shared memories.
         """
         whose, run = self._whose(subject)
         query = "".join(character for character in query[:LONGEST_QUERY] if is_storable(character))
@@ -203,7 +203,7 @@ class MemoryClient:
 
         answer = await self._ask(whose, agent, look_up)
         if isinstance(answer, ProposalRefused) and answer.reason is RefusalReason.NOT_ALLOWED:
-            # One of them was retired, or its time ended, after it was found: nothing is told that is not recorded.
+            # One of them was retired, or expired, after it was found: nothing is returned that is not recorded.
             answer = await self._ask(whose, agent, look_up)
         return Recalled(refused=answer) if isinstance(answer, ProposalRefused) else answer
 
@@ -228,9 +228,9 @@ class MemoryClient:
         replaces: tuple[UUID, int] | None = None,
         extractor: str = "agent",
     ) -> Answer:
-        """Hands a statement to the reviewers, with what it came from.
+        """Proposes a statement to the reviewers, with its evidence.
 
-        It is about the subject, or the run's if none is given; about nobody, and for all, only if `is_shared` says so.
+        It is about the subject, or the run's if none is given; shared, about no subject, only if `is_shared` is true.
         `replaces` is an approved memory and the version of it that this one was written against.
         """
         whose, run = self._whose(None if is_shared else subject)
@@ -287,7 +287,7 @@ class MemoryClient:
         memory: UUID | None = None,
         item_id: str = "",
     ) -> Answer:
-        """Something to learn from: what was corrected or wished for, how a run ended (-1, 1), a rating (1 to 5)."""
+        """Sends a signal: a correction or a wish, the outcome of a run (-1, 1), a rating (1 to 5)."""
         whose, run = self._whose(subject)
         if text and (reason := unfit(text, LONGEST_QUOTE)):
             return ProposalRefused(reason)
@@ -302,7 +302,7 @@ class MemoryClient:
         return await self._ask(whose, agent, insert)
 
     async def forget(self, what: str, *, subject: Named = None, memory: UUID | None = None, agent: str = "") -> Answer:
-        """Tells the reviewers that somebody wants something forgotten. It is they who retire a memory."""
+        """Asks the reviewers to retire a memory, because someone wants it forgotten."""
         if reason := unfit(what, LONGEST_QUOTE - len(FORGET)):
             return ProposalRefused(reason)
         return await self.signal("correction", FORGET + what, value=-1, subject=subject, memory=memory, agent=agent)
@@ -310,7 +310,7 @@ class MemoryClient:
     # --- within --------------------------------------------------------------------------------------------------
 
     def subject_in_run(self, context: Any) -> Subject:
-        """Of the session of the run, or else of its context object; NOBODY when neither tells one."""
+        """The subject of the run's session, or else of its context object; NOBODY if neither has one."""
         run = runs.current_in(context)
         if run and run.subject:
             return run.subject
@@ -348,8 +348,9 @@ class MemoryClient:
     async def _near(
         self, connection: Connection, given: Mapping[str, Any], vector: list[float] | None
     ) -> list[Near] | None:
-        """What another index than the database's names; None where there is none, or none that answers in half the
-        time: the database has all vectors itself."""
+        """Memories returned by an external index; None if there is none, or it does not respond in half the
+        time: the database has all vectors itself.
+        """
         index = self._index
         if index is None or vector is None or time.monotonic() < self._index_rests_until:
             return None
@@ -360,12 +361,14 @@ class MemoryClient:
         try:
             return await asyncio.wait_for(asking, self.console.seconds / 2)
         except Exception as problem:
-            logger.warning("The index of vectors fails (%s); the database compares by itself.", type(problem).__name__)
+            logger.warning("The vector index fails (%s); the database compares vectors itself.", type(problem).__name__)
             self._index_rests_until = time.monotonic() + self.console.rest_seconds
             return None
 
     async def _vector_of(self, query: str) -> list[float] | None:
-        """In a thread: it computes, or asks a service. Words alone are better than no memories."""
+        """The vector, computed in a thread, because it computes or calls a service. Words alone are better than no
+        memories.
+        """
         if not self._embedder or not query.strip() or time.monotonic() < self._embedder_rests_until:
             return None
         try:
@@ -375,7 +378,7 @@ class MemoryClient:
         except Exception as problem:
             self._embedder_rests_until = time.monotonic() + self.console.rest_seconds
             if not self._is_embedder_away:
-                logger.warning("The embedder fails (%s); words alone are recalled by.", type(problem).__name__)
+                logger.warning("The embedder fails (%s); memories are recalled by words only.", type(problem).__name__)
             self._is_embedder_away = True
             return None
         self._is_embedder_away = False

@@ -1,7 +1,7 @@
-"""Ways of memories into a run. Nothing of them is persisted: they are added to what the model is instructed with.
+"""Injection of memories into a run. They are added to the model's instructions, and never persisted.
 
-Not to its input: where a provider keeps the conversation, all input is kept there, and what is retired tomorrow would
-stay in it.
+They are not added to its input: where a provider stores the conversation, all input is stored there, and a memory
+retired tomorrow would stay in it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ logger = logging.getLogger(__name__)
 Instructions: TypeAlias = "str | Callable[[RunContextWrapper[Any], Agent[Any]], Any]"
 
 KEPT_SECONDS = 30.0
-"""For so long a look-up serves the same question again, where no GovernedSession tells one run from the next."""
+"""Time for which a look-up serves the same query again, where no GovernedSession identifies the run."""
 
 MOST_KEPT = 200
 
 
 def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallModelInputFilter:
-    """For `RunConfig.call_model_input_filter`: what all agents of a run are told.
+    """For `RunConfig.call_model_input_filter`: memories for all agents of a run.
 
-    Looked up once in a run for each agent, by what the user said last.
+    Looked up once in a run for each agent, by the user's last text.
     """
     told = RecallCache(client, budget)
 
@@ -48,7 +48,7 @@ def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallMod
 def instructions(
     client: MemoryClient, base: Instructions = "", *, budget: int | None = None
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
-    """For `Agent.instructions`: the agent's own, and what it is told. For one agent; `memory_filter` is for all."""
+    """For `Agent.instructions`: the agent's own, and its memories. For one agent; `memory_filter` is for all."""
     told = RecallCache(client, budget)
 
     async def with_memories(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
@@ -60,25 +60,25 @@ def instructions(
 
 
 class RecallCache:
-    """What was looked up already."""
+    """Earlier look-ups."""
 
     def __init__(self, client: MemoryClient, budget: int | None) -> None:
         self._client, self._budget = client, budget
         self._recent: OrderedDict[Any, tuple[float, Recalled]] = OrderedDict()
 
     async def text_for(self, context: Any, agent: str, items: Sequence[Any]) -> str:
-        """Whatever goes wrong with memories, a run goes on without them."""
+        """A run continues without memories after any failure here."""
         try:
             return (await self._recalled(context, agent, items)).text
         except Exception as problem:
-            logger.warning("A run goes on without memories (%s).", type(problem).__name__)
+            logger.warning("A run continues without memories (%s).", type(problem).__name__)
             return ""
 
     async def _recalled(self, context: Any, agent: str, items: Sequence[Any]) -> Recalled:
         subject, run = self._client.subject_in_run(context), runs.current_in(context)
         said, count = last_said(items)
         if run and not count:
-            # Where the provider keeps the conversation, later turns bring nothing that the user said.
+            # Where the provider stores the conversation, later turns do not contain the user's text.
             return run.remembered.get((self, agent)) or Recalled()
         question = (self, subject, agent, said, count)
         known = run.remembered.get(question) if run else self._recently(question)

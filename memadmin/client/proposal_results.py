@@ -9,26 +9,26 @@ from uuid import UUID
 
 
 class RefusalReason(Enum):
-    """Why something was not kept, in a sentence."""
+    """Reason why something was not stored, as a sentence."""
 
-    EMPTY = "There is nothing in it."
-    TOO_LONG = "It is too long to be remembered: at most 2,000 characters for a statement, 4,000 for other texts."
-    TOO_MANY = "It comes with too many: at most 50 quotes, for at most 50 agents."
-    FULL = "So many proposals about this subject wait for a person that no other is taken."
-    UNREADABLE = "It holds characters or values that cannot be stored."
-    NO_SUBJECT = "Nobody knows whom it is about."
+    EMPTY = "The text is empty."
+    TOO_LONG = "The text is too long: at most 2,000 characters for a statement, 4,000 for other texts."
+    TOO_MANY = "There are too many: at most 50 quotes, for at most 50 agents."
+    FULL = "Too many proposals about this subject are waiting for review."
+    UNREADABLE = "It contains characters or values that cannot be stored."
+    NO_SUBJECT = "The subject is unknown."
     BAD_SUBJECT = "The subject's id is empty or too long."
-    NOT_THEIR_WORDS = "It rests on words of a session that is not on record, or about somebody else."
-    STOPPED = "Nothing is to be learned from this subject."
-    NOT_ALLOWED = "The database does not let this run say that."
-    INVALID = "The database does not take a value of it."
-    IN_THE_WAY = "Something else was changing the same in the database; it was not kept."
-    AWAY = "The console's database does not answer; it was not kept."
+    NOT_THEIR_WORDS = "Its evidence is from a session that is not registered, or is about another subject."
+    STOPPED = "Learning is stopped for this subject."
+    NOT_ALLOWED = "The database does not allow this run to store it."
+    INVALID = "The database rejects one of its values."
+    IN_THE_WAY = "Another change in the database came first; it was not stored."
+    AWAY = "The console's database is not responding; it was not stored."
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Under this id. A proposal is seen by reviewers, and by no agent until they approve it."""
+    """Stored under this id. Reviewers see a proposal, and no agent does until they approve it."""
 
     id: UUID
 
@@ -62,13 +62,15 @@ BY_SQLSTATE = {
 
 
 def refused_with(sqlstate: str) -> ProposalRefused:
-    """For what the database says."""
+    """For the database's refusals."""
     unreadable = RefusalReason.UNREADABLE if sqlstate.startswith("22") else RefusalReason.INVALID
     return ProposalRefused(BY_SQLSTATE.get(sqlstate, unreadable))
 
 
 def unfit(text: str, longest: int) -> RefusalReason | None:
-    """Why a text cannot be stored. What is too long is not cut: a reviewer would approve what nobody said."""
+    """Reason why a text cannot be stored. Long texts are not cut: a reviewer would approve something else than was
+    said.
+    """
     if not text.strip():
         return RefusalReason.EMPTY
     if len(text) > longest:
@@ -77,5 +79,5 @@ def unfit(text: str, longest: int) -> RefusalReason | None:
 
 
 def is_storable(text: str) -> bool:
-    """PostgreSQL takes neither the character zero nor half of a surrogate pair."""
+    """False for the character zero and half of a surrogate pair, which PostgreSQL cannot store."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

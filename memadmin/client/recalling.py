@@ -22,7 +22,7 @@ from uuid import UUID
 from memadmin.client.candidates import Candidate
 
 WORDS_COUNT = 0.5
-"""Of a memory that says every word that was asked, beside 1 for one that says the same in meaning."""
+"""Weight of a memory with every word of the query, beside 1 for one with the same meaning."""
 
 DEFAULT_BUDGET = 400
 """Tokens that memories may take of a prompt."""
@@ -36,14 +36,14 @@ TAG_OPENS = re.compile("[<\N{FULLWIDTH LESS-THAN SIGN}\N{SMALL LESS-THAN SIGN}]"
 SPACES = re.compile(r"\s+")
 
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
-"""Not seen, and letters and pictures look otherwise without them."""
+"""Invisible, but letters and pictures look different without them."""
 
 EPOCH = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenMemory:
-    """A memory that the run is told. `place` begins at 1, `score` is at most 1."""
+    """A memory for the run. `place` begins at 1, `score` is at most 1."""
 
     memory: Candidate
     place: int
@@ -56,7 +56,7 @@ class ChosenMemory:
 
 @dataclass(frozen=True, slots=True)
 class OmittedMemory:
-    """A memory that the run is not told, and why in a sentence."""
+    """A memory that is left out, and the reason as a sentence."""
 
     memory: Candidate
     reason: str
@@ -73,23 +73,23 @@ class RecallSelection:
         return sum(chosen.tokens for chosen in self.chosen)
 
     def text(self, subject_key: str = "") -> str:
-        """What goes into the prompt; empty when there is nothing to tell."""
+        """Text for the prompt; empty without memories."""
         return as_block([chosen.memory.statement for chosen in self.chosen], subject_key)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its places, which begin at 1; None where a ranking does not name it."""
+    """A candidate with its places, which begin at 1; None where a ranking does not contain it."""
 
     memory: Candidate
     place_by_meaning: int | None
     place_by_words: int | None
-    # How much of what was asked its words say: 0 to 1.
+    # Share of the query that its words cover: 0 to 1.
     fit: float
 
     @property
     def score(self) -> float:
-        """1 for what means the same and says every word; 0 for what neither ranking names."""
+        """1 for the same meaning and every word; 0 if it is in neither ranking."""
         likeness = max(self.memory.likeness or 0.0, 0.0)
         return (likeness + WORDS_COUNT * self.fit) / (1 + WORDS_COUNT)
 
@@ -103,7 +103,7 @@ def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> 
     for each in standing:
         tokens = count_tokens(as_line(each.memory.statement)) + 1
         if tokens > left:
-            left_out.append(OmittedMemory(each.memory, f"It would take {tokens} tokens, and {left} were left."))
+            left_out.append(OmittedMemory(each.memory, f"It needs {tokens} tokens, but only {left} are left."))
             continue
         left -= tokens
         chosen.append(
@@ -132,14 +132,14 @@ def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
 
 
 def _weights(candidates: Sequence[Candidate]) -> dict[str, float]:
-    """How much each word that was asked tells: the less, the more of the candidates have it (the idf of BM25)."""
+    """Weight of each word of the query: the fewer candidates contain it, the more (the idf of BM25)."""
     asked = {word for each in candidates[:1] for word in each.asked_words}
     having = Counter(word for each in candidates for word in each.found_words)
     return {word: log(1 + (len(candidates) - having[word] + 0.5) / (having[word] + 0.5)) for word in asked}
 
 
 def _places(values: Mapping[UUID, float]) -> dict[UUID, int]:
-    """The greatest first; equal ones share a place."""
+    """Places, the greatest value first; equal ones share a place."""
     first_of: dict[float, int] = {}
     for place, value in enumerate(sorted(values.values(), reverse=True), 1):
         first_of.setdefault(value, place)
@@ -147,13 +147,13 @@ def _places(values: Mapping[UUID, float]) -> dict[UUID, int]:
 
 
 def precedence(memory: Candidate) -> tuple[bool, bool, float, str]:
-    """Sorts what counts more to the front."""
+    """Sort key: the memory that counts more comes first."""
     decided_at = memory.decided_at or EPOCH
     return (not memory.is_verified, not memory.is_explicit, -decided_at.timestamp(), str(memory.id))
 
 
 def reasons_for(ranked: Ranked) -> tuple[str, ...]:
-    """Why a memory stands where it stands, in a few words each."""
+    """Reasons for the place of a memory, in a few words each."""
     memory = ranked.memory
     return tuple(
         reason
@@ -168,7 +168,7 @@ def reasons_for(ranked: Ranked) -> tuple[str, ...]:
 
 
 def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[OmittedMemory]]:
-    """Of those that speak of the same thing, by subject, kind and key, only the one that counts most."""
+    """Of memories about the same topic, by subject, kind and key, only the one that counts most."""
     best: dict[tuple[object, str, str], Candidate] = {}
     for memory in (each.memory for each in ranked if each.memory.key):
         best[_topic(memory)] = min(best.get(_topic(memory), memory), memory, key=precedence)
@@ -193,7 +193,7 @@ def _more(winner: Candidate, loser: Candidate) -> str:
 
 
 def as_block(statements: Sequence[str], subject_key: str = "") -> str:
-    """Statements as they stand in a prompt; empty without any."""
+    """Statements as lines of a prompt; empty without any."""
     if not statements:
         return ""
     whose = f' subject="{_in_attribute(subject_key)}"' if subject_key else ""
@@ -202,8 +202,8 @@ def as_block(statements: Sequence[str], subject_key: str = "") -> str:
 
 
 def as_line(statement: str) -> str:
-    """A statement as one line without any tag, so that it cannot end the block that it stands in, and without what
-    nobody sees: what turns the direction of text, what splits a word for who looks for it.
+    """A statement as one line without any tag, so that it cannot end its block, and without invisible characters: those
+    that turn the direction of text, or split a word to hide it from searches.
     """
     seen = "".join(sign for sign in SPACES.sub(" ", statement) if sign in JOINERS or not is_unseen(sign))
     return TAG_OPENS.sub("&lt;", seen).strip()
@@ -214,7 +214,7 @@ def is_unseen(sign: str) -> bool:
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens a model makes of a text: one for four bytes, as common tokenizers do in English."""
+    """Estimated number of tokens of a text: one for four bytes, as common tokenizers do in English."""
     return -(-len(text.encode(errors="replace")) // 4)
 
 

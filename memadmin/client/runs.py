@@ -1,9 +1,10 @@
-"""The run that the program is in: a `GovernedSession` says so, whoever recalls or learns asks.
+"""The current run of the program: set by a `GovernedSession`, read by recall and learning.
 
-The SDK tells an input filter neither the session nor which run it is. A context variable reaches all that a run does,
-also in tasks of its own; and what the same task does afterwards. So a run is known to go on by its trace, which the SDK
-makes for each, also where tracing is off, and which has ended with it. A trace around several runs tells nothing: then
-it is their context objects that do.
+The SDK passes to an input filter neither the session nor the run. A context variable reaches everything that a run
+does,
+also in tasks of its own; and later work of the same task. So a run is recognised by its trace, which the SDK
+makes for each, also where tracing is off, and which ends with it. A trace around several runs cannot tell them apart:
+then their context objects do.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class CurrentRun:
     """The SDK's RunContextWrapper, which lasts as long as the run; None outside of one."""
     subject: Subject | None = None
     record: UUID | None = None
-    """The session in the console's registry; None while that could not be asked."""
+    """The session in the console's registry; None while the database is not responding."""
     remembered: dict[Any, Any] = field(default_factory=dict)
-    """What is looked up once in a run, by whoever looks it up."""
+    """Values that are looked up once in a run."""
     trace: Any = field(default_factory=get_current_trace)
 
 
@@ -39,20 +40,21 @@ def enter(run: CurrentRun) -> None:
 
 
 def current() -> CurrentRun | None:
-    """The run that is going on, also around another one, as with agents as tools; where none is, the one that this task
-    was in last. None within a run that is not ours."""
+    """The current run, also around another one, as with agents as tools; without one, the last run of this task.
+    None within a run that is not ours.
+    """
     run = _current.get()
     return run if run and (get_current_trace() is None or _goes_on(run.trace)) else None
 
 
 def current_in(context: Any) -> CurrentRun | None:
-    """The run that is going on with this context object; None when that has another, so it is not ours."""
+    """The current run with this context object; None when it has another, so it is not ours."""
     run = current()
     return run if run and (run.wrapper is None or run.wrapper.context is context) else None
 
 
 def _goes_on(trace: Any) -> bool:
-    """A trace that has ended gave its place back. Where the SDK does not say so any more, it is the one of now."""
+    """An ended trace is no longer current. If the SDK does not report that any more, it is the current one."""
     place: Any = getattr(trace, "_prev_context_token", NOT_SAID)
     return place is not None if place is not NOT_SAID else trace is not None and trace is get_current_trace()
 

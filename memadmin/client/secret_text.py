@@ -1,4 +1,4 @@
-"""Secrets in what an agent is about to store: passwords, keys, tokens, card numbers."""
+"""Detection of secrets before an agent stores a text: passwords, keys, tokens, card numbers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ MASKED = "[secret \N{BULLET}\N{BULLET}\N{BULLET}\N{BULLET}]"
 IDS = ("id", "type", "role", "status", "encrypted_content")
 
 OPAQUE = re.compile(r"data:[^,]{0,200},|[A-Za-z0-9+/_=-]{2000,}\Z")
-"""Files within an item, and long runs of what is no text: keys are shorter."""
+"""Files within an item, and long runs of binary data: keys are shorter."""
 
 
 class SecretRefused(Exception):
-    """What was to be stored holds a secret. The message does not."""
+    """The text to store contains a secret. The message does not."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"What was to be stored holds {count} secret{'s' if count > 1 else ''}, and is refused.")
+        super().__init__(f"The text contains {count} secret{'s' if count > 1 else ''} and is refused.")
         self.count = count
 
 
 def mask_item(item: Any) -> tuple[Any, int]:
-    """The item with its secrets masked, and how many those were; the same object when there are none.
+    """The item with its secrets masked, and their number; the same object when there are none.
 
-    Ids stay, by which calls and their outputs find each other, and so do files and what a provider sealed. Texts of one
+    Ids that pair calls with outputs stay, and so do files and encrypted parts of a provider. Texts of one
     item are read together: a key may begin in one of its parts and end in the next.
     """
     whole, split_count = _without_split(item)
@@ -59,7 +59,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _masked_member(value: Any, name: str) -> tuple[Any, int]:
-    """Of the item itself, whose names are the SDK's."""
+    """Texts of the item itself, whose names are the SDK's."""
     match value:
         case str() if name in IDS or name.endswith("_id") or OPAQUE.match(value):
             return value, 0
@@ -69,7 +69,7 @@ def _masked_member(value: Any, name: str) -> tuple[Any, int]:
 
 
 def _masked_value(value: Any, name: str) -> tuple[Any, int]:
-    """Of what an agent or its tools said, where a name tells what is in it."""
+    """Texts of an agent or its tools, where a name may reveal a secret."""
     match value:
         case str() if keys.is_secret_member(name, value):
             return MASKED, 1
@@ -91,7 +91,7 @@ def _masked_within(value: Any, masked: Callable[[Any, str], tuple[Any, int]]) ->
 
 
 def _without_split(item: Any) -> tuple[Any, int]:
-    """The item with secrets masked that stand in several of its parts; the mask is in the first of them."""
+    """The item with secrets masked that extend over several of its parts; the mask is in the first of them."""
     name = next((name for name in ("content", "output") if isinstance(item, dict) and _are_parts(item.get(name))), "")
     if not name:
         return item, 0

@@ -1,4 +1,4 @@
-"""A session of the SDK, whichever it is, that the console knows of from its first moment."""
+"""Wrapper for sessions of the SDK that registers them in the console from their first moment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectEras
 logger = logging.getLogger(__name__)
 
 ERASED = "P0E01"
-"""The SQLSTATE with which registry and fence refuse a session that was erased."""
+"""The SQLSTATE with which registry and fence refuse an erased session."""
 
 REGISTER = "SELECT record, subject FROM memadmin_register_session(%s, %s, %s, %s, %s, %s)"
 
@@ -36,7 +36,7 @@ OURS = {
 
 
 class SubjectErased(Exception):
-    """This session was erased on its subject's behalf, and cannot be written again. Begin another one."""
+    """This session was erased at its subject's request and cannot be written to again. Begin another one."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__("This session was erased and cannot be written again. Begin another one, under another id.")
@@ -44,17 +44,17 @@ class SubjectErased(Exception):
 
 
 class GovernedSession(SessionABC):
-    """Wraps a session of the SDK; use it wherever that one was used.
+    """Wraps a session of the SDK; use it in its place.
 
-    `store` is the name under which the console knows the place where `inner` keeps its items. The subject is given, or
+    `store` is the console's name for the place where `inner` keeps its items. The subject is given, or
     found in the context of the first run: `subject_in` is the attribute or key of the context object that has it, or a
-    function of that object. Both are told to the console once, as are ticket and agent.
+    function of that object. Both are sent to the console once, as are ticket and agent.
 
-    `secrets` says what happens to keys, passwords and card numbers in what is stored: "keep", "mask", or "refuse",
-    which raises SecretRefused out of the run. `erased` says what a write to an erased session does: "refuse" raises
-    SubjectErased, "drop" lets the run go on and keeps nothing of it.
+    `secrets` decides about keys, passwords and card numbers in stored texts: "keep", "mask", or "refuse",
+    which raises SecretRefused out of the run. `erased` decides about a write to an erased session: "refuse" raises
+    SubjectErased, "drop" lets the run continue and stores nothing of it.
 
-    That the console's database is away is no reason for a run to fail: it is logged, and told again by the next run.
+    A run does not fail when the console's database is not responding: it is logged, and the next run sends it again.
     """
 
     def __init__(
@@ -77,17 +77,17 @@ class GovernedSession(SessionABC):
         self._ticket, self._agent = ticket, agent
         self._secrets, self._erased = secrets, erased
         self._told: tuple[str, Subject | None] | None = None
-        # As the SDK has it: a session gets the run's context when all four of its methods take it.
+        # As in the SDK: a session gets the run's context when all four of its methods take it.
         self._tells_inner = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
 
-    # What the SDK asks its own sessions beside the four methods (compaction, matching of ids), the inner one answers.
+    # What the SDK asks its own sessions beside the four methods (compaction, matching of ids) the inner one answers.
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # not there yet: while it is copied or unpickled
             raise AttributeError(name)
         return getattr(self.inner, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """What is not ours is the inner session's: when it compacts, with which model, after what time it forgets."""
+        """Other attributes are the inner session's: when it compacts, with which model, after what time it expires."""
         if name in OURS:
             object.__setattr__(self, name, value)
         else:
@@ -101,8 +101,8 @@ class GovernedSession(SessionABC):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The SDK treats some sessions by their class: it takes the ids out of items that OpenAI keeps, and compacts
-        within encryption. `isinstance` says yes for this class, too.
+        """The SDK treats some sessions by their class: it removes the ids of items that OpenAI keeps, and compacts
+        within encryption. `isinstance` returns true for this class, too.
         """
         inner = self.__dict__.get("inner")
         return GovernedSession if inner is None else cast(type, inner.__class__)
@@ -135,7 +135,7 @@ class GovernedSession(SessionABC):
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None, **more: Any
     ) -> list[TResponseInputItem]:
-        """`more` is what the inner session takes besides, such as a branch."""
+        """`more` are further parameters of the inner session, such as a branch."""
         if self._known_id():
             if not await self._may_go_on(wrapper):
                 return []
@@ -160,7 +160,7 @@ class GovernedSession(SessionABC):
     # --- what the console is told ------------------------------------------------------------------------------------
 
     async def _may_go_on(self, wrapper: RunContextWrapper[Any] | None) -> bool:
-        """Tells the console what it does not know yet. False where an erased session drops what is written to it."""
+        """Registers what is not registered yet. False where an erased session drops what is written to it."""
         if self.subject is None and wrapper is not None:
             self.subject = self._found_in(wrapper.context)
         may_go_on, name = True, self._known_id()
@@ -192,7 +192,7 @@ class GovernedSession(SessionABC):
         return cast(UUID, row[0])
 
     def _found_in(self, context: Any) -> Subject | None:
-        """A function of somebody else's: what it raises is no reason for a run to fail."""
+        """A function of the program: its exceptions do not stop a run."""
         try:
             return find_subject(context, self._subject_in)
         except Exception as problem:

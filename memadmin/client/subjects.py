@@ -1,4 +1,4 @@
-"""Whose run it is: what an agent's program tells, and how it is found in the run's own context."""
+"""Subject of a run: given by the agent's program, or found in the run's own context."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ KINDS = ("user", "project", "tenant")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom data is about, under the id that the host application has for them."""
+    """The subject of data, under the id that the host application has for it."""
 
     key: str
     kind: str = "user"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"A subject is a {', '.join(KINDS[:-1])} or {KINDS[-1]}; {self.kind!r} is none of them.")
+            raise ValueError(f"A subject is a {', '.join(KINDS[:-1])} or {KINDS[-1]}; {self.kind!r} is neither.")
 
     def __bool__(self) -> bool:
-        """Whether it is anybody."""
+        """True unless it is NOBODY."""
         return bool(self.key)
 
 
 NOBODY = Subject("")
-"""Said, and not left open: what is asked is about nobody, whatever run it is asked in."""
+"""Explicitly no subject: the request is about none, whatever run it is made in."""
 
 
 Named: TypeAlias = "Subject | str | None"
-"""A subject; as a word it is a user. None leaves it to the run."""
+"""A subject; a string is a user's id. None leaves it to the run."""
 
 Finder: TypeAlias = "str | Callable[[Any], Named]"
-"""How a run's context tells its subject: the name of an attribute, or of a key of a mapping; or a function of it."""
+"""Place of the subject in a run's context: the name of an attribute, or of a key of a mapping; or a function of it."""
 
 USER_ID = "user_id"
 
@@ -43,7 +43,7 @@ def subject_of(named: Named) -> Subject | None:
 
 
 def find_subject(context: Any, finder: Finder = USER_ID) -> Subject | None:
-    """The subject that the context object of a run tells; None when it tells none."""
+    """The subject in the context object of a run; None when it has none."""
     if callable(finder):
         return subject_of(finder(context)) or None
     found = context.get(finder) if isinstance(context, Mapping) else getattr(context, finder, None)

@@ -1,4 +1,4 @@
-"""Function tools by which an agent remembers, recalls and forgets when it wants to."""
+"""Function tools with which an agent remembers, recalls and forgets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nearest-memory lookup in a vector index outside of the database.
 
-What an index names is looked up in the database, under the row policies of who asks: one that is stale, or that
-somebody tampered with, changes the order of what a run is told, and never what it may be told.
+Its results are looked up in the database, under the row policies of the caller: a stale index, or one that was
+tampered with, changes the order of a run's memories, and never which ones it may use.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
 
 INSIDE = "pgvector"
-"""The database's own, of which FIND makes use without being told."""
+"""The database's own index, which FIND uses anyway."""
 
 QDRANT = "qdrant:"
 LOCAL = ":memory:"
 COLLECTION = "memadmin_memories"
 
 ANYBODY = ""
-"""Stands for what all share, among subjects, and for all, among agents: Qdrant does not look for what is missing."""
+"""Stands for shared memories, among subjects, and for all, among agents: Qdrant does not look for missing values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A memory that an index names: the cosine to what was asked, and of which text of it the vector is."""
+    """A result of an index: the cosine to the query, and the hash of the text that the vector is of."""
 
     id: UUID
     likeness: float
@@ -37,27 +37,28 @@ class Near:
 
 
 class Nearest(Protocol):
-    """The side of an index that recall asks."""
+    """The part of an index that recall uses."""
 
     def near(
         self, vector: Sequence[float], *, embedder: str, subjects: Sequence[UUID], agent: str, limit: int
     ) -> list[Near]:
-        """Of those subjects' own memories, and of what all share, `limit` each: the nearest to a vector of this
-        embedder, as far as this agent may know them. Raises IndexAway."""
+        """`limit` of those subjects' own memories, and of shared ones: the nearest to a vector of this
+        embedder that this agent may use. Raises IndexAway.
+        """
         ...
 
 
 class UnknownIndex(ValueError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name!r} is no index of vectors: take {INSIDE} or {QDRANT}https://HOST:6333.")
+        super().__init__(f"{name!r} is not a vector index: use {INSIDE} or {QDRANT}https://HOST:6333.")
 
 
 class IndexAway(Exception):
-    """The index does not answer, or answers with an error."""
+    """The index is not responding, or responds with an error."""
 
 
 def load(name: str, key: str = "") -> Nearest | None:
-    """The index of this name, as `MEMADMIN_VECTOR_INDEX` has it; None for the database's own. Raises UnknownIndex."""
+    """The index of this name, as in `MEMADMIN_VECTOR_INDEX`; None for the database's own. Raises UnknownIndex."""
     if name == INSIDE:
         return None
     if name.startswith(QDRANT):
@@ -66,7 +67,7 @@ def load(name: str, key: str = "") -> Nearest | None:
 
 
 class QdrantNearest:
-    """A collection of Qdrant. Agents hold a key that reads; with it they see vectors and our own ids, and no text.
+    """A collection of Qdrant. Agents have a key that may read; with it they see vectors and our own ids, and no text.
 
     The address is `qdrant:https://HOST:6333`, with a collection of another name than ours as its path;
     `qdrant::memory:` is one within the process, for tests.
@@ -80,7 +81,7 @@ class QdrantNearest:
 
     @cached_property
     def client(self) -> QdrantClient:
-        """Loaded when it is needed: its package takes a second."""
+        """Loaded on demand: its package takes a second."""
         from qdrant_client import QdrantClient
 
         if self.is_local:
@@ -88,7 +89,7 @@ class QdrantNearest:
         place = urlsplit(self.address)
         return QdrantClient(
             url=f"{place.scheme}://{place.netloc}",
-            # Without a port the client would take Qdrant's own, whatever the address says.
+            # Without a port the client would use Qdrant's own, whatever the address says.
             port=place.port or (443 if place.scheme == "https" else 80),
             api_key=self._key or None,
             timeout=self._seconds,
@@ -116,7 +117,7 @@ class QdrantNearest:
             answers = self.client.query_batch_points(self.collection, asked)
             return [near for answer in answers for near in _read(answer.points)]
         except Exception as problem:
-            # The client has errors of its own, of httpx and of pydantic; none is worth the run that asks.
+            # The client has errors of its own, of httpx and of pydantic; none is a reason to stop a run.
             raise IndexAway(type(problem).__name__) from problem
 
 

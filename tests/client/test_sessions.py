@@ -383,7 +383,7 @@ def test_a_run_goes_on_when_the_console_is_slow(dsn: str, caplog: pytest.LogCapt
     with second_connection() as other:
         other.execute("LOCK TABLE sessions_app_sessionstore")
         assert len(in_agent(lambda: survives(console_at(dsn, seconds=0.2)))) == 6
-    assert "no answer in time" in caplog.text
+    assert "no response in time" in caplog.text
 
 
 def test_a_run_goes_on_when_no_store_of_this_name_is_connected(

@@ -363,6 +363,6 @@ def test_a_socket_folder_of_somebody_else_is_refused(scratch: Path) -> None:
     os.chown(taken, nobody.pw_uid, nobody.pw_gid)
     late = UserProcess(long)
     late.ask()
-    assert "belongs to somebody else" in late.answer()
+    assert "belongs to another user" in late.answer()
     late.leave()
     taken.rmdir()
