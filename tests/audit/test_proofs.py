@@ -84,7 +84,7 @@ def test_new_event_is_not_provable_yet() -> None:
 def test_damaged_tree_is_said_to_be_damaged() -> None:
     event = make_log(5)[4]
     run_sql("ALTER TABLE audit_leaf DISABLE TRIGGER ALL; DELETE FROM audit_leaf WHERE index = 1")
-    with pytest.raises(tree_store.TreeDamaged, match="run verify_audit"):
+    with pytest.raises(tree_store.TreeDamaged, match="Run verify_audit"):
         proofs.proof_of(event)
 
 

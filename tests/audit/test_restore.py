@@ -156,7 +156,7 @@ def test_no_epoch_begins_where_nothing_was_restored(anchor: Path) -> None:
 
 def test_an_epoch_needs_a_key(restored: Path, settings: Settings) -> None:
     settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = b"", None
-    with pytest.raises(CommandError, match="set MEMADMIN_SIGNING_KEY"):
+    with pytest.raises(CommandError, match="Set MEMADMIN_SIGNING_KEY"):
         call_command("begin_epoch", reason="moved")
 
 

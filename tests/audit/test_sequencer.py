@@ -376,7 +376,7 @@ def test_running_survives_a_tree_that_somebody_damaged(
     stop = threading.Event()
     with somebody_else() as start:
         running = start(lambda: Sequencer().run(stop))
-        while "run verify_audit" not in caplog.text:
+        while "Run verify_audit" not in caplog.text:
             assert not running.done()
         stop.set()
         running.result(30)
