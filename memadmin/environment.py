@@ -1,6 +1,6 @@
-"""Values of the settings from environment variables, each refusing nonsense with one sentence.
+"""Values of the settings from environment variables; each invalid value is refused with one sentence.
 
-Every variable may instead be given as `NAME_FILE`, the path of a file that holds it: the way secrets reach a container.
+Every variable may instead be given as `NAME_FILE`, the path of a file that contains it, as containers receive secrets.
 An empty variable counts as not set. Defaults are in `memadmin.variables`.
 """
 
@@ -44,7 +44,7 @@ def words(name: str) -> list[str]:
 
 
 def yes_or_no(name: str) -> bool:
-    """No unless it says yes."""
+    """False, unless the value means yes."""
     value = text(name).lower()
     if value not in YES + NO:
         raise ImproperlyConfigured(f"{name} must be yes or no; it is {value!r}.")
@@ -98,17 +98,17 @@ def time_zone(name: str) -> str:
 
 
 def phone_regions(name: str) -> list[str]:
-    """Where numbers are dialled without a country code, two letters each."""
+    """Countries whose numbers are dialled without a country code, two letters each."""
     from phonenumbers import SUPPORTED_REGIONS
 
     regions = [region.upper() for region in words(name)]
     if unknown := [region for region in regions if region not in SUPPORTED_REGIONS]:
-        raise ImproperlyConfigured(f"{name} must be ISO codes of countries such as DE, US; {unknown[0]!r} is none.")
+        raise ImproperlyConfigured(f"{name} must be ISO codes of countries such as DE, US; {unknown[0]!r} is not one.")
     return regions
 
 
 def embedder(name: str) -> str:
-    """What `memadmin.client.embedding.load` knows by this name; not loaded here, for not every process needs it."""
+    """Name of an embedder for `memadmin.client.embedding.load`; not loaded here, because not every process needs it."""
     value = text(name)
     if value not in ("wordllama", "none") and not re.fullmatch(r"openai:[\w.:/-]{1,60}", value):
         raise ImproperlyConfigured(f"{name} must be wordllama, openai:MODEL or none; it is {value!r}.")
@@ -116,8 +116,9 @@ def embedder(name: str) -> str:
 
 
 def vector_index(name: str) -> str:
-    """What `memadmin.client.vector_lookup.load` knows by this name. Vectors and a key go there: without HTTPS only
-    within this machine."""
+    """Name of an index for `memadmin.client.vector_lookup.load`. Vectors and a key are sent there: without HTTPS only
+    within this machine.
+    """
     value = text(name)
     address = r"qdrant:(https://[\w.:-]+|http://(localhost|127\.0\.0\.1)(:\d+)?)(/[\w-]{1,80})?/?"
     if value not in ("pgvector", "qdrant::memory:") and not re.fullmatch(address, value):
@@ -126,7 +127,7 @@ def vector_index(name: str) -> str:
 
 
 def distiller(name: str) -> str:
-    """What learns from sessions: `rules`, a model that the SDK can talk to as `agent:MODEL`, or `none`."""
+    """Name of a distiller: `rules`, a model of the SDK as `agent:MODEL`, or `none`."""
     value = text(name)
     if value not in ("rules", "none") and not re.fullmatch(r"agent:[\w.:/-]{1,70}", value):
         raise ImproperlyConfigured(f"{name} must be rules, agent:MODEL or none; it is {value!r}.")
@@ -142,15 +143,15 @@ def https_address(name: str) -> str:
 
 
 def required_with(name: str, other: str) -> str:
-    """A value that has to be there because `other` is set."""
+    """A value that is required because `other` is set."""
     value = text(name)
     if not value and text(other):
-        raise ImproperlyConfigured(f"{other} is set, so {name} has to be, too.")
+        raise ImproperlyConfigured(f"{other} is set, so {name} must be set, too.")
     return value
 
 
 def embedded_role(name: str) -> str:
-    """Under which role to connect to the embedded PostgreSQL; with a DATABASE_URL that address has it."""
+    """Role to connect as to the embedded PostgreSQL; with a DATABASE_URL that address contains it."""
     value = text(name)
     if value and text("DATABASE_URL"):
         raise ImproperlyConfigured(f"{name} is for the embedded PostgreSQL; with DATABASE_URL, put the role into it.")
@@ -176,7 +177,7 @@ def mail_server(name: str) -> dict[str, Any]:
     except (ImproperlyConfigured, ValueError):
         is_right = False
     if not is_right:
-        # The value is not repeated: it holds a password.
+        # The value is not repeated: it contains a password.
         raise ImproperlyConfigured(
             f"{name} must look like smtp+tls://name:password@host:587, smtp+ssl://… or filemail:////folder."
         )
@@ -189,12 +190,12 @@ def mail_addresses(name: str) -> list[str]:
         try:
             validate_email(value)
         except ValidationError:
-            raise ImproperlyConfigured(f"{name} must list e-mail addresses; {value!r} is none.") from None
+            raise ImproperlyConfigured(f"{name} must list e-mail addresses; {value!r} is not one.") from None
     return values
 
 
 def secret_key(name: str, kept: Path) -> str:
-    """A signing secret: from the environment, else made once and kept in a file."""
+    """A signing secret: from the environment, or else generated once and kept in a file."""
     given = text(name)
     if given:
         return given
@@ -228,7 +229,7 @@ def signing_key(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NamedSecret:
-    """One of several secrets of a kind, or why it cannot be had."""
+    """One of several secrets of a kind, or the reason why it is missing."""
 
     name: str
     variable: str
@@ -240,13 +241,13 @@ class NamedSecret:
 def named_secrets(name: str, prefix: str) -> tuple[NamedSecret, ...]:
     """The secrets that a variable lists by name, each in a variable of its own: `vault-2026` in PREFIX_VAULT_2026.
 
-    One that is missing or cannot be read is handed on with its problem: the others are of use without it.
+    One that is missing or cannot be read is returned with its problem: the others are of use without it.
     """
     found: dict[str, NamedSecret] = {}
     for word in words(name):
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", word) or len(word) > 40:
             raise ImproperlyConfigured(
-                f"{name} must list names of small letters, digits and hyphens such as vault-2026; {word!r} is none."
+                f"{name} must list names of small letters, digits and hyphens such as vault-2026; {word!r} is not one."
             )
         variable = f"{prefix}_{word.replace('-', '_').upper()}"
         try:
@@ -278,12 +279,12 @@ def _pem_key(text: str) -> bytes:
     try:
         key = load_pem_private_key(text.encode(), password=None)
     except (TypeError, UnsupportedAlgorithm) as problem:
-        raise ValueError("encrypted, or of a kind that is not known") from problem
+        raise ValueError("encrypted, or of an unknown kind") from problem
     return key.private_bytes_raw() if isinstance(key, Ed25519PrivateKey) else b""
 
 
 def anchor_path(name: str, default: Path | None) -> Path | None:
-    """An absolute path; `none` for no file where there would be one."""
+    """An absolute path; `none` for no file despite a default."""
     value = text(name)
     if value == "none":
         return None
@@ -306,13 +307,13 @@ def receiver(name: str) -> str:
         is_here = address.hostname in ("localhost", "127.0.0.1", "::1")
         is_right = address.scheme == "https" or (address.scheme == "http" and is_here)
     if not is_right or address.username is not None or address.fragment:
-        # The value is not repeated: it may hold a password.
+        # The value is not repeated: it may contain a password.
         raise ImproperlyConfigured(f"{name} must look like https://host/path, without a password in it.")
     return value
 
 
 def webhook_secret(name: str, other: str) -> bytes:
-    """The key of Standard Webhooks: 24 to 64 bytes in base64, after `whsec_` or bare. Has to be there with `other`."""
+    """The key of Standard Webhooks: 24 to 64 bytes in base64, after `whsec_` or bare. Required with `other`."""
     value = required_with(name, other).removeprefix("whsec_")
     try:
         key = base64.b64decode(value, validate=True)
@@ -351,6 +352,6 @@ def database(name: str) -> dict[str, Any]:
     except (ValueError, KeyError):
         settings = {}
     if not settings.get("NAME"):
-        # The value is not repeated: it holds a password.
+        # The value is not repeated: it contains a password.
         raise ImproperlyConfigured(f"{name} must look like postgres://role:password@host:5432/database.")
     return settings

@@ -19,7 +19,7 @@ class Variable:
     """The value used when the variable is empty or not set, in the form in which it would be set."""
     unit: str = ""
     unset: str = ""
-    """What happens without a value, where `default` cannot say it."""
+    """Behaviour without a value, if `default` cannot express it."""
 
 
 SECTIONS: dict[str, tuple[Variable, ...]] = {

@@ -80,7 +80,7 @@ class GovernedSession(SessionABC):
         # As in the SDK: a session gets the run's context when all four of its methods take it.
         self._tells_inner = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
 
-    # What the SDK asks its own sessions beside the four methods (compaction, matching of ids) the inner one answers.
+    # Further methods that the SDK calls on its own sessions (compaction, matching of ids) are the inner session's.
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # not there yet: while it is copied or unpickled
             raise AttributeError(name)
@@ -157,7 +157,7 @@ class GovernedSession(SessionABC):
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
         await self._write("clear_session", wrapper)
 
-    # --- what the console is told ------------------------------------------------------------------------------------
+    # --- registration in the console ----------------------------------------------------------------------------------
 
     async def _may_go_on(self, wrapper: RunContextWrapper[Any] | None) -> bool:
         """Registers what is not registered yet. False where an erased session drops what is written to it."""

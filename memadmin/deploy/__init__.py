@@ -1,1 +1,1 @@
-"""Putting memadmin into operation: the database's roles, and what an operator forgot."""
+"""Deployment: the database's roles, and checks for errors and risks."""

@@ -165,7 +165,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
 """Rights of the application where they are fewer than to read and change every row."""
 
 AGENTS_TABLES: Mapping[str, Sequence[str]] = {
-    # Who puts a trigger on a table, or erases from it, as commands do.
+    # Commands put triggers on these tables, and erase from them.
     "migrator": ("SELECT", "UPDATE", "DELETE", "TRIGGER"),
     "web": READ,
     "worker": EVERYTHING,
@@ -205,7 +205,7 @@ def rights_of(kind: str, table: str) -> Sequence[str]:
         return READ if table.startswith("audit_") else ()
     if kind not in APPLICATION:
         return ()
-    # A table of the log that has no rule here was forgotten, and nobody writes to it.
+    # A table of the log without a rule here was forgotten: it can only be read.
     return RIGHTS[kind].get(table, READ if table.startswith("audit_") else EVERYTHING)
 
 

@@ -191,7 +191,7 @@ def _alone_with(store: SessionStore) -> Iterator[None]:
         try:
             yield
         finally:
-            # After an interruption the connection may be past use: the lock then goes with it, and whoever
-            # interrupted must not read about the connection instead.
+            # After an interruption the connection may be unusable: the lock then goes with it, and an error of the
+            # connection must not replace the interruption.
             with suppress(Error):
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", lock)

@@ -280,7 +280,7 @@ class TestSettings:
 
     def test_a_receiver_needs_a_secret(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OUR_URL", "https://hooks.example.org/")
-        with pytest.raises(ImproperlyConfigured, match="OUR_URL is set, so OUR_SECRET has to be, too"):
+        with pytest.raises(ImproperlyConfigured, match="OUR_URL is set, so OUR_SECRET must be set, too"):
             environment.webhook_secret("OUR_SECRET", "OUR_URL")
 
     @pytest.mark.parametrize(("value", "hour"), [("", 7), ("0", 0), ("23", 23), ("24", None), ("seven", None)])

@@ -39,11 +39,11 @@ STARTS = {
         ({"MEMADMIN_OIDC_ISSUER": "http://login.example"}, "MEMADMIN_OIDC_ISSUER must be an address that begins with"),
         (
             {"MEMADMIN_OIDC_ISSUER": "https://login.example"},
-            "MEMADMIN_OIDC_ISSUER is set, so MEMADMIN_OIDC_CLIENT_ID has to be, too.",
+            "MEMADMIN_OIDC_ISSUER is set, so MEMADMIN_OIDC_CLIENT_ID must be set, too.",
         ),
         (
             {"MEMADMIN_MAIL_URL": "smtp://mail.example"},
-            "MEMADMIN_MAIL_URL is set, so MEMADMIN_URL has to be, too.",
+            "MEMADMIN_MAIL_URL is set, so MEMADMIN_URL must be set, too.",
         ),
         (
             {"DATABASE_URL": "postgres://role@host/name", "MEMADMIN_DATABASE_ROLE": "memadmin_web"},

@@ -11,6 +11,6 @@ APPLY = "Run `db_roles --apply` as an administrator of the database."
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
     level: Level
-    """An error breaks a promise of the deployment; a warning is a risk that somebody should have accepted."""
+    """An error breaks a promise of the deployment; a warning is a risk that an operator should have accepted."""
     check: str
     hint: str
