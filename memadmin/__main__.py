@@ -16,7 +16,7 @@ def main() -> None:
 
     name = sys.argv[1] if len(sys.argv) > 1 else "help"
     try:
-        # While it migrates there may be no log yet that could know an actor: there it is the database role.
+        # `migrate` may run before the log exists; its actor is the database role.
         with actors.acting(None if name == "migrate" else actors.Actor("command", name)):
             execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, OperationalError) as problem:

@@ -1,4 +1,4 @@
-"""How far pages count: a total of a large table costs more than it tells."""
+"""Capped counts: exact totals of large tables are too expensive for pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ COUNT_CAP = 1_000
 
 
 def capped(count: int | None, cap: int = COUNT_CAP) -> str:
-    """A count that stops at a limit: "86", "1,000+", or "?" when it is not known."""
+    """Text of a capped count: "86", "1,000+", or "?" for an unknown one."""
     if count is None:
         return "?"
     return f"{cap:,}+" if count > cap else f"{count:,}"
 
 
 def count_up_to(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> int:
-    """How many rows it has, at most cap + 1. One query."""
+    """Number of rows, at most cap + 1. One query."""
     return queryset.order_by()[: cap + 1].count()

@@ -14,9 +14,9 @@ from itertools import chain
 from memadmin.json_spans import ArrayNotContinued, each_element, skip_blank
 
 LONGEST_LINE_BYTES = 512 * 1024**2
-"""Of a longer one PostgreSQL might be sent more than it takes at once, which ends the connection."""
+"""Longer lines could exceed PostgreSQL's message limit, which ends the connection."""
 
-# No text that was decoded can hold the second half of a pair without being taken for bytes that are no UTF-8.
+# A lone surrogate: valid decoded text cannot contain it, only bytes that are not UTF-8 produce one.
 _TOO_LONG = "\udcff too long"
 _GZIP_MAGIC = b"\x1f\x8b"
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -24,7 +24,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableValue:
-    """What cannot be read in the file, and why. Quotes no content."""
+    """An unreadable part of the file, with the reason. Quotes no content."""
 
     line: int
     reason: str
@@ -33,20 +33,20 @@ class UnreadableValue:
 @dataclass(frozen=True, slots=True)
 class JsonValue:
     line: int
-    """Where in the file it begins."""
+    """Line at which it begins."""
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A document that is an array. Its elements are decoded as they are asked for, once."""
+    """A document that is an array. Its elements are decoded lazily, once."""
 
     line: int
     elements: Iterator[JsonValue | UnreadableValue]
 
 
 def documents(file: BufferedReader) -> Iterator[JsonValue | Array | UnreadableValue]:
-    """Each line of JSON Lines, or the one document of several lines; what cannot be read is named and passed over.
+    """Each line of JSON Lines, or the single document of several lines; unreadable parts are reported and skipped.
 
     JSON Lines are read one by one; a document of several lines is held in memory.
     """
@@ -65,7 +65,7 @@ def documents(file: BufferedReader) -> Iterator[JsonValue | Array | UnreadableVa
 
 
 def values(file: BufferedReader) -> Iterator[JsonValue | UnreadableValue]:
-    """The same without arrays: of each its elements, on whose line they begin."""
+    """The same values, with the elements of arrays instead of the arrays."""
     for document in documents(file):
         if isinstance(document, Array):
             yield from document.elements
@@ -88,7 +88,7 @@ def _each_line(lines: Iterable[tuple[int, str]]) -> Iterator[JsonValue | Unreada
 class _Lines:
     """The lines of a file with their numbers, from the first that is not blank; stops where a gzip file is damaged.
 
-    Bytes that are no UTF-8 come as lone surrogates, so that one bad line does not end the parsing.
+    Bytes that are not UTF-8 are decoded as lone surrogates, so that one bad line does not end the parsing.
     """
 
     def __init__(self, file: BufferedReader) -> None:
@@ -101,7 +101,7 @@ class _Lines:
         return self._lines
 
     def rest(self) -> str:
-        """What was not read yet, as one text that keeps its line breaks."""
+        """The rest of the file as one text with its line breaks."""
         return "".join(line for _, line in self._lines)
 
     def _read(self) -> Iterator[tuple[int, str]]:
@@ -119,7 +119,7 @@ class _Lines:
             self.damage = UnreadableValue(number + 1, "the compressed file is damaged or cut off from here on")
 
     def _next_line(self) -> bytes:
-        """Of a line that is too long only a word that says so; its end is read and forgotten."""
+        """The next line; a marker for a line that is too long, whose rest is skipped."""
         raw = self._stream.readline(LONGEST_LINE_BYTES + 1)
         if len(raw) <= LONGEST_LINE_BYTES:
             return raw
@@ -139,7 +139,7 @@ def _elements(text: str, line: int) -> Iterator[JsonValue | UnreadableValue]:
     except ArrayNotContinued as problem:
         yield UnreadableValue(line + text.count("\n", counted, problem.place), str(problem))
     except json.JSONDecodeError as problem:
-        # Nothing is lost by a comma behind the last element.
+        # A trailing comma after the last element loses no data.
         if not (end and text[problem.pos : problem.pos + 1] == "]" and _begin_behind(text, end) == problem.pos):
             broken_at = line + text.count("\n", counted, problem.pos)
             yield UnreadableValue(broken_at, f"not JSON: {problem.msg}; the rest of the array cannot be read")

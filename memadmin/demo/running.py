@@ -131,9 +131,9 @@ def as_role(role: str) -> dict[str, str]:
 
 
 def end_session(leader: int) -> None:
-    """Ends what is left: a program that would not stop, or the children of one that was killed.
+    """Kills remaining processes: a program that did not stop, or the children of one that was killed.
 
-    Returns when they are gone, for they hold the port and the database.
+    Returns when they have ended, because they use the port and the database.
     """
     rest = [process for process in psutil.process_iter() if session_of(process) == leader]
     for process in rest:

@@ -1,6 +1,6 @@
 """Detection of secrets, card and account numbers in text, by libraries, without Django and without a query.
 
-The console masks with it what it shows, agents what they store.
+The console masks shown text with it, agents mask stored text.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 WINDOW = 4_000
-"""A text is looked through in pieces of so many characters: no expression gets the chance to take long."""
+"""Texts are searched in windows of so many characters, to bound the time of each expression."""
 
 OVERLAP = 1_000
-"""What neighbouring pieces have in common: more than any value has that is not one long word."""
+"""Overlap of neighbouring windows: longer than any value that is not a single long word."""
 
 
 def windows(text: str) -> Iterator[tuple[int, str]]:
-    """The pieces of a text, each with the place at which it begins."""
+    """Windows of a text, each with its offset."""
     for start in range(0, max(len(text) - OVERLAP, 1), WINDOW - OVERLAP):
         yield start, text if len(text) <= WINDOW else text[start : start + WINDOW]

@@ -1,7 +1,7 @@
 """Keys, tokens and passwords, by the expressions of detect-secrets.
 
-Its functions work line by line, tell no places, and may ask the service whether a key works; so its expressions are
-used alone. Those for words of high entropy are not: every second id of an agent is such a word.
+Its functions work line by line, return no positions, and may verify a key with its service; so only its expressions
+are used. Those for high entropy are not: many ids of agents look like that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 SHORTEST = 11
-"""Characters of the shortest key that is known by its looks."""
+"""Length of the shortest key that is recognised by its form."""
 
 LONG = 16
 
@@ -59,9 +59,9 @@ KNOWN_BY_LOOKS = (
     *TwilioKeyDetector.denylist,
     AWS_BY_ITSELF,
 )
-"""All of these want a word of at least LONG characters."""
+"""All of these require a word of at least LONG characters."""
 
-# What has come up since: the pieces that issuers put in front of their keys so that they can be found.
+# Newer prefixes of issuers, which are not in detect-secrets.
 NEWER = (
     "sk-proj-",
     "sk-ant-",
@@ -75,7 +75,7 @@ NEWER = (
     "ya29.",
 )
 
-# No text has any of these that lacks the pieces in front, and most texts lack them.
+# Each expression requires one of the strings in front of it, and most texts contain none.
 KNOWN_WITH_A_PIECE = (
     (("AKC", "AP"), ArtifactoryDetector.denylist),
     (("://",), BasicAuthDetector.denylist),
@@ -92,7 +92,7 @@ PIECE = re.compile("|".join(re.escape(piece) for pieces, _ in KNOWN_WITH_A_PIECE
 PRIVATE_KEY = re.compile("|".join(form.pattern for form in PrivateKeyDetector.denylist))
 END_OF_PRIVATE_KEY = re.compile(r"-----END [A-Z ]{1,40}-----")
 
-# Known by the word in front. The expressions are slow, so they see only what stands around such words.
+# Recognised by a preceding name. The expressions are slow, so they search only around such names.
 TELLING = ("key", "pass", "pwd", "pw", "secret", "token", "contrase")
 NAMES = tuple(sorted({name.replace("_?", dash) for name in keyword.DENYLIST for dash in ("", "_")}))
 BEFORE_NAME, AFTER_NAME = 120, 280
@@ -105,26 +105,26 @@ NAMED_LONG = (
     AWS_NAMED,
 )
 NAMED = {**keyword.QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP, **keyword.CONFIG_DENYLIST_REGEX_TO_GROUP}
-"""Each with the group that is the secret: its first word where it stands without quotes."""
+"""Each with the group of the secret: its first word if it is not quoted."""
 ASSIGNS = re.compile("[:=;!]")
-"""One of these is in everything that they find."""
+"""Every match of these expressions contains one of these characters."""
 
 NAME = re.compile(keyword.DENYLIST_REGEX, re.IGNORECASE)
 OTHER_NAMES = frozenset(
     ("authorization", "bearer", "cookie", "credentials", "cvc", "cvv", "otp", "passcode", "passphrase", "pin")
 )
-"""What secrets are called too; detect-secrets looks for names in source code."""
+"""Further names of secrets; detect-secrets has names in source code."""
 
 QUOTES = "\"'`"
 WITH_PASSWORD = frozenset(BasicAuthDetector.denylist)
-"""Of a match the group alone is secret, however short."""
+"""Expressions of which only the group is secret, however short."""
 
 WORD_BEFORE = re.compile(r"[A-Za-z0-9_-]*\Z")
 WORD_AFTER = re.compile(r"[A-Za-z0-9_+/=.-]*")
 
 
 def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
-    """Places of keys, each at least in part: `whole_word` has the rest."""
+    """Positions of keys, possibly only a part of each: `whole_word` extends them."""
     if len(text) < SHORTEST:
         return
     long_words = " ".join([word for word in text.split() if len(word) >= LONG])
@@ -142,7 +142,7 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
     if long_words and LONG_RUN.search(long_words):
         for form in NAMED_LONG:
             yield from map(_place, form.finditer(text))
-    # Where nothing is assigned, words that name a secret are words.
+    # Without an assignment, names of secrets are ordinary words.
     for start, end in _around_names(lower) if is_prose and ASSIGNS.search(text) else ():
         if not ASSIGNS.search(text, start, end):
             continue
@@ -152,7 +152,7 @@ def find(text: str, *, is_prose: bool = True) -> Iterator[tuple[int, int]]:
 
 
 def _lowered(text: str) -> str:
-    """In small letters, each where it was: some capitals have small forms of two characters."""
+    """The text in lower case with unchanged positions: some capitals have lower-case forms of two characters."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -160,26 +160,26 @@ def _lowered(text: str) -> str:
 
 
 def is_secret_member(name: str, value: str) -> bool:
-    """Whether what a JSON object has under this name is a secret, whatever it looks like."""
-    # The name first: nearly all have one that says nothing, and values may be long.
+    """Whether the value of a JSON member with this name is a secret, whatever its form."""
+    # The name first: nearly all names are harmless, and values may be long.
     shortest = _shortest_secret(name) if len(name) <= LONGEST_NAME else None
     return shortest is not None and len(value) >= shortest and not any(map(str.isspace, value))
 
 
 @lru_cache(4_000)
 def _shortest_secret(name: str) -> int | None:
-    """From how many characters on what has this name is a secret; None for names that say nothing of that."""
+    """Minimum length of a secret with this name; None for names that do not indicate a secret."""
     name = name.lower().replace("-", "_")
     if name in OTHER_NAMES:
         return SHORTEST_PIN
     if NAME.search(name):
         return SHORTEST_SECRET
-    # A short one is what a model reads and writes.
+    # Short tokens are the units of language models.
     return LONG if name.endswith("token") else None
 
 
 def whole_word(text: str, start: int, end: int) -> tuple[int, int]:
-    """A place with the rest of the word, or of the private key, that it is in."""
+    """A position extended to the whole word, or to the whole private key."""
     if PRIVATE_KEY.match(text, start):
         closing = END_OF_PRIVATE_KEY.search(text, end)
         return start, closing.end() if closing else len(text)
@@ -191,20 +191,20 @@ def whole_word(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _place(match: re.Match[str]) -> tuple[int, int]:
-    """What is secret of a match: the longest group, if the expression has one for that, else everything."""
+    """Position of the secret in a match: the longest group, if the expression has groups, else the whole match."""
     groups = [match.span(group) for group in range(1, (match.lastindex or 0) + 1)]
     start, end = max(groups, key=lambda span: span[1] - span[0], default=(0, 0))
     if end - start >= SHORTEST or match.re in WITH_PASSWORD:
         return start, end
     start, end = match.span()
-    # Some expressions take in what stands around.
+    # Some expressions also match surrounding characters.
     while start < end and not match.string[start].isalnum():
         start += 1
     return start, end
 
 
 def _around_names(lower: str) -> list[tuple[int, int]]:
-    """The surroundings of names of secrets in a lower-case text, in order and apart from each other."""
+    """Ranges around names of secrets in a lower-case text, in order, without overlaps."""
     places = []
     for name in NAMES:
         place = lower.find(name)
@@ -221,7 +221,7 @@ def _around_names(lower: str) -> list[tuple[int, int]]:
 
 
 def _secret(text: str, match: re.Match[str], group: int) -> Iterator[tuple[int, int]]:
-    """What an expression for assignments takes for the secret; without quotes around it only the first word."""
+    """Position of the secret in a match of an assignment; only the first word if it is not quoted."""
     first, last = match.span(group)
     is_quoted = last < len(text) and text[last] in QUOTES and text[first - 1] == text[last]
     if not is_quoted:

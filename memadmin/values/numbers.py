@@ -12,20 +12,20 @@ from stdnum import iban, luhn
 
 CARD_DIGITS = range(13, 20)
 CARD_BEGINS = frozenset("23456")
-"""What ISO/IEC 7812 has for travel, banking and merchandising; a time in milliseconds begins with 1."""
+"""First digits for travel, banking and merchandising in ISO/IEC 7812; times in milliseconds begin with 1."""
 
 MOST_GROUPS = 200
 ACCOUNT_CHARACTERS = range(34, 14, -1)
 PHONE_CHARACTERS = 60
 
-# Between the digits of a number stand spaces, dots, dashes, and characters that nobody sees. The dash of keyboards is
-# escaped, because more may follow in a class of characters.
+# Separators of digits: spaces, dots, dashes, and invisible characters. The hyphen is escaped, because other characters
+# follow in a character class.
 SIGNS = "\\-.\u00b7\u2010-\u2015\u2212\u00a0\u2000-\u200f\u202f\u2060\u3000\ufeff\u00ad "
 MOST_SIGNS = 3
 SEVERAL_DIGITS = re.compile(rf"\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5,}}")
 CARD_PROPOSED = re.compile(rf"(?<!\d)\d(?:[{SIGNS}]{{0,{MOST_SIGNS}}}\d){{{CARD_DIGITS[0] - 1},}}")
 ACCOUNT_PROPOSED = re.compile(rf"[A-Za-z]{{2}}\d\d(?:[{SIGNS}]?[A-Za-z0-9]){{11,30}}")
-# What that begins with, from behind: Python skips to digits, and would try each letter.
+# The beginning of that expression with a look-behind: Python skips to digits instead of trying each letter.
 COUNTRY_AND_CHECK = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)")
 COUNTRY_LETTERS = 2
 PHONE_PROPOSED = re.compile(rf"[+\uff0b](?=[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d(?:[{SIGNS}()/]{{0,{MOST_SIGNS}}}\d){{5}})")
@@ -37,7 +37,7 @@ ABROAD = "DE"
 
 
 def runs_of_digits(text: str) -> list[tuple[int, int]]:
-    """Where several digits stand near each other: cards and phones are nowhere else."""
+    """Ranges with several digits near each other; only they can contain cards and phones."""
     return [run.span() for run in SEVERAL_DIGITS.finditer(text)]
 
 
@@ -56,7 +56,7 @@ def find_cards(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int
 
 
 def _groups(run: str, start: int) -> list[tuple[int, int]]:
-    """Where digits stand together."""
+    """Groups of adjacent digits."""
     groups, place = [], start
     for are_digits, members in groupby(run, str.isdecimal):
         length = sum(1 for _ in members)
@@ -102,7 +102,7 @@ def find_accounts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def accounts_proposed(text: str) -> Iterator[re.Match[str]]:
-    """What ACCOUNT_PROPOSED finds, in a third of its time."""
+    """Matches of ACCOUNT_PROPOSED, in a third of its time."""
     end = 0
     for digits in COUNTRY_AND_CHECK.finditer(text):
         start = digits.start() - COUNTRY_LETTERS
@@ -124,15 +124,15 @@ def find_phones(text: str, regions: Sequence[str], runs: Sequence[tuple[int, int
 
 
 def in_runs(form: re.Pattern[str], text: str, runs: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
-    """What an expression finds there, and with as many signs in front as may belong to it: tried at each character of
-    a text without such a place, these expressions take longer than all others.
+    """Matches of an expression in the given ranges, with possible signs in front. Searching whole texts with these
+    expressions would take longer than all others.
     """
     for start, end in runs:
         yield from form.finditer(text, max(start - MOST_SIGNS - 1, 0), end)
 
 
 def _phones_at(text: str, start: int, region: str | None) -> Iterator[tuple[int, int]]:
-    """The number that begins there, if one does: the matcher takes too long to be given whole texts."""
+    """The number that begins at a position, if any: the matcher is too slow for whole texts."""
     window = text[start : start + PHONE_CHARACTERS]
     for match in PhoneNumberMatcher(window, region, leniency=Leniency.VALID, max_tries=3):
         if match.start <= 1:

@@ -1,7 +1,7 @@
 """Erasure of data stored beside the log: details of events and names of people. Events are never changed.
 
 The database erases (`memadmin_erase_details`, `memadmin_erase_name`), and only what an event lists. So every erasure
-has an event, whoever calls, and the log stays unchanged: an event commits to its details by a salted hash.
+has an event for every caller, and the log stays unchanged: an event commits to its details by a salted hash.
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ def record(
 ) -> uuid.UUID:
     """Writes an event into the caller's transaction, and returns its id. One query.
 
-    Call it before the change itself: what the triggers then see carries this event as its cause. Raises
-    NotInTransaction, and Undeclared for what the type has not declared. `details` is the only place for words and
-    values; it can be erased.
+    Call it before the change itself, so that events of triggers have this event as their cause. Raises
+    NotInTransaction, and Undeclared for values that the type does not declare. Only `details` may contain free text and
+    values; they can be erased.
     """
     _require_transaction(event_type, using)
     return _write(event_type, Recording(ids.uuid7(), **columns), _actor(by), using)

@@ -241,9 +241,9 @@ def decoded(text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError as problem:
-        raise InvalidCheckpointNote("what should be base64 is not") from problem
+        raise InvalidCheckpointNote("it contains invalid base64") from problem
     if base64.b64encode(data).decode() != text:
-        raise InvalidCheckpointNote("what should be base64 is not")
+        raise InvalidCheckpointNote("it contains invalid base64")
     return data
 
 
