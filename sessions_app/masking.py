@@ -39,8 +39,7 @@ _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0
 @dataclass
 class Masker:
     """Masks the text of one page or one part of a file. Its time limit begins with the first text, not with the request
-    to
-    the store: a slow store is no reason to hide its items.
+    to the store: a slow store is no reason to hide its items.
     """
 
     seconds: float = PAGE_SECONDS

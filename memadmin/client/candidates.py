@@ -32,8 +32,7 @@ SELECT set_config('memadmin.subject', %(subject)s, true), set_config('memadmin.a
        set_config('plan_cache_mode', 'force_generic_plan', true), {READ_ON}
 """
 """Sets the run's subject until the end of the transaction, for the row policies. Also avoids that FIND, prepared once
-on
-a connection, is planned each time, which takes longer than to run it.
+on a connection, is planned each time, which takes longer than to run it.
 """
 
 MAY_RECALL = """

@@ -215,8 +215,7 @@ class Console:
 
     def _away(self, how: str) -> ConsoleUnavailable:
         """Logs a failure once, until the database responds again. Messages of drivers quote addresses and statements,
-        so they
-        are left out.
+        so they are left out.
         """
         self._rests_until = time.monotonic() + self.rest_seconds
         if not self._is_away:

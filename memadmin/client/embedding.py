@@ -1,8 +1,7 @@
 """Embedders: turn texts into vectors of 256 numbers, which are close together for similar meanings.
 
 The console and the agents load the same embedder by its name; one compares the vectors that the other stored. Vectors
-of
-different embedders cannot be compared, so each is stored with its embedder's name.
+of different embedders cannot be compared, so each is stored with its embedder's name.
 """
 
 from __future__ import annotations

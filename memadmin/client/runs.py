@@ -1,8 +1,7 @@
 """The current run of the program: set by a `GovernedSession`, read by recall and learning.
 
 The SDK passes to an input filter neither the session nor the run. A context variable reaches everything that a run
-does,
-also in tasks of its own; and later work of the same task. So a run is recognised by its trace, which the SDK
+does, also in tasks of its own; and later work of the same task. So a run is recognised by its trace, which the SDK
 makes for each, also where tracing is off, and which ends with it. A trace around several runs cannot tell them apart:
 then their context objects do.
 """

@@ -128,8 +128,7 @@ def _lend(roles: Roles) -> SqlStep:
 
 def _close_doors(roles: Roles) -> SqlStep:
     """Temporary tables only for roles that need them: they may carry triggers and functions, and are not recorded. And
-    a
-    function in our schema with better fitting arguments would be called instead of ours.
+    a function in our schema with better fitting arguments would be called instead of ours.
     """
     database, schema = fetch("SELECT current_database(), current_schema()")[0]
     agents = [role for store in registry.known_stores() for role in store.agent_roles]

@@ -29,8 +29,7 @@ def attached_stores() -> Iterable[SessionStore]:
 
 def stores_with_a_place() -> Iterable[SessionStore]:
     """Attached stores, and those about to be attached: of two at once, each of which has a row before looking for that
-    of
-    the other, one may get the place or none, but not both. A detached store has given its place up.
+    of the other, one may get the place or none, but not both. A detached store has given its place up.
     """
     on_its_way = Q(attached_at=None, discovered_at=None, created_at__gt=now() - ATTACHED_WITHIN)
     return SessionStore.objects.filter(Q(attached_at__isnull=False) | on_its_way)

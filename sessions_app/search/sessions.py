@@ -232,8 +232,7 @@ def _read_newest_first(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
 ) -> tuple[SessionRecord | None, Position | None]:
     """Fills the page; returns the last session that was read, and the place in it unless it was read to its end. None:
-    all
-    were read.
+    all were read.
     """
     last: SessionRecord | None = None
     for record, look in _looks(reading, sessions, resume):

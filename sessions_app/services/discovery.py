@@ -142,8 +142,7 @@ def revisit(store: SessionStore) -> Discovery:
 
 def _note_found(store: SessionStore, records: Collection[SessionRecord], found: Discovery) -> int:
     """Requests registered sessions, and records which were written to and which are gone; returns how many erased ones
-    are
-    there again.
+    are there again.
     """
     if not records:
         return 0
