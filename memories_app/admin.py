@@ -1,7 +1,7 @@
-"""Raw edits of memories, and what stands around them, for people who were given `raw_edit` and may read memories.
+"""Raw edits of memories and related rows, for people with `raw_edit` who may read memories.
 
-What a memory says is on the page of that one memory and nowhere else: no list, title or log entry has it. Versions,
-decisions, rules and recalls are only shown: triggers or verbs write them.
+The statement of a memory is only on its own page: no list, title or log entry contains it. Versions, decisions, rules
+and recalls are read-only: triggers or verbs write them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CHANGED_MEANWHILE = (
 
 
 class RowsOfMemories(ReasonedEdits, ShortList):
-    """Never added, and for raw editors alone who may read memories."""
+    """Base class: rows cannot be added, and are only for raw editors who may read memories."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return request.user.has_perms(["sessions_app.raw_edit", "memories_app.read_memory"])
@@ -66,7 +66,7 @@ class RowsOfMemories(ReasonedEdits, ShortList):
 
 
 class DataField(forms.JSONField):
-    """One whose errors come back as sentences, and what was typed with them."""
+    """A JSON field that returns errors as sentences, with the typed text."""
 
     def to_python(self, value: Any) -> Any:
         try:
@@ -82,11 +82,11 @@ class DataField(forms.JSONField):
 
     def prepare_value(self, value: Any) -> Any:
         text = super().prepare_value(value)
-        return text if is_storable(str(text)) else json.dumps(value)  # which escapes half a character
+        return text if is_storable(str(text)) else json.dumps(value)  # escapes lone surrogates
 
 
 class Moment(forms.DateTimeField):
-    """In one input: Django admin's two have no labels."""
+    """A time in one input: the two of Django admin have no labels."""
 
     def __init__(self, **given: Any) -> None:
         widget = forms.DateTimeInput({"size": 20})
@@ -118,13 +118,13 @@ class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["opened_as"] = raw_edits.state_of(self.instance)
 
     def clean_statement(self) -> str:
-        # Browsers send line breaks as CR LF, whatever they were.
+        # Browsers send all line breaks as CR LF.
         return str(self.cleaned_data["statement"]).replace("\r\n", "\n")
 
     def clean_data(self) -> dict[str, Any]:
         value = self.cleaned_data["data"] or {}
         if not isinstance(value, dict):
-            raise forms.ValidationError("Data are a JSON object, with names and values.")
+            raise forms.ValidationError("Data must be a JSON object.")
         try:
             look_at_data(value)
         except Unproposable as problem:
@@ -139,7 +139,7 @@ class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Memory)
 class MemoryAdmin(RowsOfMemories):
-    """States, decisions and where it came from are of verbs and triggers. It goes by being retired, or erased."""
+    """Memories. Verbs and triggers write states and evidence; memories are retired or erased, not deleted."""
 
     form = MemoryForm
     ordering = ("-proposed_at", "-id")
@@ -167,11 +167,11 @@ class MemoryAdmin(RowsOfMemories):
         return memory.get_absolute_url()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
-        """Without the words, which only the page of one memory needs."""
+        """Memories without their statements, which only the page of one memory needs."""
         return super().get_queryset(request).defer("statement", "data", "embedding", "words")
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Memory | None:
-        """On the way to a change the row is locked: what was on screen is held against what is there."""
+        """The memory; locked before a change, so that the form can be compared with the current row."""
         found: Memory | None = super().get_object(request, object_id, from_field)
         if found and request.method == "POST" and transaction.get_connection().in_atomic_block:
             Memory.objects.select_for_update(of=("self",)).only("pk").get(pk=found.pk)
@@ -184,7 +184,7 @@ class MemoryAdmin(RowsOfMemories):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
 
-        class Answered(form):  # type: ignore[misc, valid-type]  # only Django knows which
+        class Answered(form):  # type: ignore[misc, valid-type]  # built by Django at runtime
             def clean(self) -> Any:
                 cleaned = super().clean()
                 if refusal := getattr(request, "refusal", ""):
@@ -202,11 +202,11 @@ class MemoryAdmin(RowsOfMemories):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         if request.method != "POST" and self.has_view_permission(request):
-            rules.purpose_of(request)  # before the transaction begins in which it is told
+            rules.purpose_of(request)  # before the transaction of the event begins
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except MemoryActionRefused as problem:
-            # Nothing is left of it: the form comes back with what was typed, and says why.
+            # Nothing was saved: the form is shown again with the input and the reason.
             request.refusal = str(problem)  # type: ignore[attr-defined]
             return super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -219,7 +219,7 @@ class MemoryAdmin(RowsOfMemories):
         return response
 
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
-        """Only what was changed: a job or a reviewer may have written the others since the form was opened."""
+        """Saves only changed fields: a job or a reviewer may have written others since the form was opened."""
         names = [name for name in form.changed_data if name in raw_edits.EDITABLE]
         if names:
             raw_edits.save_memory(obj, names, by=operator(request), why=why_of(request))
@@ -240,7 +240,7 @@ class OfOneMemory(OfOne):
 
 
 class OfMemory(ShownRows, RowsOfMemories):
-    """What stands around a memory, with its short names and times, and without a word of it."""
+    """Base class of rows related to a memory, shown with ids and times but without text."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-pk",)
 
@@ -253,7 +253,7 @@ class OfMemory(ShownRows, RowsOfMemories):
 
 @admin.register(MemoryVersion)
 class VersionAdmin(OfMemory):
-    """Nothing of it can be changed, and its text is erased on the memory's page."""
+    """Versions: read-only; their text is erased on the memory's page."""
 
     list_filter = (OfOneMemory,)
     list_display = ("__str__", "author_kind", "created_at", "erased_at")
@@ -264,7 +264,7 @@ class Deletable(OfMemory):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.has_view_permission(request, obj)
 
-    @method_decorator(recently_authenticated(doing="delete what a memory came from"))
+    @method_decorator(recently_authenticated(doing="delete the source of a memory"))
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -273,7 +273,7 @@ class Deletable(OfMemory):
 
 @admin.register(Evidence)
 class EvidenceAdmin(Deletable):
-    """A quote is what was said: another one would be none."""
+    """Evidence: deletable but not editable, because a quote is an exact copy."""
 
     list_filter = (OfOneMemory,)
     list_display = ("__str__", "memory", "version", "speaker", "said_at", "gone_at")
@@ -317,7 +317,7 @@ class RuleAdmin(OfMemory):
 
 @admin.register(LearningStop)
 class LearningStopAdmin(OfMemory):
-    """Said, and taken back, on the subject's page."""
+    """Learning stops: set and removed on the subject's page."""
 
     list_display = ("__str__", "since")
     fields = ("subject", "since")

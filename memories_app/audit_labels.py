@@ -1,4 +1,4 @@
-"""What the audit log calls memories and rules, as far as its reader may know it."""
+"""Labels of memories and rules in the audit log, limited to what its reader may see."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ for name in GUARDED:
 
 @names("memories_app.memory")
 def memory_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    """The kind and the short id; what it says is not for the log. One query, or none."""
+    """Kind and short id; the statement does not belong in the log. One query, or none."""
     if not viewer.has_perm(READ):
         return {}
     memories = Memory.objects.filter(pk__in=refs).only("pk", "kind")

@@ -1,4 +1,4 @@
-"""Background work on memories. A job is only a wake-up: each looks for what is to do, so a lost one loses nothing."""
+"""Background jobs of memories. A job is only a wake-up: each searches for due work, so a lost job loses nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 @app.periodic(cron="* * * * * */2")
 @app.task(queueing_lock="screen_memories", lock="screen_memories")
 def screen_memories(timestamp: int) -> None:
-    """Looks for risks in new texts; nobody can approve them before."""
+    """Detects risks in new texts, which can only be approved afterwards."""
     if not is_stale(timestamp):
         while screening.screen_memories() == screening.BATCH:
             pass
@@ -30,7 +30,7 @@ def screen_memories(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="embed_memories", lock="embed_memories")
 def embed_memories(timestamp: int) -> None:
-    """Makes the vectors that recall and the look for likenesses go by."""
+    """Computes the vectors for recall and similarity search."""
     if not is_stale(timestamp):
         while screening.embed_memories() == screening.BATCH:
             pass
@@ -39,7 +39,7 @@ def embed_memories(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="carry_vectors", lock="vectors")
 def carry_vectors(timestamp: int) -> None:
-    """Brings what was approved or retired to another index of vectors, where there is one."""
+    """Updates an external vector index, if any, after approvals and retirements."""
     if not is_stale(timestamp):
         with away_logged():
             while indexing.carry_vectors() == indexing.BATCH:
@@ -49,7 +49,7 @@ def carry_vectors(timestamp: int) -> None:
 @app.periodic(cron="41 3 * * *")
 @app.task(queueing_lock="compare_vectors", lock="vectors")
 def compare_vectors(timestamp: int) -> None:
-    """Holds another index of vectors against the database, and puts right what differs."""
+    """Compares an external vector index with the database, and corrects differences."""
     if not is_stale(timestamp):
         with away_logged(), suppress(indexing.NoOtherIndex):
             compared = indexing.compare_vectors(mend=True)
@@ -59,7 +59,7 @@ def compare_vectors(timestamp: int) -> None:
 
 @contextmanager
 def away_logged() -> Iterator[None]:
-    """What could not be carried over is tried again with the next call."""
+    """Logs an unavailable index; the next call retries."""
     try:
         yield
     except IndexAway as problem:
@@ -69,7 +69,7 @@ def away_logged() -> Iterator[None]:
 @app.periodic(cron="* * * * * */10")
 @app.task(queueing_lock="place_evidence", lock="place_evidence")
 def place_evidence(timestamp: int) -> None:
-    """Links what agents quoted to where it was said."""
+    """Links quotes of agents to the quoted items."""
     if not is_stale(timestamp):
         evidence_linking.place_evidence(
             within=evidence_linking.LATE if timestamp % 60 < 10 else evidence_linking.RECENT
@@ -79,7 +79,7 @@ def place_evidence(timestamp: int) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="distil_quiet_sessions", lock="distil_quiet_sessions")
 def distil_quiet_sessions(timestamp: int) -> None:
-    """Reads sessions that fell quiet for what agents could remember, and proposes it."""
+    """Distils quiet sessions into proposals."""
     if not is_stale(timestamp):
         is_full_hour = timestamp % 3600 < 60
         distillation.distil_quiet_sessions(within=distillation.LOOKED_BACK if is_full_hour else distillation.RECENTLY)
@@ -88,7 +88,7 @@ def distil_quiet_sessions(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */10")
 @app.task(queueing_lock="apply_approval_rules", lock="apply_approval_rules")
 def apply_approval_rules(timestamp: int) -> None:
-    """Approves what rules say that a person need not see."""
+    """Approves proposals by approval rules."""
     if not is_stale(timestamp):
         while rules.apply_rules() >= rules.BATCH:
             pass
@@ -97,7 +97,7 @@ def apply_approval_rules(timestamp: int) -> None:
 @app.periodic(cron="43 * * * *")
 @app.task(queueing_lock="lapse_proposals", lock="lapse_proposals")
 def lapse_proposals(timestamp: int) -> None:
-    """Ends proposals that nobody decided about in time."""
+    """Expires proposals without a decision in time."""
     if not is_stale(timestamp):
         while proposal_expiry.lapse_proposals() == proposal_expiry.BATCH:
             pass
@@ -106,7 +106,7 @@ def lapse_proposals(timestamp: int) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="send_digest", lock="send_digest")
 def send_digest(timestamp: int) -> None:
-    """Tells reviewers how their queue stands, once a day."""
+    """Sends the daily digest of the queue to reviewers."""
     if not is_stale(timestamp):
         digest.send_digest()
 
@@ -114,10 +114,9 @@ def send_digest(timestamp: int) -> None:
 @app.periodic(cron="23 * * * *")
 @app.task(queueing_lock="consolidate_memories", lock="consolidate_memories")
 def consolidate_memories(timestamp: int) -> None:
-    """Ends what is over or of no use, asks about what is old, and marks what is alike or contradicts.
+    """Expires unused memories, sends old ones to re-validation, and marks duplicates and contradictions.
 
-    Each hour where something changed, and once a day all that waits: of subjects that were merged, and of vectors that
-    came late, nothing says when.
+    Hourly for recent changes, and once a day for all proposals, because merged subjects and late vectors have no time.
     """
     if not is_stale(timestamp):
         is_first_hour = timestamp % 86_400 < 3_600

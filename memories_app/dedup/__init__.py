@@ -1,1 +1,1 @@
-"""Finding, comparing and consolidating memories that say the same or contradict each other."""
+"""Search, comparison and consolidation of duplicate and contradicting memories."""

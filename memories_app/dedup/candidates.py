@@ -1,4 +1,4 @@
-"""Which memories could be like another one, or contradict it: asked of those that wait, and of those approved."""
+"""Candidates: pairs of memories that could be similar or contradict each other, among proposals and approved ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db import connection
 from memories_app.dedup.similarity import NEAR, ComparedText
 
 MOST_LIKE = 5
-"""Of what all share, with so many of the nearest is one compared."""
+"""Maximum of nearest shared memories with which one is compared."""
 
-# OFFSET keeps the planner from joining the whole table, of which it expects to need far more than it does.
-# Of one subject everything is compared. Of what all share: the nearest by the index of vectors, what speaks of the same
-# by key, and what has all its words.
+# OFFSET prevents a join of the whole table, of which the planner overestimates the needed part. Memories of one subject
+# are all compared. Shared ones only with the nearest by the vector index, those with the same key, and those with all
+# of its words.
 BESIDE = """
 SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
        o.kind, o.key, o.statement, o.agents, o.content_hash,
@@ -47,7 +47,7 @@ ORDER BY m.id, o.id
 def compared_with(
     ids: Collection[UUID], *, standing: Collection[str]
 ) -> list[tuple[ComparedText, ComparedText, float | None]]:
-    """Each of them with those in these states that could be like it, or contradict it. One query."""
+    """Each memory with candidates in these states. One query."""
     with connection.cursor() as cursor:
         asked: dict[str, Any] = {"ids": list(ids), "standing": list(standing)}
         cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})

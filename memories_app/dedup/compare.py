@@ -1,7 +1,7 @@
-"""Holding what is approved against what else is approved: the same said twice, nearly the same, or the opposite.
+"""Comparison of approved memories with each other: duplicates, near duplicates and contradictions.
 
-That comes of subjects that were merged, of reviewers who approved both, of imports. Nothing is merged or dropped for
-it: the one that counts less is proposed to end, and people decide. Agents recall both until then.
+They result from merged subjects, from approvals of both, and from imports. Nothing is merged or dropped automatically:
+the end of the weaker one is proposed, and people decide. Agents recall both until then.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ EXTRACTOR = "consolidation/1"
 BATCH = 200
 
 MOST_COMPARED = 20_000
-"""In one run; what is left is compared by the next. A million memories are not held up by an upgrade."""
+"""Maximum in one run; the next run continues. So an upgrade with a million memories does not block."""
 
 
 def to_compare() -> MemoryQuerySet:
-    """What is approved and has a vector, and was not compared as it is now; or not since its subject was merged."""
+    """Approved memories with a vector, not compared in their current text or since a merge of their subject."""
     approved = Memory.objects.filter(status=Memory.Status.APPROVED)
     ready = approved if settings.EMBEDDER == "none" else approved.filter(embedding__isnull=False)
     return ready.filter(
@@ -41,9 +41,9 @@ def to_compare() -> MemoryQuerySet:
 
 
 def compare_approved(*, limit: int = MOST_COMPARED) -> int:
-    """Compares up to `limit` memories that need it, and returns how many were proposed to end.
+    """Compares up to `limit` due memories, and returns the number of proposed ends.
 
-    Four queries for each BATCH, and some for each pair that is found. Safe to stop anywhere and to call again.
+    Four queries for each BATCH, and some for each found pair. Safe to stop anywhere and to call again.
     """
     proposed = 0
     for due in _batches(limit):
@@ -51,13 +51,13 @@ def compare_approved(*, limit: int = MOST_COMPARED) -> int:
         for memory in due:
             memory.compared_hash = memory.content_hash
             memory.compared_under = standing_subject(memory.subject).pk if memory.subject else None
-        # A text that changed meanwhile is due all the same: its hash is another one.
+        # A text that changed meanwhile is still due: its hash differs.
         Memory.objects.bulk_update(due, ["compared_hash", "compared_under"])
     return proposed
 
 
 def weaker_ones(*, limit: int = MOST_COMPARED) -> set[UUID]:
-    """What `compare_approved` would propose to end now."""
+    """Memories whose end `compare_approved` would propose now."""
     found = set()
     for due in _batches(limit):
         for pair in _pairs_of(due):
@@ -93,13 +93,13 @@ def _weaker_of(memories: Sequence[Memory]) -> Memory | None:
 
 
 def _was_proposed(memory: Memory) -> bool:
-    """Once for each text of a memory: what people rejected does not come back."""
+    """Whether the end was proposed before: once for each text, so that rejected proposals do not come back."""
     return Memory.objects.filter(replaces=memory, base_version=memory.version, extractor=EXTRACTOR).exists()
 
 
 @transaction.atomic
 def _propose_end_of_weaker(pair: Pair) -> bool:
-    """Whether it was proposed now."""
+    """Whether the end of the weaker one was proposed now."""
     weaker = _weaker_of(list(_both(pair).select_for_update(of=("self",), no_key=True)))
     if weaker is None or _was_proposed(weaker):
         return False
@@ -121,15 +121,15 @@ def _propose_end_of_weaker(pair: Pair) -> bool:
             replaces=weaker,
         )
     except MemoryActionRefused:
-        # Nothing is learned from this subject any more; or it ends anyway.
+        # Learning was stopped for this subject; or the memory ends anyway.
         return False
-    # Until it has a vector, and is marked like any other.
+    # Until it has a vector and is marked by the regular job.
     Memory.objects.filter(pk=proposal.pk).update(hints=[pair.hint.value])
     return True
 
 
 def _precedence(memory: Memory) -> tuple[bool, bool, float, str]:
-    """As agents weigh two that contradict each other (memadmin.client.recalling): what counts less is greater."""
+    """Sort key: the weaker of two contradicting memories is greater, as for agents (memadmin.client.recalling)."""
     decided_at = memory.decided_at or memory.proposed_at
     is_explicit = memory.provenance == Memory.Provenance.EXPLICIT
     return (not memory.is_verified, not is_explicit, -decided_at.timestamp(), str(memory.pk))

@@ -1,9 +1,8 @@
-"""Clearing up what agents know: what is over or was never of use goes, what is old is asked about again, and what says
-the same as another, or the opposite, is marked for who decides, or brought to them. Nothing is merged or
-dropped because of a likeness.
+"""Consolidation: expired and unused memories end, old ones return to review, and duplicates and contradictions are
+marked for reviewers or proposed to them. Nothing is merged or dropped because of similarity.
 
-Each change is a transaction and an event of its own, and what is to be done is seen from the rows: stopped anywhere and
-called again, or called twice at once, it does what is left, once.
+Each change is a transaction and an event of its own, and due work is derived from the rows: after an interruption, or
+when called twice at once, each change is made once.
 """
 
 from __future__ import annotations
@@ -32,37 +31,36 @@ from memories_app.services.refusals import NotRecalled
 from memories_app.services.retiring import STANDING, ask_revalidation
 
 UNUSED_AFTER = timedelta(days=90)
-"""So long after its approval a memory that no run was ever told is of no use."""
+"""Time after its approval at which a memory that no run used counts as unused."""
 
 LOW_CONFIDENCE = 0.8
-"""What is less certain than this, and approved by a rule alone, goes when it is of no use."""
+"""Below this confidence, memories approved only by a rule end when unused."""
 
 LATELY = timedelta(hours=2)
-"""Each hour's run looks at what happened within this time: at all of it twice, for some is committed late."""
+"""Each hourly run checks changes within this time, all of them twice, because some are committed late."""
 
 BATCH = 200
 
 
 @dataclass(slots=True)
 class Consolidated:
-    """How many memories changed, or would."""
+    """Numbers of changed memories, or of those that would change."""
 
     over: int = 0
     unused: int = 0
     to_revalidate: int = 0
     marked: int = 0
     to_end: int = 0
-    """Proposed to end, because another one that is approved says the same, nearly, or the opposite."""
+    """Proposed ends of duplicates, near duplicates and contradictions of approved memories."""
 
 
 def over() -> MemoryQuerySet:
-    """Approved once, and their time is over: agents do not recall them any more. Who is about to prolong one is waited
-    for."""
+    """Approved memories after the end of their validity. Those with a waiting proposal of a change are left out."""
     return _approved().filter(valid_until__lte=Now()).exclude(_has_proposals())
 
 
 def unused() -> MemoryQuerySet:
-    """No person ever approved them, they are not certain, old, and no run was told of them."""
+    """Memories never approved by a person, of low confidence, old, and not used in any run."""
     recalled = RecalledMemory.objects.filter(memory=OuterRef("pk"))
     return (
         _approved()
@@ -73,12 +71,12 @@ def unused() -> MemoryQuerySet:
 
 
 def to_revalidate() -> MemoryQuerySet:
-    """Their day has come: procedures above all, and whatever else has one. What is over is not asked about."""
+    """Memories due for re-validation, mainly procedures. Expired ones are left out."""
     return _approved().filter(revalidate_on__lte=TruncDate(Now())).exclude(valid_until__lte=Now())
 
 
 def preview() -> Consolidated:
-    """What `consolidate` would do now, found by the same queries. What ends is still compared with, here alone."""
+    """What `consolidate` would do now, by the same queries. Only here, ending memories are still compared."""
     return Consolidated(
         over=over().count(),
         unused=unused().exclude(pk__in=over().values("pk")).count(),
@@ -89,8 +87,8 @@ def preview() -> Consolidated:
 
 
 def consolidate(*, within: timedelta | None = None) -> Consolidated:
-    """Does all there is to do, and returns what it did. Given `within`, what waits is marked anew only where something
-    of the same subject came, was decided or changed within this time."""
+    """Makes all due changes, and returns their numbers. With `within`, proposals are marked again only if a memory of
+    the same subject was added, decided or changed within this time."""
     return Consolidated(
         over=_each(over, lambda memory: _expire(memory, ExpiryReason.OVER)),
         unused=_each(unused, lambda memory: _expire(memory, ExpiryReason.UNUSED)),
@@ -109,9 +107,9 @@ def _has_proposals() -> Exists:
 
 
 def _each(due: Callable[[], MemoryQuerySet], change: Callable[[Memory], None]) -> int:
-    """Changes all that are due, each locked and still due then; returns how many it changed itself."""
+    """Changes all due memories, each locked and still due then; returns the number of its own changes."""
     changed = 0
-    # A batch is read anew after each: a cursor held open would keep the whole run in one snapshot.
+    # Each batch is a new query: an open cursor would keep the whole run in one snapshot.
     last = UUID(int=0)
     while keys := list(due().filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:BATCH]):
         for key in keys:
@@ -138,14 +136,14 @@ def _send_back(memory: Memory) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityMark:
-    """What a memory is to be marked with, for which text, and because of which others."""
+    """Marks of a memory, the text that they are for, and the other memories."""
 
     hints: list[str]
     content_hash: str
     others: Collection[UUID]
 
 
-# A decision that was undone is one, too: it leaves no other time.
+# An undone decision counts, too: it leaves no other time.
 WAITING_WHERE_SOMETHING_CHANGED = """
 WITH lately AS (
     SELECT subject_id FROM memories_app_memory
@@ -167,7 +165,7 @@ ORDER BY awaiting_since, id
 
 
 def _to_look_at(within: timedelta | None) -> list[UUID]:
-    """What waits, longest first; all of it, or what something new or changed could be like."""
+    """Proposals, longest waiting first; all, or those that could resemble something new or changed."""
     if within is None:
         return list(Memory.objects.awaiting_review().values_list("pk", flat=True))
     given: dict[str, Any] = {"since": now() - within, "awaiting": list(Memory.AWAITING)}
@@ -177,7 +175,7 @@ def _to_look_at(within: timedelta | None) -> list[UUID]:
 
 
 def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, SimilarityMark]]:
-    """Those that wait and are marked otherwise than they should be; two queries for every BATCH."""
+    """Proposals with wrong marks, and the right ones; two queries for each BATCH."""
     keys = _to_look_at(within)
     for start in range(0, len(keys), BATCH):
         some = keys[start : start + BATCH]
@@ -190,7 +188,7 @@ def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Sim
 
 
 def mark_beside(memory: Memory) -> list[str]:
-    """Holds one that waits against all others, marks it, and returns the marks; for who cannot wait for the hour."""
+    """Compares a proposal with all others, marks it, and returns the marks, without waiting for the job."""
     found = _found_beside([memory.pk]).get(memory.pk)
     if found is None:
         return []
@@ -211,7 +209,7 @@ def _found_beside(ids: Collection[UUID]) -> dict[UUID, SimilarityMark]:
 
 @transaction.atomic
 def _mark(key: UUID, found: SimilarityMark) -> bool:
-    """Whether it was marked: not where its text changed meanwhile, or somebody decided or was quicker."""
+    """Whether it was marked: False if its text changed meanwhile, or another process decided or marked it."""
     memory = (
         Memory.objects.select_for_update()
         .only("subject", "hints")

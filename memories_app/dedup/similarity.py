@@ -1,6 +1,6 @@
-"""Which of two memories say the same, and which contradict each other. Pure: texts and likenesses in, pairs out.
+"""Detection of duplicate and contradicting memories. Pure: texts and similarities in, pairs out.
 
-A pair is a hint for who decides, and no decision: nothing is merged or dropped because of one.
+A pair is a hint for reviewers: nothing is merged or dropped because of one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from enum import StrEnum
 from uuid import UUID
 
 NEAR = 0.8
-"""Cosine similarity from which two texts say nearly the same. With the offline embedder "drinks tea in the morning" and
-"drinks tea every morning" come to 0.97, the same said of two orders to 0.78, of two seats to 0.71. A text and its
-negation come to 0.97, too: a person has to look."""
+"""Cosine similarity from which two texts count as near duplicates.
+
+With the offline embedder "drinks tea in the morning" and "drinks tea every morning" have 0.97, equal sentences about
+two orders 0.78, about two seats 0.71. A text and its negation have 0.97, too: a person must decide."""
 
 BETWEEN_WORDS = re.compile(r"[\W_]+")
 
@@ -28,7 +29,7 @@ class Hint(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """What of a memory is compared. Whose it is was settled before: only those about one subject, or none, meet."""
+    """The compared values of a memory. Only memories about the same subject, or none, are compared."""
 
     id: UUID
     kind: str
@@ -46,16 +47,16 @@ class Pair:
 
 
 def pairs(compared: Iterable[tuple[ComparedText, ComparedText, float | None]]) -> list[Pair]:
-    """Those that a reviewer should see side by side, in the order given. The number is the cosine similarity of the
-    two, None where they have no vectors that can be compared."""
+    """Pairs that a reviewer should see side by side, in the given order. The number is their cosine similarity, None
+    without comparable vectors."""
     return [
         Pair(one.id, other.id, hint) for one, other, likeness in compared if (hint := hint_for(one, other, likeness))
     ]
 
 
 def hint_for(one: ComparedText, other: ComparedText, likeness: float | None) -> Hint | None:
-    """The same words come before a contradiction, and that before a likeness: "prefers the aisle" and "prefers the
-    window" are much alike."""
+    """The hint for a pair. Equal words precede a contradiction, and that precedes similarity: "prefers the aisle" and
+    "prefers the window" are very similar."""
     if one.id == other.id or not _has_reader_in_common(one, other):
         return None
     is_same = one.content_hash == other.content_hash != "" or normalized(one.statement) == normalized(other.statement)
@@ -67,12 +68,12 @@ def hint_for(one: ComparedText, other: ComparedText, likeness: float | None) -> 
 
 
 def normalized(statement: str) -> str:
-    """Its words alone, without case, accents' two ways of being written, and what stands between words."""
+    """The words of a statement, without case, Unicode composition, and separators."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", statement).casefold())
-    # What has no word in any alphabet, such as a row of emoji, is compared as it is.
+    # A text without letters of any alphabet, such as a row of emoji, is compared unchanged.
     return BETWEEN_WORDS.sub(" ", folded).strip() or folded
 
 
 def _has_reader_in_common(one: ComparedText, other: ComparedText) -> bool:
-    """No name of an agent means all of them."""
+    """Whether an agent may recall both; an empty list means all agents."""
     return not one.agents or not other.agents or bool(one.agents & other.agents)

@@ -1,4 +1,4 @@
-"""What is read from a file or a table of another system."""
+"""Entries read from a file or a table of another system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ImportedQuote:
-    """Words that a memory came from, as the other system has them."""
+    """A quote of evidence from the other system."""
 
     quote: str
     speaker: str = ""
@@ -21,11 +21,11 @@ class ImportedQuote:
 
 @dataclass(frozen=True, slots=True)
 class ImportedMemory:
-    """One memory: where it stands, whom it is about (nobody: for all), and what it says."""
+    """One memory: its position, subject (None for shared ones) and content."""
 
     place: str
     subject: tuple[str, str] | None
-    """Kind and id; None for what all share."""
+    """Kind and id; None for shared memories."""
     statement: str
     extractor: str
     kind: str = "fact"
@@ -42,7 +42,7 @@ class ImportedMemory:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEntry:
-    """What is no memory: where it stands, and why in words. Quotes nothing but the names of members."""
+    """An entry that is not a memory: its position and the reason. Quotes only names of members."""
 
     place: str
     reason: str

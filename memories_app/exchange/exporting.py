@@ -1,4 +1,4 @@
-"""Memories for another system, or another console: one JSON object for each."""
+"""Export of memories for another system or console: one JSON object each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ AT_ONCE = 500
 
 
 def to_export(*, subject: Subject | None = None, statuses: Sequence[str] = ()) -> MemoryQuerySet:
-    """Of one subject or of all; in these states or in any. By id, so that two exports have the same order."""
+    """Memories of one subject or all, in these states or any. Ordered by id, so that exports have the same order."""
     memories = Memory.objects.about(subject) if subject else Memory.objects.all()
     return (memories.filter(status__in=statuses) if statuses else memories).order_by("pk")
 
 
 def export_memories(*, subject: Subject | None = None, statuses: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Each memory as `import_memories` reads it. Commits its event before the first: raises AuditUnavailable.
+    """Each memory in the format of `import_memories`. Commits its event first: raises AuditUnavailable.
 
     Reads AT_ONCE rows at a time, by key, three queries each.
     """
@@ -38,7 +38,7 @@ def export_memories(*, subject: Subject | None = None, statuses: Sequence[str] =
 
 
 def _keys_of(memories: Sequence[Memory]) -> dict[Any, tuple[str, str]]:
-    """The first id of each subject: the one that is used for it."""
+    """The first id of each subject, which represents it."""
     aliases = SubjectAlias.objects.filter(subject__in={memory.subject_id for memory in memories if memory.subject_id})
     keys: dict[Any, tuple[str, str]] = {}
     for alias in aliases.order_by("-is_primary", "pk"):

@@ -1,4 +1,4 @@
-"""The formats of files, told from each value: our own exports, those of mem0, and profiles."""
+"""File formats, detected for each value: our own exports, those of mem0, and profiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from memories_app.exchange.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 
 OWN = "memadmin.memory/1"
-"""Stands as `format` in each line of an export."""
+"""Value of `format` in each line of an export."""
 
 Read = Iterator[ImportedMemory | UnreadableEntry]
 
@@ -20,12 +20,12 @@ NO_FORMAT = (
 
 
 class Malformed(ValueError):
-    """A member that is not what it has to be; the message says which."""
+    """A member has an invalid value; the message names it."""
 
 
 def entries_of(value: object, place: str, *, of: str = "") -> Read:
-    """What one value of a file says: a line, an element of an array, or the whole document. `of` names the format where
-    the value is not to tell it."""
+    """Entries of one value of a file: a line, an element of an array, or the whole document. `of` sets the format
+    instead of detecting it."""
     if of:
         yield from FORMATS[of](value, place)
     elif isinstance(value, Mapping) and value.get("format") == OWN:
@@ -70,8 +70,8 @@ LISTS_OF_MEM0 = ("results", "memories")
 
 
 def of_mem0(value: object, place: str) -> Read:
-    """A memory as `get_all` of mem0 gives it, or its answer as a whole. What it says of a user is about that
-    user; of an agent alone, it is for that agent, whoever it serves."""
+    """A memory as returned by `get_all` of mem0, or its whole response. With a user it is about that user; with only an
+    agent it is for that agent and all users."""
     if not isinstance(value, Mapping):
         yield UnreadableEntry(place, "this is not an object, as the memories of mem0 are")
         return
@@ -86,7 +86,7 @@ def of_mem0(value: object, place: str) -> Read:
 def _mem0(value: Mapping[str, Any], place: str) -> ImportedMemory:
     user, agent = _text(value, "user_id"), _text(value, "agent_id")
     if not user and not agent:
-        raise Malformed("it has neither a user_id nor an agent_id: nobody knows whom it is about")
+        raise Malformed("it has neither a user_id nor an agent_id")
     kept = {name: value[name] for name in ("id", "categories", "metadata") if value.get(name)}
     return ImportedMemory(
         place,
@@ -156,45 +156,45 @@ def _entry(
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
-    """Empty where it is missing. An id may be a number."""
+    """A text member; empty if missing. An id may be a number."""
     found = value.get(name)
     if found is None:
         return ""
     if isinstance(found, bool) or not isinstance(found, str | int):
-        raise Malformed(f"its {name} is no text")
+        raise Malformed(f"its {name} is not text")
     return str(found)
 
 
 def _number(value: Mapping[str, Any], name: str) -> float:
     found = value.get(name, 0.5)
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise Malformed(f"its {name} is no number")
+        raise Malformed(f"its {name} is not a number")
     return float(found)
 
 
 def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = value.get(name) or {}
     if not isinstance(found, Mapping):
-        raise Malformed(f"its {name} is no object")
+        raise Malformed(f"its {name} is not an object")
     return found
 
 
 def _list(value: Mapping[str, Any], name: str) -> list[Any]:
     found = value.get(name) or []
     if not isinstance(found, list):
-        raise Malformed(f"its {name} is no list")
+        raise Malformed(f"its {name} is not a list")
     return found
 
 
 def _texts(value: Mapping[str, Any], name: str) -> list[str]:
     found = _list(value, name)
     if not all(isinstance(one, str) for one in found):
-        raise Malformed(f"its {name} are not all texts")
+        raise Malformed(f"its {name} contains a value that is not text")
     return found
 
 
 def _time(value: Mapping[str, Any], name: str) -> datetime | None:
-    """Without a zone in UTC; a day is its beginning."""
+    """A time member, in UTC if without a zone; a day means its beginning."""
     found = value.get(name)
     if found in (None, ""):
         return None
@@ -202,7 +202,7 @@ def _time(value: Mapping[str, Any], name: str) -> datetime | None:
         time = datetime.fromisoformat(str(found))
         return time if time.tzinfo else time.replace(tzinfo=UTC)
     except ValueError:
-        raise Malformed(f"its {name} is no time such as 2026-01-31T12:00:00Z") from None
+        raise Malformed(f"its {name} is not a time such as 2026-01-31T12:00:00Z") from None
 
 
 def _day(value: Mapping[str, Any], name: str) -> date | None:
@@ -212,7 +212,7 @@ def _day(value: Mapping[str, Any], name: str) -> date | None:
     try:
         return date.fromisoformat(str(found))
     except ValueError:
-        raise Malformed(f"its {name} is no day such as 2026-01-31") from None
+        raise Malformed(f"its {name} is not a day such as 2026-01-31") from None
 
 
 FORMATS: Mapping[str, Callable[[object, str], Read]] = {"profile": of_profile, "mem0": of_mem0, "export": of_export}

@@ -1,6 +1,6 @@
-"""Memories of other systems: each becomes a proposal, and nothing is used before somebody approves it.
+"""Import of memories from other systems: each becomes a proposal, which agents recall only after approval.
 
-What a file or a table has stays there, so what is refused is not lost: it is named with its place and a reason.
+The source is not changed, so refused entries are not lost: they are reported with position and reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USERS_A_PAGE = 200
 LONGEST_AGENT = 200
 
 SHARED_LOCK = 0x6D656D62
-"""Of PostgreSQL's advisory locks: imports of what all share go one after the other, so that each sees the others'."""
+"""PostgreSQL advisory lock that serialises imports of shared memories, so that each sees those of the others."""
 
 
 @dataclass(slots=True)
@@ -40,22 +40,22 @@ class Imported:
 
 
 class NotMemories(Exception):
-    """A store whose table does not hold memories."""
+    """The table of the store does not contain memories."""
 
     def __init__(self, store: SessionStore) -> None:
         super().__init__(
-            f"The store {store} does not keep memories. Connect the table of agno's or phidata's users' memories as a"
-            " store of its own, and name that one."
+            f"The store {store} does not contain memories. Connect the table of agno's or phidata's user memories as a"
+            " separate store, and import from that one."
         )
 
 
 def import_file(file: BufferedReader, *, of: str = "", after_each: Callable[[], object] = lambda: None) -> Imported:
-    """Proposes what a file says: JSON or JSON Lines, gzipped or not; see `import_entries`."""
+    """Proposes the memories in a file: JSON or JSON Lines, gzipped or not; see `import_entries`."""
     return import_entries(_in_file(file, of), after_each=after_each)
 
 
 def import_store(store: SessionStore) -> Imported:
-    """Proposes what a table of agno's or phidata's memories says. Raises NotMemories and StoreUnavailable."""
+    """Proposes the memories in a table of agno or phidata. Raises NotMemories and StoreUnavailable."""
     backend = backend_for(store)
     if not isinstance(backend, DocumentBackend) or not backend.holds_memories():
         raise NotMemories(store)
@@ -68,9 +68,8 @@ def import_entries(
     store: SessionStore | None = None,
     after_each: Callable[[], object] = lambda: None,
 ) -> Imported:
-    """Proposes each, in a transaction of its own, but for what its subject is said to be already, whatever was decided
-    about that. So it may be stopped, called again, or called twice at once. The event tells how many, also of one that
-    was broken off.
+    """Proposes each entry in a transaction of its own, except those already known for the subject, with any decision.
+    So it can be interrupted, repeated, or run twice at once. The event has the counts, also after an interruption.
     """
     imported = Imported()
     try:
@@ -83,7 +82,7 @@ def import_entries(
             except (MemoryActionRefused, SubjectError) as problem:
                 imported.refused.append(UnreadableEntry(entry.place, str(problem)))
             except DataError:
-                # JSON says more than JSON of PostgreSQL: numbers without end, for example.
+                # JSON allows values that PostgreSQL does not, such as numbers of any length.
                 imported.refused.append(UnreadableEntry(entry.place, "it has a value that the database cannot store"))
             else:
                 imported.proposed += is_new
@@ -117,7 +116,7 @@ def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Importe
         for user in users:
             for item in backend.every_item(user) if user not in erased else ():
                 number += 1
-                # The row's own id may hold anything; a number says nothing of anybody.
+                # The row's own id may contain personal data; a running number does not.
                 yield entry_of_row(item, user, library=store.kind, place=f"memory {number}")
         cursor = page.next_cursor
         if not cursor:
@@ -126,7 +125,7 @@ def _in_store(store: SessionStore, backend: DocumentBackend) -> Iterator[Importe
 
 @transaction.atomic
 def _imported(entry: ImportedMemory, store: SessionStore | None) -> bool:
-    """Whether it was proposed, and not known."""
+    """Whether it was proposed; False if it is already known."""
     statement = entry.statement.strip()
     quotes = [_quote(said, store) for said in entry.said]
     source = Memory.Source.IMPORT
@@ -137,7 +136,7 @@ def _imported(entry: ImportedMemory, store: SessionStore | None) -> bool:
     subject = _subject(entry)
     agents = sorted(set(entry.agents))
     same = Memory.objects.about(subject) if subject else Memory.objects.filter(subject__isnull=True)
-    # All states are named for the index's sake.
+    # All states are listed so that the index is used.
     same = same.filter(status__in=Memory.Status.values, kind=entry.kind, key=entry.key)
     if same.filter(statement=statement, agents__contains=agents, agents__contained_by=agents).exists():
         return False
@@ -161,7 +160,7 @@ def _imported(entry: ImportedMemory, store: SessionStore | None) -> bool:
 
 
 def _subject(entry: ImportedMemory) -> Subject | None:
-    """Locked until the transaction ends, or all that is shared: another import waits, and sees what this one did."""
+    """The subject, locked until the transaction ends; without one, all shared memories. Other imports wait."""
     if entry.subject is None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SHARED_LOCK])
@@ -169,7 +168,7 @@ def _subject(entry: ImportedMemory) -> Subject | None:
     kind, key = entry.subject
     if kind not in SubjectKind.values:
         raise MemoryActionRefused(
-            None, f"Memories are about a {', a '.join(SubjectKind.values)}, or nobody; not a “{kind[:40]}”."
+            None, f"Unknown kind of subject “{kind[:40]}”. Use {', '.join(SubjectKind.values)}, or no subject."
         )
     if not is_key(key) or not is_storable(key):
         raise MemoryActionRefused(
@@ -180,7 +179,7 @@ def _subject(entry: ImportedMemory) -> Subject | None:
 
 
 def _quote(said: ImportedQuote, store: SessionStore | None) -> ProposedQuote:
-    """Where its place is in a store here, so that a redaction there finds it."""
+    """The quote with its item in a connected store, so that a redaction there finds it."""
     record = (
         SessionRecord.objects.on_record().filter(store=store, session_id=said.session_id).first() if store else None
     )

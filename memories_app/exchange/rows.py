@@ -1,4 +1,4 @@
-"""Rows of agno's and phidata's tables of users' memories."""
+"""Rows of the user memory tables of agno and phidata."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from memories_app.exchange.entries import ImportedMemory, ImportedQuote, Unreada
 from sessions_app.items import StoredItem
 
 NOBODY = "default"
-"""Whose the memories are that agno makes for nobody in particular."""
+"""User id of agno's memories without a user."""
 
 LONGEST_QUOTE = 4000
 
 
 def _value(raw: str) -> object:
-    """phidata writes memories into SQLite as Python, and reads them by `eval`. Here nothing but literals is one."""
+    """The decoded memory. phidata stores Python in SQLite and reads it by `eval`; here only literals are accepted."""
     try:
         return json.loads(raw)
     except ValueError:
@@ -23,10 +23,10 @@ def _value(raw: str) -> object:
 
 
 def entry_of_row(item: StoredItem, user: str, *, library: str, place: str) -> ImportedMemory | UnreadableEntry:
-    """agno keeps a memory as a JSON string, phidata as an object with the text in `memory`. What it was made of is left
-    where it is: it can be a whole message. The memory itself is the quote, for it is where the console finds it."""
+    """The entry of a row. agno stores a memory as a JSON string, phidata as an object with the text in `memory`. Its
+    source is not imported: it can be a whole message. The memory itself is the quote, where the console finds it."""
     if user == NOBODY:
-        return UnreadableEntry(place, f"{library} keeps it for nobody in particular")
+        return UnreadableEntry(place, f"{library} stored it without a user")
     if item.raw_tail:
         return UnreadableEntry(place, f"it is {item.byte_count:,} bytes long")
     try:

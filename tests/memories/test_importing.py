@@ -200,7 +200,7 @@ def test_who_was_erased_is_not_brought_back(theirs: tuple[SessionStore, Any]) ->
 
 
 def test_a_store_of_sessions_holds_no_memories(tmp_path: Path, agent_tables: None) -> None:
-    with pytest.raises(CommandError, match="does not keep memories"):
+    with pytest.raises(CommandError, match="does not contain memories"):
         run_import(store=attach_main_store().name)
     with pytest.raises(CommandError, match="Name a file"):
         run_import()

@@ -129,7 +129,7 @@ def test_what_agents_recall_keeps_its_words_and_may_end_sooner(editor: Client) -
         *(({"data": f'{"{"}"cup": {"[" * depth}{"]" * depth}{"}"}'}, "nested too deeply") for depth in (990, 9_000)),
         ({"data": '{"cup": "\\u0000"}'}, "or contains characters that are not text."),
         ({"data": '{"cup": "\\ud800"}'}, "or contains characters that are not text."),
-        ({"data": "[1, 2]"}, "Data are a JSON object"),
+        ({"data": "[1, 2]"}, "Data must be a JSON object"),
         ({"data": '{"cup": '}, "Enter a valid JSON."),
         ({"data": f'{{"cup": "{"x" * 50_000}"}}'}, "longer than 20,000 characters"),
         ({"agents": "\n".join(f"agent {number}" for number in range(51))}, "no more than 50"),
