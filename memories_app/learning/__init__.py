@@ -1,1 +1,1 @@
-"""Learning from sessions: distillers, proposals with their evidence and risks, feedback, and stopping it."""
+"""Learning from sessions: distillers, proposals with evidence and risks, feedback, and learning stops."""

@@ -1,4 +1,4 @@
-"""What distillers read, what came of it, and what it cost."""
+"""Distillation runs: results and cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOKED_BACK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class WeeklyCost:
-    """Of one distiller, in a week. `failed` are the readings of which nothing came but their cost."""
+    """Weekly cost of one distiller. `failed` are distillations without a result."""
 
     distiller: str
     readings: int
@@ -32,7 +32,7 @@ FAILED = (Distillation.Outcome.NONSENSE, Distillation.Outcome.TIMED_OUT, Distill
 
 
 def costs_of_a_week() -> list[WeeklyCost]:
-    """By distiller. One query, over the readings of a week."""
+    """Weekly costs by distiller. One query, over the distillations of a week."""
     lately = Distillation.objects.filter(began_at__gt=Now() - LOOKED_BACK)
     sums = lately.values("distiller").annotate(
         readings=Count("pk"),
@@ -48,7 +48,7 @@ def costs_of_a_week() -> list[WeeklyCost]:
 
 @dataclass(frozen=True, slots=True)
 class ShownReading:
-    """One reading, and its session where that is on record."""
+    """One distillation, and its session if that is registered."""
 
     distillation: Distillation
     record: SessionRecord | None

@@ -1,11 +1,11 @@
-"""Distilling: reading sessions for what agents could remember, and proposing it. Nothing is learned without review.
+"""Distillation: extracts proposals of memories from sessions. Agents use them only after review.
 
-A session is read once: the next reading goes on behind the last item that was read, with a few before it as context.
-What is known of its subject already is not proposed again, whatever was decided about it: a rejected statement does not
-come back because somebody says it twice.
+A session is read once: the next distillation continues after the last item read, with a few items before it as context.
+Statements already known for the subject are not proposed again, whatever was decided about them: a rejected statement
+does not come back when it is repeated.
 
-Summaries are memories of kind `summary` and pass the same gate: one of each session, and one of each subject, which has
-the key SUBJECT_SUMMARY, so that two of them never stand side by side in a prompt.
+Summaries are memories of kind `summary` and pass the same gate: one for each session, and one for each subject, with
+the key SUBJECT_SUMMARY, so that a prompt never contains two of them.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ logger = logging.getLogger(__name__)
 Outcome = Distillation.Outcome
 
 LOOKED_BACK = timedelta(days=7)
-"""Sessions that were quiet for longer are read by the command alone: a large history is not learned by surprise."""
+"""Sessions quiet for longer are only read by the command, so that a large history is not distilled unexpectedly."""
 
 RECENTLY = timedelta(hours=1)
-"""How far back is looked each minute; as far as LOOKED_BACK only once an hour, where a worker was away."""
+"""Period checked each minute; LOOKED_BACK is checked once an hour, in case a worker was stopped."""
 
 CONTEXT_ITEMS = 20
-"""How many items before the new ones a distiller sees."""
+"""Number of earlier items that a distiller gets as context."""
 
 ITEMS_A_PAGE = 200
 
@@ -71,17 +71,17 @@ SUBJECT_SUMMARY = "subject_summary"
 """The key of the summary of a subject."""
 
 FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
-"""What was true once and may be true again; anything else that is known is not proposed anew."""
+"""States of memories that may be proposed again; all other known statements are skipped."""
 
 LONGEST_QUOTE = 4000
 
 MOST_WAITING = 200
-"""Of proposals about one subject. As many as agents may have waiting, which the database counts."""
+"""Maximum of waiting proposals about one subject; the same limit as for agents in the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """The row, and what else came of it: what was known already."""
+    """The row of a distillation, and the number of already known statements."""
 
     row: Distillation
     known: int = 0
@@ -95,14 +95,14 @@ class Distilled:
 def _distiller_named(name: str) -> Distiller:
     if name == "rules":
         return RulesDistiller()
-    # Loads the SDK, which web processes do without.
+    # Loads the SDK, which web processes do not need.
     from memories_app.learning.distillers.agent import AgentDistiller
 
     return AgentDistiller(name.removeprefix("agent:"))
 
 
 def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> QuerySet[SessionRecord]:
-    """Sessions of known subjects that were written to since they were last read, the longest waiting first."""
+    """Sessions with a subject and new items since their last distillation, the longest waiting first."""
     read = Distillation.objects.filter(record_id=OuterRef("pk"), read_up_to__gte=OuterRef("activity_count"))
     records = SessionRecord.objects.on_record().filter(
         ~Exists(read.exclude(outcome=Outcome.RUNNING)),
@@ -116,7 +116,7 @@ def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> Q
 
 
 def distil_quiet_sessions(*, within: timedelta = LOOKED_BACK, limit: int = 100) -> int:
-    """Reads what fell quiet `within` this time, up to `limit` sessions of each store; returns how many were read."""
+    """Distils sessions that became quiet `within` this time, up to `limit` of each store; returns their number."""
     if settings.DISTILLER == "none":
         return 0
     at, count = now(), 0
@@ -128,16 +128,16 @@ def distil_quiet_sessions(*, within: timedelta = LOOKED_BACK, limit: int = 100) 
                 distil_session(record)
                 count += 1
         except StoreUnavailable:
-            logger.warning("store %s is away, nothing is learned from its sessions now", store.pk)
+            logger.warning("store %s is unavailable; its sessions are not distilled now", store.pk)
     return count
 
 
 def distil_session(record: SessionRecord, *, distiller: Distiller | None = None, from_start: bool = False) -> Distilled:
-    """Reads what is new in a session, or all of it, and proposes what it finds. Raises StoreUnavailable, and then it
+    """Distils the new items of a session, or all, and proposes the results. Raises StoreUnavailable; then the session
     counts as not read.
 
-    What is written while it reads counts as not read. Whatever else goes wrong is the outcome of the row, and is not
-    tried again before somebody says something more.
+    Items written meanwhile count as not read. Other failures are stored as the outcome of the row, and are not retried
+    before the session has new items.
     """
     distiller = distiller or _distiller_named("rules" if settings.DISTILLER == "none" else settings.DISTILLER)
     row = Distillation.objects.create(
@@ -159,18 +159,18 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
         logger.warning("session %s was not distilled: %s", record.pk, problem.__cause__.__class__.__name__)
         return _ended(row, record, outcome, DistillationResult(cost=problem.cost))
     except Exception as problem:
-        # Its own mistake, or a session that it does not know how to take: the others do not wait for it.
+        # An error of the distiller, or a session that it cannot process: other sessions continue.
         logger.warning("session %s was not distilled: %s", record.pk, type(problem).__name__)
         return _ended(row, record, Outcome.FAILED, DistillationResult())
     try:
         return _propose(row, record, subject, reading, said)
     except NothingLearnedHere:
-        # Somebody said so while the session was read.
+        # Learning was stopped while the session was read.
         return _ended(row, record, Outcome.REFUSED, DistillationResult(cost=reading.cost))
 
 
 def _may_read(record: SessionRecord) -> bool:
-    # A store with a key may have plain sessions, too; what is sealed among plain items stays closed, or is opened.
+    # A store with a key may have plain sessions, too; encrypted items among plain ones are skipped or decrypted.
     if not (record.is_locked or record.is_encrypted):
         return True
     has_key = not record.is_encrypted or sealing_of(record.store).of_session(record.session_id).has_key
@@ -178,8 +178,8 @@ def _may_read(record: SessionRecord) -> bool:
 
 
 class _Part:
-    """The items of a session behind those that were read before, or all; `last` is the id of the last one, and its
-    digest, once all were read."""
+    """The items of a session after those read before, or all; `last` is the id of the last one with its digest, after
+    all were read."""
 
     def __init__(self, record: SessionRecord, earlier: Distillation | None) -> None:
         self._backend = sealed_backend_for(record.store, opens=settings.DISTIL_LOCKED)
@@ -199,7 +199,7 @@ class _Part:
             yield item
 
     def _behind(self, earlier: Distillation) -> Iterator[StoredItem] | None:
-        """None where the last item is not there any more, or another one is in its place: then all is read."""
+        """Items after the earlier ones; None if the last item is missing or replaced: then all items are read."""
         try:
             page = self._backend.page_around(self._session_id, earlier.last_item_id, 2 * CONTEXT_ITEMS)
         except UnknownItem:
@@ -243,7 +243,7 @@ def _summaries_about(subject: Subject) -> MemoryQuerySet:
 
 
 def _remarks(record: SessionRecord, *, all_of_them: bool) -> Iterable[SessionMessage]:
-    """What operators wrote about its items, or what they wrote since it was read."""
+    """Notes of operators about items, all or those since the last distillation."""
     signals = Signal.objects.filter(record_id=record.pk, kind=Signal.Kind.FEEDBACK).exclude(text="")
     for signal in signals if all_of_them else signals.filter(distilled_at__isnull=True):
         yield SessionMessage(signal.item_id, OPERATOR, signal.text, signal.created_at, signal.pk)
@@ -257,7 +257,7 @@ def _propose(
     reading: DistillationResult,
     said: Sequence[SessionMessage],
 ) -> Distilled:
-    # Two distillers of one subject propose one after the other, so that each sees what the other did.
+    # Two distillers of one subject propose one after the other, so that each sees proposals of the other.
     Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     known_words = {
         _plain(statement)
@@ -285,7 +285,7 @@ def _propose(
             else:
                 left_out[OmissionReason.UNFIT] += 1
         new = next((one for one in said if not one.is_context), None)
-        # A summary is made of everything, whatever words stand beside it.
+        # A summary is derived from all messages.
         tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
         for text, key, earlier in (
             (reading.summary, "", _summaries_of(record)),
@@ -317,7 +317,7 @@ def _proposed(found: DistilledMemory, record: SessionRecord, subject: Subject, e
             key=found.key,
             subject=subject,
             provenance=Memory.Provenance.EXPLICIT if found.is_explicit else Memory.Provenance.INFERRED,
-            # What an assistant said may come from a tool or a page: no rule approves it.
+            # Words of an assistant may come from a tool or a page: no rule approves them.
             source=source,
             confidence=found.confidence,
             extractor=extractor,
@@ -337,8 +337,8 @@ def _proposed_summary(
     extractor: str,
     first: SessionMessage,
 ) -> bool:
-    """It changes the one that agents use. One that waits is superseded, for this one says more; unless somebody is
-    about to decide about it."""
+    """Whether the summary was proposed, as a change of the approved one. It supersedes a waiting one, unless a reviewer
+    has claimed that."""
     standing = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
     try:
         summarized = propose_memory(
@@ -346,7 +346,7 @@ def _proposed_summary(
             kind=Memory.Kind.SUMMARY,
             key=key,
             subject=subject,
-            # Words of a model about words of others: no rule approves it.
+            # Text of a model about text of others: no rule approves it.
             source=Memory.Source.TOOL,
             extractor=extractor,
             replaces=standing,

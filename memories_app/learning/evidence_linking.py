@@ -1,6 +1,6 @@
-"""Finding the items that agents quoted, and the tools behind them.
+"""Linking of quotes to items of sessions, and detection of the tools that may have influenced them.
 
-They know what was said, and not under which id their store keeps it; and where it came from is not theirs to say.
+Agents quote text without the ids of items in their store, and must not state its origin themselves.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from sessions_app.timeline import build_timeline
 from sessions_app.timeline.decode import NotJson, parse_json
 
 RECENT, LATE = timedelta(minutes=1), timedelta(hours=1)
-"""What is not found at once was taken back, or is sealed, or its store is away: it is looked for now and then, and not
-any more after an hour."""
+"""Quotes not found at once were removed or encrypted, or their store is unavailable: the search is repeated for an
+hour."""
 
 PAGE, MOST_PAGES = 100, 10
-"""How far back a quote is looked for: agents quote what they have just read, and may have talked on meanwhile."""
+"""Maximum of pages searched backwards: agents quote recent messages, and may have continued meanwhile."""
 
 BATCH = 100
 
 
 def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
-    """Notes from which item each quote is that came `within` this time, and which tools may be behind it; returns how
-    many were found. What an agent named as the item stays.
+    """Links quotes stored `within` this time to their items, with the tools behind them; returns the number of links.
+    An item named by an agent stays.
 
-    A query, and for each session that was quoted two and as many pages of items as it takes, ten at most.
+    One query, and for each quoted session two and the pages of items, at most ten.
     """
     waiting = list(
         Evidence.objects.filter(
@@ -58,7 +58,7 @@ def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
     found = 0
     for evidence in waiting:
         if evidence.record_id and (place := places[evidence.record_id].get(evidence.quote)):
-            # A redaction may have taken the quote out meanwhile, together with its item.
+            # A redaction may have removed the quote meanwhile, together with its item.
             found += Evidence.objects.filter(pk=evidence.pk, gone_at=None).update(
                 item_id=evidence.item_id or place.item_id, tools=place.tools
             )
@@ -72,7 +72,7 @@ class QuoteLocation:
 
 
 def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
-    """The newest items of a session that say these, word for word."""
+    """The newest items of a session that contain these quotes literally."""
     record = SessionRecord.objects.on_record().select_related("store").filter(pk=record_id).first()
     if record is None or record.is_encrypted:
         return {}
@@ -83,10 +83,10 @@ def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
             in_page = {text: item for item in page.items for text in _texts_of(item) if text in quotes}
             before = None
             if in_page:
-                # What a page begins with belongs to a run that called its tools before.
+                # The first items of a page belong to a run that called its tools on the page before.
                 before = backend.page_before(record.session_id, page.items[0].position, PAGE)
                 behind = _tools_at([*before.items, *page.items])
-                # Of what was said twice, the last time.
+                # Of repeated text, the last occurrence.
                 places = {
                     text: QuoteLocation(item.id, behind.get(item.id, [])) for text, item in in_page.items()
                 } | places
@@ -94,7 +94,7 @@ def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
                 break
             page = backend.page_before(record.session_id, page.items[0].position, PAGE) if before is None else before
     except StoreUnavailable:
-        pass  # what was found before it went away is found
+        pass  # results from before the failure are kept
     return places
 
 
@@ -107,7 +107,7 @@ def _tools_at(items: Sequence[StoredItem]) -> dict[str, list[str]]:
 
 
 def _texts_of(item: StoredItem) -> tuple[str, ...]:
-    """What an item says, as it is and as agents quote it: without secrets."""
+    """Texts of an item, unchanged and with masked secrets, as agents quote it."""
     try:
         content = parse_json(item.raw)
     except NotJson:

@@ -6,7 +6,7 @@ from django import forms
 
 
 class FeedbackForm(forms.Form):
-    """A thumb, a note, or both; for those who learn from a session."""
+    """Rating, note, or both, as input for distillers."""
 
     value = forms.TypedChoiceField(
         required=False,

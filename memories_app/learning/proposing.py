@@ -1,7 +1,7 @@
-"""Proposing: how a memory of a person, a distiller or an import comes to wait for review.
+"""Proposals of memories by people, distillers and imports.
 
-Agents propose through `memadmin.client`, under a role of their own and without this module; the database holds both to
-the same rules.
+Agents propose through `memadmin.client`, under a role of their own and without this module; the database enforces the
+same rules for both.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from sessions_app.services.subjects import standing_subject
 LONGEST_KEY = 80
 LONGEST_QUOTE = 4000
 LONGEST_DATA = 20_000
-"""In characters of its JSON."""
+"""Maximum of characters as JSON."""
 
 MOST_QUOTES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedQuote:
-    """What a proposal came from: an item of a session, and the words in it that matter."""
+    """Evidence of a proposal: an item of a session, and a quote from it."""
 
     text: str
     record_id: UUID | None = None
@@ -43,7 +43,7 @@ class ProposedQuote:
     said_at: datetime | None = None
     signal_id: UUID | None = None
     tools: Sequence[str] | None = None
-    """What may be behind it; None where nobody looked."""
+    """Tools that may have influenced it; None if not determined."""
 
 
 class ChangesNothing(Unproposable):
@@ -70,10 +70,10 @@ def propose_memory(
     replaces: Memory | None = None,
     evidence: Sequence[ProposedQuote] = (),
 ) -> Memory:
-    """Lets a memory wait for review, with what it came from; `by` is who proposes it, and never decides about it.
+    """Creates a proposal with its evidence; `by` is the proposer, who may not decide about it.
 
-    With `replaces` it would change that memory, whose subject it has. Raises Unproposable with the reason,
-    NothingLearnedHere where the subject said no, and Overtaken when agents do not use the other memory any more.
+    With `replaces` it is a change of that memory, with the same subject. Raises Unproposable with the reason,
+    NothingLearnedHere if learning is stopped for the subject, and Overtaken if agents no longer use the other memory.
     """
     statement = statement.strip()
     look_at(statement, kind, key, source, provenance, confidence, data, evidence)
@@ -133,9 +133,9 @@ class ChangedSinceRead(Overtaken):
 
 @transaction.atomic
 def propose_change(memory: Memory, *, by: User, statement: str, content_hash: str) -> Memory:
-    """Lets other words for a memory wait for review; agents read those of now until somebody else approves them.
+    """Proposes a new text for a memory; agents read the current one until another person approves the change.
 
-    `content_hash` is of what was read. Raises ChangedSinceRead, and what propose_memory raises.
+    `content_hash` is that of the text read. Raises ChangedSinceRead, and what propose_memory raises.
     """
     memory = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=memory.pk)
     if memory.content_hash != content_hash:
@@ -167,7 +167,7 @@ def look_at(
     data: Mapping[str, Any] | None,
     evidence: Sequence[ProposedQuote],
 ) -> None:
-    """Raises Unproposable for what the database would refuse, and for what is no memory."""
+    """Raises Unproposable for values that the database would refuse, and for invalid memories."""
     if kind not in Memory.Kind.values or source not in Memory.Source.values:
         raise Unproposable(None, f"There is no memory of kind “{kind}” from source “{source}”.")
     if provenance not in Memory.Provenance.values:
@@ -197,7 +197,7 @@ def look_at_data(data: Mapping[str, Any]) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every string in a JSON value, names too."""
+    """All strings in a JSON value, including names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -222,5 +222,5 @@ def look_at_statement(statement: str) -> None:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL takes it: no NUL, and no lone surrogate."""
+    """Whether PostgreSQL can store a text: no NUL, and no lone surrogate."""
     return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)

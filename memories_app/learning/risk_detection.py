@@ -1,7 +1,7 @@
-"""What a reviewer should know of a text before agents read it. Pure: strings in, risks out.
+"""Detection of risks in a text before agents read it. Pure: strings in, risks out.
 
-Words of a list are no judgement: a risk asks two people to look, and says why. What is not on a list is not found, and
-nobody is told that there is none.
+Detection uses word lists: a risk requires two approvers and states the reason. Risks that are not on a list are not
+detected, and pages do not claim their absence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memadmin.web.safe_text import INVISIBLE
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A flag as it is stored, what it says to a reviewer, and where in the statement: first and last character."""
+    """A stored flag, its sentence for reviewers, and its position in the statement: first and last character."""
 
     flag: str
     sentence: str
@@ -35,7 +35,7 @@ VALUES = {
     SensitiveKind.PHONE: ("contact", "A phone number"),
 }
 
-# What the GDPR, article 9, calls special categories, by words that often go with them.
+# Special categories of GDPR, article 9, by words that often indicate them.
 SENSITIVE: Mapping[str, tuple[str, Collection[str]]] = {
     "health": (
         "May reveal health information",
@@ -74,7 +74,7 @@ INSTRUCTION = re.compile(
     r"|</?\s*(?:system|assistant|user|memories|instructions?)\b|\bjailbreak\b",
     re.IGNORECASE | re.DOTALL,
 )
-# The same in other languages and alphabets: to leave aside what was said before, or the rules.
+# The same in other languages and alphabets: to ignore previous messages, or rules.
 INSTRUCTION_ELSEWHERE = re.compile(
     r"\b(?:ignorier\w*|vergiss|vergesst|vergessen\s+sie|missachte\w*|umgeh\w*)\b.{0,40}"
     r"\b(?:anweisung\w*|regeln?|vorgaben?|richtlinien?)\b"
@@ -87,7 +87,7 @@ INSTRUCTION_ELSEWHERE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 LOOKALIKES = str.maketrans("асеіјорѕухАСЕІЈОРЅХοαε_", "aceijopsyxACEIJOPSXoae ")
-"""Letters of other alphabets that are taken for Latin ones, and what stands for a space."""
+"""Letters of other alphabets that look Latin, and substitutes for spaces."""
 
 LINK = re.compile(r"\b(?:https?|ftp|file|data|javascript)\s*:\s*\S|\bwww\.\w|\]\(", re.IGNORECASE)
 WORDS = re.compile(r"[^\W\d_]+")
@@ -96,7 +96,7 @@ CATEGORY_OF = {word: flag for flag, (_, words) in SENSITIVE.items() for word in 
 
 
 def risks_of(statement: str, data: Mapping[str, Any] | None = None, *, regions: Sequence[str] = ()) -> list[Risk]:
-    """What stands out in a memory, each kind once, in the order of the statement. `data` is looked at as well."""
+    """Risks in a memory, each kind once, in the order of the statement. `data` is checked as well."""
     beside = json.dumps(data, ensure_ascii=False, default=str) if data else ""
     found = sorted(_in_text(statement, regions), key=lambda risk: risk.start)
     found += [Risk(risk.flag, f"{risk.sentence}, in its data") for risk in _in_text(beside, regions)]
@@ -122,7 +122,7 @@ def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
 
 
 def _as_read(text: str) -> str:
-    """As long as the text, with letters as a reader takes them: full-width ones and look-alikes as Latin."""
+    """The text with equal length, with full-width and look-alike letters as Latin ones."""
     if text.isascii():
         return text.replace("_", " ")
     plain = (unicodedata.normalize("NFKC", sign) for sign in text)

@@ -1,4 +1,4 @@
-"""Looking for risks in what waits for a decision, and making its vector. Nothing is approved before."""
+"""Screening of proposals for risks, and computation of vectors. Required before approval."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ BATCH = 200
 
 
 def screen_memories(limit: int = BATCH) -> int:
-    """Looks at up to `limit` texts that nobody has looked at, oldest first, and returns how many. Two queries and one
-    for each text."""
+    """Screens up to `limit` texts, oldest first, and returns their number. Two queries and one for each text."""
     waiting = list(
         Memory.objects.awaiting_review().exclude(screened_hash=F("content_hash")).defer("embedding", "words")[:limit]
     )
     for memory in waiting:
         flags = [risk.flag for risk in risks_of(memory.statement, memory.data, regions=settings.PHONE_REGIONS)]
-        # A text that was edited meanwhile has another hash, and is looked at next time.
+        # A text that was edited meanwhile has another hash, and is screened next time.
         Memory.objects.filter(pk=memory.pk, content_hash=memory.content_hash).update(
             risk_flags=flags, screened_hash=memory.content_hash
         )
@@ -30,17 +29,17 @@ def screen_memories(limit: int = BATCH) -> int:
 
 
 def embed_memories(limit: int = BATCH) -> int:
-    """Makes vectors of up to `limit` texts that have none of today's embedder, and returns how many.
+    """Computes vectors of up to `limit` texts without one of the current embedder, and returns their number.
 
-    What waits and what is approved. Safe to stop anywhere and to call again: what is missing is seen from the rows, and
-    so is what another embedder made. Raises UnfitVectors, and nothing was stored of that batch.
+    For proposals and approved memories. Safe to stop anywhere and to call again: missing vectors, and those of other
+    embedders, are derived from the rows. Raises UnfitVectors; then nothing of that batch was stored.
     """
     embedder = embedding.load(settings.EMBEDDER)
     if embedder is None:
         return 0
     kept = Memory.objects.filter(status__in=["proposed", "needs_revalidation", "approved"])
     lacking: list[Memory] = []
-    # Two ranges of an index; "not this one" would be a walk over all.
+    # Two ranges of an index; "not equal" would scan all rows.
     for others in (kept.filter(embedder__lt=embedder.name), kept.filter(embedder__gt=embedder.name)):
         some = others.only("pk", "statement", "content_hash", "subject", "agents").order_by("embedder", "pk")
         lacking += some[: limit - len(lacking)] if len(lacking) < limit else []

@@ -1,4 +1,4 @@
-"""From whom agents learn, and what operators have to say about what they read."""
+"""Learning stops of subjects, and feedback of operators on items."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from sessions_app.services.subjects import standing_subject
 
 
 def stops_of(ids: Iterable[UUID]) -> QuerySet[LearningStop]:
-    """What was said against learning from a subject, by its id and those that were merged into it."""
+    """Learning stops of subjects, by their ids and those merged into them."""
     return LearningStop.objects.filter(subject__in=list(ids))
 
 
 def is_stopped(subject: Subject) -> bool:
-    """Whether nothing is learned from this subject, under any of its ids. Two queries."""
+    """Whether learning is stopped for this subject, under any of its ids. Two queries."""
     return stops_of(subject.group_ids()).exists()
 
 
 @transaction.atomic
 def stop_learning(subject: Subject, *, by: User) -> bool:
-    """From now on the database refuses what would be learned from a subject; returns whether that is new.
+    """Makes the database refuse further proposals and signals about a subject; returns whether that is new.
 
-    What agents recall stays, and what waits can still be decided about.
+    Approved memories stay, and waiting proposals can still be decided.
     """
     subject = _locked(subject)
     if is_stopped(subject):
@@ -44,7 +44,7 @@ def stop_learning(subject: Subject, *, by: User) -> bool:
 
 @transaction.atomic
 def allow_learning(subject: Subject, *, by: User) -> bool:
-    """Takes the stop back, and those of all that were merged into it; returns whether there was one."""
+    """Removes the stop, and those of all subjects merged into it; returns whether there was one."""
     subject = _locked(subject)
     if not is_stopped(subject):
         return False
@@ -55,7 +55,7 @@ def allow_learning(subject: Subject, *, by: User) -> bool:
 
 @transaction.atomic
 def give_feedback(record: SessionRecord, item_id: str, *, by: User, value: int | None = None, note: str = "") -> Signal:
-    """An operator's thumb (1, -1) and note about an item, for those who distil; secrets in the note are masked.
+    """Stores an operator's rating (1, -1) and note about an item, for distillers; secrets in the note are masked.
 
     Raises NothingLearnedHere.
     """

@@ -1,4 +1,4 @@
-"""Learned memories: what agents may know, what they want to know, and who decided."""
+"""Models of memories: proposals, versions, evidence, reviews, rules, recalls and signals."""
 
 from memories_app.models.deciding import ApprovalRule, Review, SavedView
 from memories_app.models.digests import Digest, NoDigest

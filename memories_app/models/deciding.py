@@ -1,4 +1,4 @@
-"""Who decided about a memory, by which rule, and how reviewers like to see their queue."""
+"""Reviews of memories, approval rules, and saved views of the queue."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from memories_app.models.memories import Memory
 
 
 class ApprovalRule(models.Model):
-    """Approves proposals that a person need not see. Shared and risky ones it never takes: the trigger `gate` refuses.
+    """A rule that approves proposals automatically. Never shared or risky ones: the trigger `gate` refuses.
 
-    An empty condition takes any. A share of what it approves goes to a person all the same.
+    An empty condition matches all. A sample of its approvals goes to a person.
     """
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
@@ -79,16 +79,16 @@ class Review(models.Model):
     decision = models.CharField(max_length=8, choices=Decision)
     reason_code = models.CharField(max_length=40, db_default="", default="", blank=True)
     note = models.CharField(max_length=1000, db_default="", default="", blank=True)
-    # The text that was decided about, whatever the memory says later.
+    # The hash of the decided text, also after later changes of the memory.
     content_hash = models.CharField(max_length=64)
     was_edited = models.BooleanField(db_default=False, default=False)
-    # A rule's approval that a person is to look at all the same, and what they made of it.
+    # A rule's approval that a person must check, and the result.
     is_sample = models.BooleanField(db_default=False, default=False)
     agreed = models.BooleanField(null=True)
     waited = models.DurationField(null=True)
     decided_at = models.DateTimeField(db_default=Now())
     undone_at = models.DateTimeField(null=True)
-    # What undoing puts back of the memory that was changed or merged into, but for its text, which is a version.
+    # Columns of the changed or merged memory for undoing; its text is a version.
     before = models.JSONField(null=True)
 
     class Meta:
@@ -126,7 +126,7 @@ class Review(models.Model):
 
 
 class SavedView(models.Model):
-    """Filters of the review queue under a name of one's own."""
+    """Named filters of the review queue, of one person."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""That reviewers were told how their queue stands, once a day and way; and who of them does not want to be."""
+"""Daily digests of the review queue by channel, and reviewers who unsubscribed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.db.models.functions import Now
 
 
 class Digest(models.Model):
-    """One day's digest by one way, or how often it was tried."""
+    """One day's digest on one channel: sent, or the number of attempts."""
 
     class Way(models.TextChoices):
         MAIL = "mail", "e-mail"
         WEBHOOK = "webhook", "webhook"
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
-    # Of UTC.
+    # A day in UTC.
     on = models.DateField()
     way = models.CharField(max_length=8, choices=Way)
     tries = models.PositiveIntegerField(db_default=0, default=0)
@@ -33,7 +33,7 @@ class Digest(models.Model):
 
 
 class NoDigest(models.Model):
-    """A reviewer who gets no mail about the queue. A wish of one's own, as a saved view is; no event of the log."""
+    """A reviewer who unsubscribed from mail about the queue. A personal setting, without an audit event."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"

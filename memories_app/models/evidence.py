@@ -1,4 +1,4 @@
-"""What a memory came from."""
+"""Evidence of memories."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from memories_app.tool_provenance import LONGEST_TOOL
 
 
 class Evidence(models.Model):
-    """An item of a session that a memory came from, with the words that matter.
+    """An item of a session from which a memory was derived, with a quote.
 
-    The quote is a copy, and goes when its item does; its hash stays, so that one can tell what it was not.
+    The quote is a copy, removed with its item; its hash stays, so that other texts can be excluded as its source.
     """
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="evidence")
     version = models.PositiveIntegerField(db_default=1, default=1)
-    # Without foreign keys, as everything that goes by session; see sessions_app.models.
+    # Without foreign keys, like all rows that refer to sessions; see sessions_app.models.
     record_id = models.UUIDField(null=True)
     session_id = models.CharField(db_default="", default="", blank=True)
     item_id = models.CharField(max_length=200, db_default="", default="", blank=True)
@@ -36,10 +36,10 @@ class Evidence(models.Model):
     quote = models.TextField(db_default="", default="", blank=True)
     quote_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
     said_at = models.DateTimeField(null=True)
-    # Whose output it is, or what had been called in the run before an assistant said it; null where nobody looked.
+    # Tools: the one whose output it is, or those called in the run before an assistant's message; null if unknown.
     tools = ArrayField(models.CharField(max_length=LONGEST_TOOL), null=True, blank=True)
     signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
-    # Since when its item is not in its store any more; the quote is empty then.
+    # Time at which its item was found missing; the quote is empty then.
     gone_at = models.DateTimeField(null=True)
 
     class Meta:

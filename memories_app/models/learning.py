@@ -1,4 +1,4 @@
-"""What agents learn from: signals, what distillers made of sessions and at what cost, and who said no."""
+"""Signals, distillations of sessions with their cost, and learning stops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessions_app.models import Subject
 
 
 class LearningStop(models.Model):
-    """A subject from whom nothing is learned. The database refuses proposals and signals about them."""
+    """A learning stop of a subject. The database refuses proposals and signals about it."""
 
     subject = models.OneToOneField(Subject, primary_key=True, on_delete=models.CASCADE, related_name="learning_stop")
     since = models.DateTimeField(db_default=Now(), editable=False)
@@ -33,11 +33,11 @@ class LearningStop(models.Model):
         permissions: ClassVar = [("stop_learning", "Can say that nothing is to be learned from a subject")]
 
     def __str__(self) -> str:
-        return f"nothing is learned from subject {self.subject_id}"
+        return f"learning stop of subject {self.subject_id}"
 
 
 class Signal(models.Model):
-    """Something from which one can learn: a correction, a wish, how a run ended, a rating, an operator's word."""
+    """Input for distillers: a correction, a wish, the outcome of a run, a rating, an operator's note."""
 
     class Kind(models.TextChoices):
         CORRECTION = "correction", "correction"
@@ -58,7 +58,7 @@ class Signal(models.Model):
     value = models.SmallIntegerField(null=True)
     text = models.TextField(db_default="", default="", blank=True)
     agent = models.CharField(max_length=200, db_default="", default="", blank=True)
-    # The memory that it is about, where a recalled one helped or was corrected.
+    # The memory that it is about, if a recalled one helped or was corrected.
     memory = models.ForeignKey(Memory, null=True, on_delete=models.CASCADE, db_index=False, related_name="signals")
     given_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
@@ -101,7 +101,7 @@ class Signal(models.Model):
 
 
 class Distillation(models.Model):
-    """One reading of one session by a distiller: what came of it, and what it cost."""
+    """One distillation of one session: result and cost."""
 
     class Outcome(models.TextChoices):
         RUNNING = "running", "running"
@@ -115,9 +115,9 @@ class Distillation(models.Model):
     record_id = models.UUIDField()
     session_id = models.CharField()
     distiller = models.CharField(max_length=80)
-    # The registry's count of writes up to which it has read; see SessionRecord.activity_count.
+    # The registry's count of writes up to which it was read; see SessionRecord.activity_count.
     read_up_to = models.BigIntegerField(db_default=0, default=0)
-    # The last item that it read, and a digest of it: where the next reading goes on. Ids of items can move up.
+    # The last item read, and its digest: the next distillation continues there. Ids of items can change.
     last_item_id = models.CharField(max_length=200, db_default="", default="")
     last_item_hash = models.CharField(max_length=64, db_default="", default="")
     began_at = models.DateTimeField(db_default=Now())
@@ -127,7 +127,7 @@ class Distillation(models.Model):
     input_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     output_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     proposal_count = models.PositiveIntegerField(db_default=0, default=0)
-    # How many finds were not proposed, by reason; see distilling.saying.OmissionReason.
+    # Numbers of dropped results, by reason; see learning.distillers.saying.OmissionReason.
     left_out = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:

@@ -1,8 +1,8 @@
-"""A memory: what agents may know, or want to.
+"""Memories: proposals and approved statements.
 
-Agents insert proposals under a role of their own and see nothing that nobody approved: row policies and the trigger
-`gate` hold that (migrations), whatever Python does. So every column an agent does not write has a database default, and
-no key is a number from a sequence.
+Agents insert proposals under a role of their own and see only approved memories: row policies and the trigger `gate`
+enforce that in the database (memories_app/sql/), independent of Python. So every column that agents do not write has a
+database default, and no key is a number from a sequence.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from memories_app.models import querysets
 from sessions_app.models import Subject
 
 DIMENSIONS = 256
-"""Of every vector, whichever embedder made it."""
+"""Dimensions of all vectors, of any embedder."""
 
 LONGEST_STATEMENT = 2000
-"""In characters. A statement goes into prompts: what is longer is a document, and refused."""
+"""In characters. Statements go into prompts: longer texts are documents, and are refused."""
 
 
 MOST_AGENTS = 50
 
 LONGEST_DATA = 40_000
-"""In characters as PostgreSQL writes it out, which may be twice as many as those that Python counts."""
+"""In characters of PostgreSQL's text form, which may be twice as long as that of Python."""
 
 
 class Memory(models.Model):
-    """What agents may know, or want to: one statement about a subject, or about none and then shared by all."""
+    """A memory or proposal: one statement about a subject, or without a subject and shared by all."""
 
     class Kind(models.TextChoices):
         PREFERENCE = "preference", "preference"
@@ -59,7 +59,7 @@ class Memory(models.Model):
         SUPERSEDED = "superseded", "superseded"
         EXPIRED = "expired", "expired"
         RETIRED = "retired", "retired"
-        # A proposal that nobody decided about in time.
+        # A proposal without a decision in time.
         LAPSED = "lapsed", "expired unreviewed"
 
     class Provenance(models.TextChoices):
@@ -80,7 +80,7 @@ class Memory(models.Model):
         Subject, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="memories"
     )
     kind = models.CharField(max_length=16, choices=Kind)
-    # Of what it speaks, such as `refund_method`: two memories of one subject, kind and key contradict each other.
+    # The topic, such as `refund_method`: two memories of one subject, kind and key contradict each other.
     key = models.CharField(max_length=80, db_default="", blank=True)
     statement = models.TextField(help_text="What agents read, word for word.")
     data = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
@@ -96,11 +96,11 @@ class Memory(models.Model):
     valid_until = models.DateTimeField(null=True, blank=True)
     revalidate_on = models.DateField(null=True, blank=True)
 
-    # The trigger `gate` counts and computes these three; what anybody else writes into them is lost.
+    # The trigger `gate` computes these three; other writes to them are overwritten.
     version = models.PositiveIntegerField(db_default=1, default=1, editable=False)
     content_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
 
-    # Whether a person approved this text, and not a rule alone.
+    # Whether a person approved this text, not only a rule.
     is_verified = models.BooleanField(db_default=False, default=False, editable=False)
 
     # A proposal to change an approved memory names it, and the version that it was written against.
@@ -108,19 +108,19 @@ class Memory(models.Model):
         "self", null=True, blank=True, on_delete=models.CASCADE, related_name="proposals", editable=False
     )
     base_version = models.PositiveIntegerField(null=True, blank=True, editable=False)
-    # Where its text went: the memory that it changed, or that it was merged into.
+    # The memory that it changed, or that it was merged into.
     merged_into = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="merged", editable=False
     )
 
-    # What looked for risks, and in which text: an edited one is looked at again before anybody approves it.
+    # The screening version, and the screened text: an edited one is screened again before approval.
     risk_flags = ArrayField(models.CharField(max_length=40), default=list, db_default=Value("{}"), editable=False)
     screened_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
 
-    # How a proposal stands to others, for who decides; see memories_app.dedup.similarity. The gate does not ask for it.
+    # Marks for reviewers about other memories; see memories_app.dedup.similarity. The gate does not use them.
     hints = ArrayField(models.CharField(max_length=20), default=list, db_default=Value("{}"), editable=False)
 
-    # Which text of it was held against what else is approved, and about whom that was: of one who is merged, the other.
+    # The text that was compared with other approved memories, and its subject: of a merged one, the other.
     compared_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
     compared_under = models.UUIDField(null=True, editable=False)
 
@@ -130,7 +130,7 @@ class Memory(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", editable=False
     )
     proposed_at = models.DateTimeField(db_default=TransactionNow(), editable=False)
-    # Since when it waits for a decision, this time; approvals from before do not count.
+    # Start of the current wait for a decision; earlier approvals do not count.
     awaiting_since = models.DateTimeField(db_default=TransactionNow(), editable=False)
     decided_at = models.DateTimeField(null=True, editable=False)
 
@@ -140,7 +140,7 @@ class Memory(models.Model):
     claimed_until = models.DateTimeField(null=True, editable=False)
     snoozed_until = models.DateTimeField(null=True, editable=False)
 
-    # The gate forgets a vector whose text has changed.
+    # The gate clears the vector when the text changes.
     embedding = VectorField(dimensions=DIMENSIONS, null=True, editable=False)
     embedder = models.CharField(max_length=80, db_default="", default="", editable=False)
     embedded_hash = models.CharField(max_length=64, db_default="", default="", editable=False)
@@ -157,7 +157,7 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=LessThanOrEqual(Length("statement"), LONGEST_STATEMENT), name="statement_is_short"
             ),
-            # Agents write these rows in their own words.
+            # Agents write these rows themselves.
             models.CheckConstraint(
                 condition=Q(kind__in=["preference", "fact", "procedure", "note", "summary"]),
                 name="memory_kind_is_known",
@@ -180,7 +180,7 @@ class Memory(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # What a run recalls, what a subject's page lists, and where a contradiction is looked for.
+            # For recalls of runs, lists of subjects, and the search for contradictions.
             models.Index("subject", "status", "kind", "key", name="memory_of_subject"),
             models.Index(
                 "awaiting_since",
@@ -200,7 +200,7 @@ class Memory(models.Model):
                 condition=Q(status__in=["proposed", "needs_revalidation", "approved"]),
                 name="memory_by_embedder",
             ),
-            # Of those, what takes two people: rare, and looked for by itself.
+            # Of those, the ones that need two approvers: rare, with a filter of their own.
             models.Index(
                 "awaiting_since",
                 "id",
@@ -208,7 +208,7 @@ class Memory(models.Model):
                 & (Q(subject__isnull=True) | ~Q(risk_flags=[])),
                 name="memory_awaiting_two",
             ),
-            # Of those, what few are of: a kind or source that many have would be found without.
+            # Of those, rare kinds and sources; frequent ones are found without an index.
             *(
                 models.Index(
                     name,
@@ -219,7 +219,7 @@ class Memory(models.Model):
                 )
                 for name in ("kind", "source")
             ),
-            # Of those, what the look at other memories marked.
+            # Of those, the ones marked by comparison with other memories.
             models.Index(
                 "awaiting_since",
                 "id",
@@ -230,7 +230,7 @@ class Memory(models.Model):
             models.Index(
                 "id", condition=Q(status="approved") & ~Q(compared_hash=F("content_hash")), name="memory_to_compare"
             ),
-            # What comes to its end, or back to the queue, by time.
+            # Ends of validity and re-validations, by time.
             models.Index("valid_until", condition=Q(status="approved", valid_until__isnull=False), name="memory_ends"),
             models.Index(
                 "revalidate_on",
@@ -240,7 +240,7 @@ class Memory(models.Model):
             models.Index("decided_at", condition=Q(status="approved", is_verified=False), name="memory_unverified"),
             models.Index("claimed_by", condition=Q(claimed_by__isnull=False), name="memory_claimed"),
             models.Index(F("proposed_at").desc(), F("id").desc(), name="memory_newest"),
-            # One for each filter of the list: a rare value would be found by walking over everything newer.
+            # One for each filter of the list: a rare value would need a scan of all newer rows.
             *(
                 models.Index(name, F("proposed_at").desc(), F("id").desc(), name=f"memory_{name}_newest")
                 for name in ("status", "kind", "source")
@@ -252,7 +252,7 @@ class Memory(models.Model):
                 name="memory_shared_newest",
             ),
             models.Index("replaces", condition=Q(replaces__isnull=False), name="memory_replaces"),
-            # A subject's own memories are compared one by one, which is exact; only what all share is many.
+            # A subject's own memories are compared one by one, which is exact; only shared ones are many.
             HnswIndex(
                 fields=["embedding"],
                 opclasses=["vector_cosine_ops"],
@@ -331,7 +331,7 @@ class Memory(models.Model):
 
     @property
     def is_shared(self) -> bool:
-        """Whether agents recall it for everybody."""
+        """Whether agents recall it for all subjects."""
         return self.subject_id is None
 
     @property
@@ -340,21 +340,21 @@ class Memory(models.Model):
 
     @property
     def is_screened(self) -> bool:
-        """Whether risks were looked for in the text that it has now."""
+        """Whether its current text was screened for risks."""
         return bool(self.content_hash) and self.screened_hash == self.content_hash
 
     @property
     def needs_two(self) -> bool:
-        """Whether two people must approve it. The trigger `gate` holds the same rule."""
+        """Whether two people must approve it. The trigger `gate` has the same rule."""
         return self.is_shared or bool(self.risk_flags)
 
 
 class VectorNote(models.Model):
-    """A memory whose vector another index than the database's has to take in or let go. Written by the trigger
-    `note_vector` alone, also where a memory is deleted: so without a foreign key."""
+    """A memory whose vector must be added to or removed from an external index. Written only by the trigger
+    `note_vector`, also for deleted memories: so without a foreign key."""
 
     memory_id = models.UUIDField(primary_key=True)
-    # Another one for each change: what changed again while it was carried over stays noted.
+    # New for each change: a change during processing keeps the note.
     token = models.UUIDField(db_default=RandomUUID())
     noted_at = models.DateTimeField(db_default=Now())
 

@@ -1,4 +1,4 @@
-"""Which memories and signals: the ways of choosing them that the application knows."""
+"""Querysets of memories and signals."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def asked(words: str) -> SearchQuery:
-    """For memories whose statement has these words in any of their forms; as `websearch_to_tsquery` reads them."""
+    """Query for statements with these words in any form, in the syntax of `websearch_to_tsquery`."""
     return SearchQuery(words, search_type="websearch", config="english")
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def awaiting_review(self) -> MemoryQuerySet:
-        """What waits for a decision, longest first, so that nothing starves at the end of the queue."""
+        """Proposals and memories to re-validate, longest waiting first."""
         return self.filter(status__in=self.model.AWAITING).order_by("awaiting_since", "pk")
 
     def not_put_off(self) -> MemoryQuerySet:
-        """Without what somebody snoozed until later than now."""
+        """Without snoozed ones."""
         return self.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
 
     def about(self, subject: Subject) -> MemoryQuerySet:
-        """Of this subject and of all that were merged into it. One query for those."""
+        """Memories of this subject and of all merged into it. One query for those."""
         return self.filter(subject__in=subject.group_ids())
 
     def recallable(self) -> MemoryQuerySet:
-        """What agents may be told now; whose it is, and which agent asks, is narrowed by others."""
+        """Memories that agents may recall now, before restriction by subject and agent."""
         return self.filter(
             Q(valid_from__isnull=True) | Q(valid_from__lte=Now()),
             Q(valid_until__isnull=True) | Q(valid_until__gt=Now()),
@@ -46,5 +46,5 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
 class SignalQuerySet(models.QuerySet["Signal"]):
     def to_distil(self) -> SignalQuerySet:
-        """What no distiller has read yet, oldest first."""
+        """Signals not distilled yet, oldest first."""
         return self.filter(distilled_at__isnull=True).order_by("created_at", "pk")

@@ -1,4 +1,4 @@
-"""What agents knew: which memories went into which run."""
+"""Recalls: memories used in runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessions_app.models import Subject
 
 
 class Recall(models.Model):
-    """One choice of memories for one run. What was asked is not kept: it is in the session."""
+    """Memories selected for one run. The query is not stored: it is in the session."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     subject = models.ForeignKey(
@@ -46,7 +46,7 @@ class Recall(models.Model):
 
 
 class RecalledMemory(models.Model):
-    """A memory's place in a recall, and the version that was read. The place stays when the memory is erased."""
+    """A memory's rank in a recall, and the version used. The rank stays when the memory is erased."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     recall = models.ForeignKey(Recall, on_delete=models.CASCADE, db_index=False, related_name="memories")

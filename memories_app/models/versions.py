@@ -1,4 +1,4 @@
-"""The texts that a memory had."""
+"""Versions of memories."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memories_app.models.memories import Memory
 
 
 class MemoryVersion(models.Model):
-    """One text that a memory had. Written by the trigger `keep_version` alone, so that no change is without one. Its
-    text can be erased, and nothing else of it be changed."""
+    """One text of a memory. Written only by the trigger `keep_version`, so that every change has one. Only its text can
+    be erased."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="versions")
@@ -25,7 +25,7 @@ class MemoryVersion(models.Model):
     statement = models.TextField(blank=True)
     data = models.JSONField(db_default=Value({}, models.JSONField()))
     content_hash = models.CharField(max_length=64)
-    # As the audit log names people, agents and jobs; their names are there, where they can be erased.
+    # Actor kind and id of the audit log; names are only there, where they can be erased.
     author_kind = models.CharField(max_length=16, db_default="")
     author_ref = models.UUIDField(null=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -40,7 +40,7 @@ class MemoryVersion(models.Model):
         ]
         triggers: ClassVar = [
             Calling("only_erased", "memadmin_only_erased()", before="UPDATE", level=pgtrigger.Row),
-            # What the trigger `keep_version` adds follows from the memory, whose change is recorded.
+            # Rows added by the trigger `keep_version` follow from the memory, whose change is recorded.
             *audit.govern(
                 "memory_version",
                 columns=[

@@ -1,1 +1,1 @@
-"""From what was said in a session to what might be remembered. Pure: no query; a distiller may ask a model."""
+"""Distillers: from messages of a session to possible memories. Pure: no query; a distiller may call a model."""

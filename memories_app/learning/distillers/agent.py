@@ -1,7 +1,6 @@
-"""Learning by a model: an agent of the SDK that reads a conversation and answers in a form that can be checked.
+"""Distiller that uses a model: an agent of the SDK reads a conversation and returns structured, verifiable output.
 
-What it answers is believed no further than the words it can show: a find without a quote that stands in the
-conversation is left out.
+Every result needs a quote from the conversation: a result whose quote is not in the referenced message is dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from memories_app.learning.distillers.saying import (
 
 SECONDS = 60.0
 MOST_CHARACTERS = 60_000
-"""Of a conversation the end of this length is read: what was said last is what still holds."""
+"""Maximum of characters read, from the end of a conversation: the latest messages are most likely still valid."""
 
 MOST_FOUND = 20
 LONGEST_SUMMARY = 1_000
@@ -79,7 +78,7 @@ class ModelAnswer(BaseModel):
 
 
 class AgentDistiller:
-    """Any model that the SDK can talk to, by its name as `RunConfig.model` takes it, or itself."""
+    """A distiller with any model of the SDK, by name as in `RunConfig.model`, or as an object."""
 
     def __init__(self, model: str | Model, *, seconds: float = SECONDS) -> None:
         self.name = f"agent/2:{model if isinstance(model, str) else type(model).__name__}"[:80]
@@ -100,7 +99,7 @@ class AgentDistiller:
         except (ModelBehaviorError, ModelRefusalError, MaxTurnsExceeded) as nonsense:
             raise Nonsense(counting.cost) from nonsense
         except Exception as problem:
-            # Providers and adapters have errors of their own.
+            # Providers and adapters raise exceptions of their own.
             raise Failed(counting.cost) from problem
         left_out: Counter[OmissionReason] = Counter()
         found = list(_proven(answer.memories, shown, left_out))
@@ -117,7 +116,7 @@ class AgentDistiller:
             json.dumps(asdict(before) | {"messages": messages}, ensure_ascii=False),
             max_turns=1,
             hooks=counting,
-            # A trace would send the conversation to one more place.
+            # A trace would send the conversation to another service.
             run_config=RunConfig(tracing_disabled=True),
         )
         result = await asyncio.wait_for(running, self._seconds)
@@ -125,7 +124,7 @@ class AgentDistiller:
 
 
 class _Counting(RunHooks[Any]):
-    """What a run costs, also one that comes to no end."""
+    """Counts the cost of a run, also of one that fails."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -170,7 +169,7 @@ def _proven(
 
 
 def _fit_summary(text: str, left_out: Counter[OmissionReason]) -> str:
-    """Empty where it is too long to be one: nothing is cut, for nobody would approve what the model did not say."""
+    """The summary; empty if it is too long. It is not truncated: a reviewer would approve a different text."""
     summary = text.strip()
     if len(summary) <= LONGEST_SUMMARY:
         return summary

@@ -1,7 +1,7 @@
-"""Learning by rules: sentences in which people say themselves what they want, like and are. Asks nobody, costs nothing.
+"""Distiller that uses rules: sentences in which users state wishes, preferences and facts. Without a model and cost.
 
-A rule sees only how a sentence begins, so it finds little and explains each find. Questions, quotations, code and what
-an "if" stands before are no wishes.
+A rule matches only the beginning of a sentence, so it finds little, but each result is explainable. Questions, quotes,
+code and conditional sentences are skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POINTING = re.compile(
     r"^(?:it|this|that|these|those|them|him|her|your|you|to\s+(?:know|ask|see|hear)|how|what)\b", re.I
 )
 
-# Of what is mine for the moment; what is said of it is not worth remembering.
+# Temporary objects ("my order"); statements about them are not worth remembering.
 PASSING = frozenset(
     {
         *("question", "problem", "issue", "order", "booking", "point", "guess", "concern", "request", "idea", "plan"),
@@ -43,7 +43,7 @@ LIKED = re.compile(r"^(?:favou?rite|preferred|usual)\b", re.I)
 
 @dataclass(frozen=True, slots=True)
 class SentenceRule:
-    """How a sentence begins, and what is learned from it: kind, statement, key, and how sure one can be."""
+    """The beginning of a sentence, and the memory derived from it: kind, statement, key and confidence."""
 
     begins: re.Pattern[str]
     kind: str
@@ -96,11 +96,11 @@ RULES = (
     _rule(rf"i\s+(?:really\s+|always\s+)?(?:like|love){REST}", "preference", "Likes {}.", 0.6, is_explicit=False),
     _rule(rf"i\s+(?:actually\s+)?meant{REST}", "fact", "Meant {}, and was misunderstood.", 0.4, is_explicit=False),
 )
-"""In this order; a sentence is told by the first that fits."""
+"""In this order; the first matching rule applies."""
 
 MINE = re.compile(LEAD + r"my\s+(?P<what>[^\W\d]\w*(?:[ -]\w+){0,3}?)\s+(?:is|are)\s+(?P<object>\S.*)", re.IGNORECASE)
 
-# In these languages the sentence itself is kept: to turn it around takes more than a rule.
+# In these languages the sentence itself is kept: rules cannot rephrase it.
 OWN_WORDS = re.compile(
     r"^\W*(?:ich\s+(?:bevorzuge|möchte\s+lieber|hätte\s+lieber|mag\s+kein)|ich\s+bin\s+allergisch|bitte\s+(?:immer|nie)"
     r"|je\s+préfère|je\s+suis\s+allergique|prefiero|soy\s+alérgic[oa]|por\s+favor,?\s+siempre|prefiro"
@@ -113,7 +113,7 @@ class RulesDistiller:
     name = "rules/1"
 
     def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
-        """No summaries: to say in other words takes more than a rule."""
+        """The matches of the rules, without summaries."""
         new = (one for one in said if one.speaker == "user" and not one.is_context)
         return DistillationResult([found for one in new for found in found_in(one)])
 
@@ -125,8 +125,8 @@ def found_in(said: SessionMessage) -> Iterator[DistilledMemory]:
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """What a person wrote themselves, sentence by sentence: without code, and without lines that quote."""
-    # The mask of a secret may have swallowed the end of its sentence.
+    """The sentences of a message, without code and quoted lines."""
+    # The mask of a secret may include the end of its sentence.
     text = FENCED.sub("\n", text).replace(MASKED, f"{MASKED}\n")
     for line in text.splitlines():
         if not line.lstrip().startswith((">", "|", "{", "[", "<")):
@@ -161,6 +161,6 @@ def _mine(match: re.Match[str], sentence: str, said: SessionMessage) -> Distille
 
 
 def _object(match: re.Match[str]) -> str:
-    """What a sentence is about, without what follows it. Empty where that is too long to be one thing."""
+    """The object of a sentence, without following clauses. Empty if it is too long."""
     found = CLAUSE_ENDS.sub("", match["object"]).strip(" \t.,;:!。")
     return found if len(found) <= LONGEST_OBJECT else ""

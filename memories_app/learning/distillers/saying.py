@@ -1,4 +1,4 @@
-"""What distillers read, and what they answer with."""
+"""Input and output types of distillers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sessions_app.timeline.blocks import TextBlock
 from sessions_app.timeline.events import Message
 
 LONGEST_SAID = 20_000
-"""Of one message so many characters are read; what is longer was pasted."""
+"""Maximum of characters read of one message; longer ones are pasted text."""
 
 ITEMS_A_BATCH = 200
 
 SPEAKERS = ("user", "assistant")
-"""Whose words are read. What tools, pages and instructions say is nobody's wish."""
+"""Roles whose messages are read. Output of tools, pages and instructions contain no wishes of users."""
 
 OPERATOR = "operator"
 
@@ -38,16 +38,16 @@ class SessionMessage:
     text: str
     at: datetime | None = None
     signal_id: UUID | None = None
-    """Where an operator said it about an item, and not somebody in the session."""
+    """Set if it is a note of an operator about an item, not a message of the session."""
     is_context: bool = False
-    """Read before: it tells what later words mean, and nothing is learned from it again."""
+    """Read before: context for later messages, not a source of memories."""
     tools: tuple[str, ...] = ()
-    """What may be behind it, by their names."""
+    """Names of tools that may have influenced it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistilledMemory:
-    """Something that might be remembered, with the words it comes from, as they stand in `said`."""
+    """A possible memory, with a quote from `said`."""
 
     kind: str
     statement: str
@@ -68,14 +68,14 @@ class DistilledMemory:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was made of the session and of its subject up to now, whoever decided what about it; empty where nothing."""
+    """Existing summaries of the session and of its subject, with any decision; empty without one."""
 
     session_summary: str = ""
     subject_summary: str = ""
 
 
 class OmissionReason(StrEnum):
-    """Why something that a distiller found is not proposed; the value is stored, the label is told."""
+    """Why a result is not proposed; the value is stored, the label is shown."""
 
     UNPROVEN = "unproven"
     READ_BEFORE = "read_before"
@@ -103,23 +103,23 @@ class DistillingCost:
 
 @dataclass(frozen=True, slots=True)
 class DistillationResult:
-    """What a distiller made of a session. `left_out` counts what it answered and cannot be believed."""
+    """Result of a distiller for a session. `left_out` counts dropped results by reason."""
 
     found: Sequence[DistilledMemory] = ()
     summary: str = ""
-    """Of the session, up to its end."""
+    """Summary of the whole session."""
     subject_summary: str = ""
-    """What lasts of all that is known of the subject; empty where this session changes nothing."""
+    """Lasting facts about the subject; empty if this session changes nothing."""
     cost: DistillingCost = field(default_factory=DistillingCost)
     left_out: Counter[OmissionReason] = field(default_factory=Counter)
 
 
 class Distiller(Protocol):
     name: str
-    """With its version; kept with all that it proposes."""
+    """With its version; stored with its proposals."""
 
     def read(self, said: Sequence[SessionMessage], *, before: Before) -> DistillationResult:
-        """Of a session, or of what is new in it behind some context. Raises Unread, with what it cost up to there."""
+        """The result for a session, or for its new messages after some context. Raises Unread with the cost so far."""
         ...
 
 
@@ -132,7 +132,7 @@ class Unread(Exception):
 
 
 class Nonsense(Unread):
-    """The model answered what cannot be read."""
+    """The output of the model is invalid."""
 
 
 class DistillingTimeout(Unread):
@@ -140,11 +140,11 @@ class DistillingTimeout(Unread):
 
 
 class Failed(Unread):
-    """The model could not be asked."""
+    """The model could not be called."""
 
 
 def stands_in(words: str, text: str) -> bool:
-    """Whether some words were said, however they are spaced and written."""
+    """Whether a text contains some words, ignoring spacing and case."""
     return bool(words.strip()) and _plain(words) in _plain(text)
 
 
@@ -153,8 +153,8 @@ def _plain(text: str) -> str:
 
 
 def said_in(items: Iterable[StoredItem], *, context: Container[str] = ()) -> Iterator[SessionMessage]:
-    """What users and assistants said, in order; sealed items that nobody opened say nothing. `context` are the ids of
-    items that were read before."""
+    """Messages of users and assistants, in order; encrypted items are skipped. `context` are the ids of items read
+    before."""
     stored, behind = iter(items), ToolsBehind()
     while batch := list(islice(stored, ITEMS_A_BATCH)):
         for event in build_timeline(batch, starts_session=False, ends_session=False).events:

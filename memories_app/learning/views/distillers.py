@@ -1,4 +1,4 @@
-"""What distillers read, newest first, and what that cost."""
+"""List of distillation runs, newest first, with their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators say about items, and from whom agents may learn: the verbs behind panels on pages of sessions."""
+"""Views of feedback and learning stops: the verbs of panels on pages of sessions and subjects."""
 
 from __future__ import annotations
 
