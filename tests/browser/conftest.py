@@ -110,9 +110,9 @@ def sign_in(context: BrowserContext, live_server: LiveServer) -> Callable[..., U
 def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
 
-    Colours depend on the theme, and which controls there are on the width: axe looks at colours in both themes, wide,
-    and at all else narrow, too. With `pytest tests/browser --look FOLDER` it looks at everything in all four views, and
-    screenshots are kept there.
+    Contrasts depend on the theme, and which controls there are on the width: axe looks at contrasts in both themes,
+    wide, and at structure in the light, wide, and in the dark, narrow. With `pytest tests/browser --look FOLDER` it
+    looks at everything in all four views, and screenshots are kept there.
     """
     folder: Path | None = pytestconfig.getoption("--look", None)
 
@@ -122,10 +122,12 @@ def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
                 looking.photograph(page, view, looking.name_of(path), folder)
             looking.assert_no_sideways_scroll(page)
             looking.assert_buttons_hold_their_words(page)
-            if folder or view.is_wide:
+            if folder:
                 looking.assert_accessible(page)
-            elif view == looking.VIEWS[-1]:
-                looking.assert_accessible(page, colours=False)
+            elif view.is_wide:
+                looking.assert_accessible(page, rules="all" if view.theme == "light" else "contrast")
+            elif view.theme == "dark":
+                looking.assert_accessible(page, rules="structure")
 
     return look
 

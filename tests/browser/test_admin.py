@@ -101,12 +101,15 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
 
 
 def assert_sound(page: Page) -> None:
-    """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious."""
+    """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious.
+
+    Django's own controls are the same at both widths: narrow, axe looks at contrasts alone.
+    """
     expect(page.locator("#content")).to_be_visible()
     for view in (VIEWS[0], VIEWS[-1]):
         turn_to(page, view)
         assert_no_sideways_scroll(page)
-        assert_accessible(page)
+        assert_accessible(page, rules="all" if view.is_wide else "contrast")
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
