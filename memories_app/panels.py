@@ -1,4 +1,4 @@
-"""What pages of sessions and subjects show of memories."""
+"""Panels about memories on pages of sessions and subjects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REMARKS_SHOWN = 5
 
 @beside_item
 def feedback_panel(user: User, record: SessionRecord, item_id: str) -> Panel:
-    """What operators said about an item, newest first, and the form to say more. One query."""
+    """Feedback on an item, newest first, and its form. One query."""
     given = Signal.objects.filter(record_id=record.pk, item_id=item_id, kind=Signal.Kind.FEEDBACK)
     masker = Masker()
     remarks = [
@@ -56,7 +56,7 @@ def feedback_panel(user: User, record: SessionRecord, item_id: str) -> Panel:
 
 @beside_timeline
 def memories_panel(user: User, record: SessionRecord) -> Panel | None:
-    """How much stands of what was learned here, and how often agents were told something. Two queries."""
+    """Numbers of memories learned from a session, and of recalls in it. Two queries."""
     if not user.has_perm(READ):
         return None
     learned = count_up_to(learned_from(record.pk))
@@ -70,14 +70,14 @@ def memories_panel(user: User, record: SessionRecord) -> Panel | None:
 
 @on_timeline
 def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Timeline) -> Marks | None:
-    """What was learned from these items, and what their runs were told. Two queries."""
+    """Marks of memories learned from these items, and of recalls in their runs. Two queries."""
     if not page.items or not user.has_perm(READ):
         return None
     return Marks(_learned(record, page), _told(record, page, timeline))
 
 
 def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:
-    """One mark at each item that is evidence of something that stands."""
+    """One mark for each item that is evidence of a current memory."""
     sources = Evidence.objects.filter(
         record_id=record.pk, item_id__in=[item.id for item in page.items], memory__status__in=STANDING
     )
@@ -95,16 +95,16 @@ def _learned_mark(record: SessionRecord, memories: Sequence[Memory]) -> Mark:
 
 
 RECALLS_MARKED = 200
-"""On one page of a session; more than its items have room for."""
+"""Maximum of recalls marked on one page of a session."""
 
 RECALLS_AT_RUN = 3
 
 BEFORE_PAGE = timedelta(minutes=10)
-"""How long before its first item a recall still counts for a run that the page shows only the end of."""
+"""Time before the first item in which a recall still belongs to a run that began on the page before."""
 
 
 def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[str, Sequence[Mark]]:
-    """A mark for each of the first recalls at the run that they were for, and one for those after them."""
+    """A mark at the run of each of the first recalls, and one for the remaining ones."""
     first, last = page.items[0].written_at, page.items[-1].written_at
     recalls = Recall.objects.filter(record_id=record.pk)
     if page.has_earlier:
@@ -121,15 +121,15 @@ def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[
 
 
 def first_of(marks: Sequence[Mark]) -> Sequence[Mark]:
-    """A few by themselves; the page of the next one leads on to the others."""
+    """The first marks; the page of the next one links to the others."""
     shown, others = marks[:RECALLS_AT_RUN], marks[RECALLS_AT_RUN:]
     return [*shown, Mark("brain", f"{len(others)} more", others[0].url)] if len(others) > 1 else marks
 
 
 def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> TimelineRun | None:
-    """The run that was going on at an instant: the last that had begun. None where that is not on this page.
+    """The run active at an instant: the last one begun before. None if it is not on this page.
 
-    The SDK stores what was said to a run before it asks the model, which is when memories are looked up.
+    The SDK stores the input of a run before it calls the model, which is when memories are recalled.
     """
     begun = [run for run in timeline.runs if run.started_at and run.started_at <= instant]
     if begun:
@@ -142,7 +142,7 @@ def run_at(timeline: Timeline, instant: datetime, *, has_earlier: bool) -> Timel
 
 @beside_subject
 def subject_panel(user: User, subject: Subject) -> Panel | None:
-    """How many memories agents have of a subject and how many wait, and whether anything is learned. Three queries."""
+    """Numbers of approved and waiting memories about a subject, and whether learning is stopped. Three queries."""
     if not user.has_perm(READ):
         return None
     ids = subject.group_ids()
@@ -164,7 +164,7 @@ def subject_panel(user: User, subject: Subject) -> Panel | None:
 
 @on_overview
 def queue_tile(user: User) -> Panel | None:
-    """How much waits for reviewers, and how long. One query, or two."""
+    """Number of waiting proposals, and the longest wait. One query, or two."""
     if not user.has_perm(REVIEW):
         return None
     return Panel("memories/_queue_tile.html", {"standing": standing(), "within": age(settings.REVIEW_WITHIN)})
@@ -172,5 +172,5 @@ def queue_tile(user: User) -> Panel | None:
 
 @beside_overview
 def week_panel(user: User) -> Panel | None:
-    """What was proposed and decided in a week. One query."""
+    """Proposals and decisions of the last week. One query."""
     return Panel("memories/_this_week.html", {"week": this_week()}) if user.has_perm(REVIEW) else None

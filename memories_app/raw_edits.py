@@ -1,4 +1,4 @@
-"""Memories changed by hand, past the review queue. What agents recall the gate keeps as it was approved, here too."""
+"""Raw edits of memories, outside of the review queue. The gate protects approved texts here, too."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ EDITABLE = (
     *("kind", "key", "statement", "data", "agents"),
     *("confidence", "valid_from", "valid_until", "revalidate_on"),
 )
-"""The columns that are nobody else's: states and hashes follow from verbs and triggers, and whence it came from who
-proposed it."""
+"""The editable columns: states and hashes are written by verbs and triggers, the origin by the proposer."""
 
 ONLY_PROPOSED = "Agents recall this memory in its approved wording. Propose a change instead."
 NO_TEXT = "The database cannot store this text: it contains a NUL or half a surrogate pair."
 
 
 def state_of(memory: Memory) -> str:
-    """Changes when anything does that a form shows. One that was opened with another state is out of date."""
+    """Hash of all values in the form. A form opened with another state is out of date."""
     shown = [memory.status, memory.version, *(getattr(memory, name) for name in EDITABLE)]
     return hashlib.blake2b(json.dumps(shown, cls=DjangoJSONEncoder).encode(), digest_size=16).hexdigest()
 
 
 def show_memory(memory: Memory, *, purpose: str = "") -> None:
-    """Says to the log that this memory is about to be shown; within the transaction of Django's admin, which commits
-    before the page is written. Raises audit.AuditUnavailable."""
+    """Records that this memory is shown, in the transaction of Django's admin, which commits before the page is sent.
+    Raises audit.AuditUnavailable."""
     try:
         with transaction.atomic():
             audit.record(audit_events.MEMORY_VIEWED, target=memory, subject=memory.subject_id, reason_code=purpose)
@@ -46,9 +45,9 @@ def show_memory(memory: Memory, *, purpose: str = "") -> None:
 
 @transaction.atomic
 def save_memory(memory: Memory, names: Collection[str], *, by: User, why: audit.Why) -> None:
-    """Saves these columns of EDITABLE; a text that changes is looked through for risks anew, by the job.
+    """Saves these columns of EDITABLE; the job screens a changed text again.
 
-    Raises Unproposable for what is no memory, and what the gate refuses: other words for what agents recall.
+    Raises Unproposable for an invalid memory, and what the gate refuses: changes of approved text.
     """
     assert set(names) <= set(EDITABLE), "these columns are not to be changed by hand"
     look_at(

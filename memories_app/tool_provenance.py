@@ -1,4 +1,4 @@
-"""Which tools may be behind what was said: known from the order of a session, as no item says it. Pure."""
+"""Tools that may have influenced a message, derived from the order of items in a session. Pure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from sessions_app.timeline.events import Event, Message, ToolCall, ToolState
 LONGEST_TOOL = 200
 
 MOST_TOOLS = 50
-"""Of one piece of evidence; a run that called more names its first ones."""
+"""Maximum of tools of one piece of evidence: the first ones of a run."""
 
 NAMELESS = (ToolState.UNCALLED, ToolState.CALL_ELSEWHERE)
-"""Outputs without their call, which alone has the name."""
+"""Outputs without their call, which contains the tool's name."""
 
 
 class ToolsBehind:
-    """Goes along the events of a session, in order; `of` answers for the one it came to last.
+    """Processes the events of a session in order; `of` returns the tools of the latest one.
 
-    A run begins with a user's words, which no tool is behind. Whatever an assistant says in it may come from any tool
-    that was called before, and the output of a tool is that tool's.
+    A run begins with a user message, which has no tools. Messages of an assistant may come from any tool called before
+    in the run, and the output of a tool from that tool.
     """
 
     def __init__(self) -> None:

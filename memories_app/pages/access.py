@@ -1,4 +1,4 @@
-"""Who may open what. One function per kind of object; unknown and not-yours both answer 404."""
+"""Access to objects: one function for each kind; unknown objects and those of others both answer 404."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ def memory_for(user: User, memory_id: UUID) -> Memory:
 
 
 def version_for(user: User, memory_id: UUID, number: int) -> MemoryVersion:
-    """A text that a memory had. Raises Http404."""
+    """A version of a memory. Raises Http404."""
     return get_object_or_404(MemoryVersion, memory=memory_id, number=number)
 
 
 def recall_for(user: User, recall_id: UUID) -> Recall:
-    """What agents were told once, in whichever session. Raises Http404."""
+    """A recall, of any session. Raises Http404."""
     known = Recall.objects.select_related("subject").prefetch_related("subject__aliases")
     return get_object_or_404(known, pk=recall_id)
 
 
 def view_for(user: User, view_id: UUID) -> SavedView:
-    """One of one's own saved views. Raises Http404."""
+    """A saved view of this user. Raises Http404."""
     return get_object_or_404(SavedView, pk=view_id, owner=user)
 
 
 def rule_for(user: User, rule_id: UUID) -> ApprovalRule:
-    """A rule that approves by itself. Raises Http404."""
+    """An approval rule. Raises Http404."""
     return get_object_or_404(ApprovalRule, pk=rule_id)
 
 
 def sample_for(user: User, review_id: UUID) -> Review:
-    """A rule's approval that a person is to look at all the same. Raises Http404."""
+    """A rule's approval that a person must check. Raises Http404."""
     return get_object_or_404(Review, pk=review_id, is_sample=True)

@@ -1,4 +1,4 @@
-"""The filters of the list of memories: a query string in, the memories out."""
+"""Filters of the list of memories: from a query string to a queryset."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def choice_field(name: str, choices: Any) -> forms.ChoiceField:
         choices=[("", f"Any {name}"), *((value, str(label).capitalize()) for value, label in choices)],
         required=False,
         widget=forms.Select({"class": "form-select", "aria-label": name.capitalize()}),
-        error_messages={"invalid_choice": f"“%(value)s” is no {name} of memories."},
+        error_messages={"invalid_choice": f"“%(value)s” is not a {name} of memories."},
     )
 
 
 class MemoryFilter(FilterForm):
-    """Which memories the list shows.
+    """Filter of the list of memories.
 
-    `is_masked` for who does not see what is masked: what words leave out could be that, so they may leave out nothing.
+    `is_masked` for viewers who see masked values only: excluded words could reveal masked values, so exclusion is not
+    allowed.
     """
 
     status = choice_field("status", Memory.Status.choices)
@@ -58,7 +59,7 @@ class MemoryFilter(FilterForm):
         return search
 
     def memories(self) -> MemoryQuerySet:
-        """What words are looked for in (`searching`) where some are given."""
+        """The filtered memories, before the search for words (`pages.search`)."""
         found = Memory.objects.newest_first()
         if not self.is_valid():
             return found.none()

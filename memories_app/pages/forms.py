@@ -1,4 +1,4 @@
-"""Forms about one memory: other words for it, retiring, erasing a version, and the recall preview."""
+"""Forms about one memory: change of its text, retirement, erasure of a version, and the recall preview."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sessions_app.models import SubjectAlias
 
 
 class ReadForm(forms.Form):
-    """What somebody read before they decide: the text by its hash, and the version of the memory it would change."""
+    """The text read before a decision, by its hash, and the version of the memory that it would change."""
 
     content_hash = forms.CharField(max_length=64)
     base_version = forms.IntegerField(required=False, min_value=1)
@@ -23,7 +23,7 @@ class ReadForm(forms.Form):
 
 
 class StatementForm(ReadForm):
-    """Other words for what somebody read."""
+    """A new text for a memory."""
 
     statement = forms.CharField(
         label="Statement",
@@ -36,7 +36,7 @@ class StatementForm(ReadForm):
     )
 
     def clean_statement(self) -> str:
-        """People edit what they see, and a mask must not be stored in place of what it hides."""
+        """The text, which must not contain a mask in place of the masked value."""
         statement = str(self.cleaned_data["statement"])
         if MASK.search(statement):
             raise forms.ValidationError("Replace the masked value: otherwise the mask itself would be stored.")
@@ -55,7 +55,7 @@ class RetireForm(forms.Form):
 
 
 class ToolForm(forms.Form):
-    """Which tool is not to be trusted, by the name under which agents call it."""
+    """An untrusted tool, by its name."""
 
     tool = forms.CharField(
         max_length=LONGEST_TOOL,
@@ -80,7 +80,7 @@ class EraseForm(forms.Form):
 
 
 class RecallForm(forms.Form):
-    """What an agent would be told: about whom, asked what, with how much room."""
+    """Input of the recall preview: message, subject and token budget."""
 
     query = forms.CharField(
         label="Customer message",
@@ -115,7 +115,7 @@ class RecallForm(forms.Form):
         return str(self.cleaned_data["query"]).replace("\0", " ")
 
     def clean_subject(self) -> SubjectAlias | None:
-        """The id under which a subject is known; a user's where several kinds have the same one."""
+        """The subject with this id; of several kinds with the same id, the user."""
         key = self.cleaned_data["subject"]
         if not key:
             return None

@@ -1,4 +1,4 @@
-"""Memories: the list, one with its versions, its evidence and where agents read it, and what takes it from them."""
+"""Pages of memories: the list, one memory with versions, evidence and uses, and its retirement."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("memories_app.read_memory", methods="POST")
 def search(request: OperatorRequest) -> HttpResponse:
-    """Remembers what was typed and leads to the list with it, so that no address has the words."""
+    """Stores the typed words and redirects to the list, so that no address contains them."""
     try:
         remembered = remember_search(request.user, request.POST.get("q", ""))
     except Unsearchable as problem:
@@ -122,7 +122,7 @@ def erase_version(request: OperatorRequest, memory_id: UUID, number: int) -> Htt
 
 @operator_page("memories_app.read_memory", "memories_app.review_memory", methods="GET, POST")
 def change(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """Other words for what agents read, about which somebody else decides."""
+    """Proposes a new text for a memory, which another reviewer must approve."""
     shown = access.memory_for(request.user, memory_id)
     statement = view_models.shown_memories([shown])[0].statement
     form = StatementForm(request.POST if request.method == "POST" else None, initial={"statement": statement})
@@ -159,7 +159,7 @@ def revalidate(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page("memories_app.read_memory", methods="GET, POST")
 def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """Memories from one session, and the way to retire all of it at once."""
+    """Memories from one session, and their joint retirement."""
     if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
         raise PermissionDenied
     record = session_access.record_for(request.user, record_id)
@@ -182,8 +182,8 @@ def learned_from(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 @operator_page("memories_app.read_memory", methods="GET, POST")
 def learned_by_tool(request: OperatorRequest) -> HttpResponse:
-    """What one tool may be behind, and the way to retire all of it at once. Its name is no person's: it stands in the
-    address."""
+    """Memories that may come from one tool, and their joint retirement. The tool's name is not personal data, so it is
+    in the address."""
     if request.method == "POST" and not request.user.has_perm("memories_app.retire_memory"):
         raise PermissionDenied
     asked = ToolForm(request.GET or None)

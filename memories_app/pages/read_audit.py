@@ -24,7 +24,7 @@ def listed(memories: Sequence[Memory]) -> None:
 
 
 def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], beside: Iterable[Memory] = ()) -> None:
-    """One memory with what was said: words of sessions, so it takes a purpose as those do; and others beside it."""
+    """A viewed memory with quotes, and others shown beside it. Quotes are content of sessions and need a purpose."""
     read = [quote for quote in quotes if quote.text]
     audit.before_showing(
         audit_events.MEMORY_VIEWED,
@@ -37,15 +37,14 @@ def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], be
 
 
 def recalled(preview: RecallPreview, subject: Subject | None) -> None:
-    """What a preview shows, which no agent was told."""
+    """The memories of a recall preview."""
     shown = {each.memory.id for each in preview.choice.chosen} | {each.memory.id for each in preview.choice.left_out}
     shown |= {each.memory.pk for each in preview.hidden}
     audit.before_showing(audit_events.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
 
 
 def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
-    """What a proposal would change in what agents are told. The question may be words of a session: it takes a purpose
-    as those do."""
+    """The memories of the recall preview of a proposal. The query may be content of a session and needs a purpose."""
     rules.purpose_of(request)
     audit.before_showing(
         audit_events.RECALL_PREVIEWED,
@@ -56,7 +55,7 @@ def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
 
 
 def told(recall: Recall, memories: Sequence[Memory]) -> None:
-    """What an agent was told in a run."""
+    """The memories used in a run."""
     audit.before_showing(
         audit_events.RECALL_VIEWED,
         target=recall,

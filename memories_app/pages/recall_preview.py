@@ -1,4 +1,4 @@
-"""Recall preview: what an agent would be told, and the reason for each place."""
+"""Recall preview: memories that an agent would recall, with the reason for each rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memories_app.recall.preview import preview_recall
 
 @operator_page("memories_app.read_memory", methods="GET, POST")
 def recall(request: OperatorRequest) -> HttpResponse:
-    """Asked by POST: what somebody says belongs into no address and no log."""
+    """The preview, by POST: messages must not be in addresses or logs."""
     form = RecallForm(
         request.POST if request.method == "POST" else None, initial={"subject": request.GET.get("of", "")}
     )

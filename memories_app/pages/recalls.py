@@ -1,4 +1,4 @@
-"""What an agent was told in a run, whatever became of it since, and the way to that place of its session."""
+"""Page of the memories used in a run, with later changes, and the link to the run in its session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.stores.base import StoreUnavailable
 
 NEAR = 20
-"""Of how many items that were written in the second of a recall the one that followed it is looked for."""
+"""Maximum of items of the same second among which the one after a recall is searched."""
 
 
 @operator_page("memories_app.read_memory")
@@ -42,7 +42,7 @@ def told(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
 
 @operator_page("memories_app.read_memory", "sessions_app.read_content")
 def place(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
-    """Leads to the item that was written next after a recall, which is what the agent made of it."""
+    """Redirects to the first item after a recall, the result of the run."""
     recall = access.recall_for(request.user, recall_id)
     if recall.record_id is None:
         raise Http404("This recall has no session.")
@@ -59,7 +59,7 @@ def place(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
 
 
 def is_written_after(item: StoredItem, instant: datetime) -> bool:
-    """Some stores keep whole seconds, and then nobody knows better."""
+    """Whether an item was written after an instant; with whole seconds where the store has no fractions."""
     if item.written_at is None:
         return False
     is_whole = item.written_at == in_whole_seconds(item.written_at)

@@ -1,4 +1,4 @@
-"""How pages call and draw what makes a memory risky. Pure."""
+"""Labels and icons of risk flags and marks. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HINTS = {
     "near_duplicate": Flag("near duplicate", "equal"),
     "contradiction": Flag("contradicts", "arrows-diff"),
 }
-"""How the look at other memories marks what waits; see memories_app.dedup.similarity."""
+"""Marks of proposals from the comparison with other memories; see memories_app.dedup.similarity."""
 
 CHECKS = (
     ("No secret, card or account number found", {"secret", "card_number", "account_number"}),
@@ -41,7 +41,7 @@ CHECKS = (
     ("Not an instruction", {"instruction"}),
     ("No link and no invisible character", {"link", "invisible"}),
 )
-"""What is looked for, said of a text in which it was not found, and the flags of it."""
+"""Checks: the sentence for a text without findings, and their flags."""
 
 
 def flag_named(name: str) -> Flag:

@@ -1,8 +1,8 @@
-"""Words in memories, newest first: a page of what says so, at a cost that does not grow with all there are.
+"""Word search in memories, newest first, at a cost independent of the number of memories.
 
-PostgreSQL cannot read an index of words in the order of time, and guesses badly how many rows have several words: left
-to itself it walks over a million memories for a word that none has. So it is told how to go: along the newest, as far
-as a frequent word needs, and where that is not enough by the index of words, to which then only few rows answer.
+PostgreSQL cannot read a word index in the order of time, and estimates combinations of words badly: it may scan a
+million memories for a word without matches. So the plan is fixed: first the newest rows, enough for frequent words, and
+if these are too few, the word index, which then has few matches.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet, asked
 
 NEAR = 5_000
-"""Of so many newest ones a page is filled if a word is in one of a hundred."""
+"""Number of newest rows searched first: fills a page if one row in a hundred matches."""
 
 BY_WORDS_ALONE = "SELECT set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)"
 
 
 def first_saying(memories: MemoryQuerySet, words: str) -> Fetch[Memory]:
-    """The first rows of a page that say so, for `page_by_key`. At most six queries, and those of prefetching."""
+    """A fetch function for `page_by_key`: the first matching rows. At most six queries, and those of prefetching."""
 
     def fetch(branches: Sequence[QuerySet[Memory]], limit: int) -> list[Memory]:
         (branch,) = branches
@@ -42,7 +42,7 @@ def _near(branch: QuerySet[Memory], words: str, limit: int) -> list[UUID]:
     says = ExpressionWrapper(Q(words=asked(words)), output_field=BooleanField())
     near, parameters = _bare(branch).values("pk").annotate(says=says)[:NEAR].query.sql_with_params()
     with connection.cursor() as cursor:
-        # The order of what is within stays.
+        # Keeps the order of the inner query.
         cursor.execute(f"SELECT pk FROM ({near}) AS near WHERE says LIMIT %s", [*parameters, limit])
         return [pk for (pk,) in cursor.fetchall()]
 

@@ -1,7 +1,6 @@
-"""Memories and what they came from, as pages show them: values masked, quotes of locked sessions kept back.
+"""View models of memories and their evidence: with masked values, and without quotes of locked sessions.
 
-A quote is a piece of a session. Whoever may not open the session now, because reading it takes a grant, does not read
-it here either.
+A quote is content of a session. Users who need a grant to read the session do not see the quote either.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """A memory with the statement that this page shows, which is masked."""
+    """A memory with its masked statement."""
 
     memory: Memory
     statement: str
@@ -39,7 +38,7 @@ class ShownMemory:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a memory is, as people call it."""
+    """Labels of a memory's kind, status and source."""
 
     kind: str
     provenance: str
@@ -49,7 +48,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """A shown memory in a list, with whom it is about; both are empty for what all share."""
+    """A memory in a list, with its subject; both values are empty for shared memories."""
 
     memory: Memory
     statement: str
@@ -61,7 +60,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownQuote:
-    """A piece of evidence. `missing` says why there are no words, and `record` is None where the session is gone."""
+    """A piece of evidence. `missing` is the reason for a missing quote; `record` is None if the session is gone."""
 
     evidence: Evidence
     text: str
@@ -91,7 +90,7 @@ def memory_rows(shown: Sequence[ShownMemory]) -> list[MemoryRow]:
 
 
 def subject_labels(memories: Iterable[Memory]) -> dict[UUID, str]:
-    """The ids by which people know those whom they are about. One query."""
+    """Labels of the memories' subjects. One query."""
     return Subject.objects.labels({each.subject_id for each in memories if each.subject_id})
 
 
@@ -107,12 +106,12 @@ WORDS: dict[str, dict[str, str]] = {
 
 
 def words_for(memory: Memory) -> Words:
-    """For rows: Django's get_kind_display makes a list of all choices at each call."""
+    """Labels for rows: Django's get_kind_display builds a list of all choices at each call."""
     return Words(**{name: words.get(value := getattr(memory, name), value) for name, words in WORDS.items()})
 
 
 def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
-    """Those that say so as they are shown: of a hit in what is masked nobody learns. One query, or none."""
+    """Memories that match in their masked form, so that a match in masked text reveals nothing. One query, or none."""
     masked = {each.memory.pk: each.statement for each in shown if each.statement != each.memory.statement}
     if not masked:
         return list(shown)
@@ -127,7 +126,7 @@ def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
 
 
 def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
-    """What may be shown of the evidence, in the order given. One query, and two more where a session is locked."""
+    """The visible quotes of evidence, in the given order. One query, and two more if a session is locked."""
     ids = {each.record_id for each in evidence if each.record_id}
     records = {record.pk: record for record in SessionRecord.objects.on_record().with_names().filter(pk__in=ids)}
     closed = {record.pk for record in records.values() if record.is_locked or record.is_encrypted}
@@ -149,7 +148,7 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """A text that a memory had, as what changed against the one before; who wrote it, where that is known."""
+    """A version as a difference to the one before, with its author if known."""
 
     version: MemoryVersion
     pieces: list[Piece]
@@ -173,7 +172,7 @@ def shown_versions(memory: Memory) -> list[ShownVersion]:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """That agents were told it once, and in which session where that is on record."""
+    """One use of a memory in a run, with the session if registered."""
 
     recalled: RecalledMemory
     record: SessionRecord | None
@@ -198,7 +197,7 @@ def uses_of(memory: Memory, limit: int) -> list[Use]:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What came back from runs that were told: counted up to COUNT_CAP."""
+    """Feedback from runs that used a memory, counted up to COUNT_CAP."""
 
     helped: int
     corrected: int
@@ -225,7 +224,7 @@ class ShownChoice:
 
 
 def shown_preview(preview: RecallPreview, subject_key: str) -> dict[str, object]:
-    """What the preview's page shows, masked: the chosen, the others with their reasons, and the text as it is told."""
+    """Context of the preview page, masked: chosen memories, others with reasons, and the text of the prompt."""
     masker = Masker()
     return {
         "chosen": [

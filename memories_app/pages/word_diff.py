@@ -1,4 +1,4 @@
-"""What changed between two texts, word by word. Pure."""
+"""Difference of two texts, word by word. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 WORDS = re.compile(r"\s+|\w+|[^\w\s]+")
 
 MOST_PAIRS = 200_000
-"""Of equal words, one in each text. A text that repeats itself for pages is shown as replaced: finding out what of it
-stayed would take seconds."""
+"""Maximum of pairs of equal words, one in each text. Very repetitive texts are shown as replaced: their difference
+would take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def changes(before: str, after: str) -> list[Piece]:
     removed = added = ""
     for what, left, left_end, right, right_end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         old, new = "".join(one[left:left_end]), "".join(other[right:right_end])
-        # A space alone that stayed between two changes is part of them: a sentence reads better than its crumbs.
+        # A single unchanged space between two changes is merged into them, for readability.
         if what != "equal" or ((removed or added) and old.isspace()):
             removed, added = removed + old, added + new
             continue

@@ -1,1 +1,1 @@
-"""Retrieval: vector indexes, the preview of a recall, and records of what runs were given."""
+"""Recall: vector indexes, the recall preview, and view models of memories used in runs."""

@@ -1,8 +1,8 @@
-"""Keeping another index of vectors like the database: what is approved lies in it, and nothing else.
+"""Synchronisation of an external vector index with the approved memories of the database.
 
-A trigger notes each memory whose vector another index must take in or let go, also where its row is deleted
-(VectorNote). A note goes when it was carried out, so nothing is lost to a crash, or to an index that is away.
-`compare_vectors` looks at all of both sides.
+A trigger stores a note for each memory whose vector must be added or removed, also for deleted rows (VectorNote). A
+note is deleted after it was processed, so a crash or an unavailable index loses nothing. `compare_vectors` compares
+both sides completely.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PAGE = 1000
 
 
 class NoOtherIndex(Exception):
-    """There is nothing to carry over or to compare."""
+    """No external vector index is configured."""
 
     def __init__(self) -> None:
-        super().__init__("Vectors lie in the database alone: MEMADMIN_VECTOR_INDEX names no other index.")
+        super().__init__("Vectors are stored only in the database: MEMADMIN_VECTOR_INDEX is not set.")
 
 
 @dataclass(slots=True)
 class Compared:
-    """How many vectors the other index has, and how many are not as in the database."""
+    """Number of vectors in the external index, and of differences to the database."""
 
     held: int = 0
     lacking: int = 0
@@ -45,26 +45,26 @@ def vector_of(memory: Memory, embedder: str, numbers: Sequence[float]) -> Vector
 
 
 def carry_vectors(limit: int = BATCH) -> int:
-    """Carries out up to `limit` notes, oldest first, and returns how many. Three queries. Raises IndexAway, and then
-    they stay. Where there is no other index they go as they are."""
+    """Processes up to `limit` notes, oldest first, and returns their number. Three queries. Raises IndexAway; then they
+    stay. Without an external index they are deleted."""
     notes = dict(VectorNote.objects.order_by("noted_at").values_list("memory_id", "token")[:limit])
     if index := outside():
         _make_alike(index, notes)
-    # One that was noted again meanwhile has another token.
+    # A note renewed meanwhile has another token.
     VectorNote.objects.filter(memory_id__in=notes, token__in=notes.values()).delete()
     return len(notes)
 
 
 def forget_vectors(memories: Collection[UUID]) -> None:
-    """They lie in no other index when it returns: for who erases memories, and vouches for it. Raises IndexAway."""
+    """Removes vectors from the external index before it returns, for erasures. Raises IndexAway."""
     if index := outside():
         index.drop(memories)
 
 
 def compare_vectors(*, mend: bool = False) -> Compared:
-    """Holds all that the other index has against all that was approved. With `mend` makes it so: this fills a new one.
+    """Compares the external index with all approved memories. With `mend` corrects it, which also fills a new one.
 
-    What is noted is on its way, and no difference. Raises NoOtherIndex and IndexAway. Reads both sides, PAGE at a time.
+    Noted memories are pending and not differences. Raises NoOtherIndex and IndexAway. Reads both sides, PAGE at a time.
     """
     index = outside()
     if index is None:
@@ -83,7 +83,7 @@ def compare_vectors(*, mend: bool = False) -> Compared:
 
 
 def _compare(index: VectorIndex, keys: Sequence[UUID], compared: Compared, *, mend: bool) -> None:
-    # Asked twice: something may have changed between the two questions, and have been carried over.
+    # Compared twice: a change between the two reads may have been processed meanwhile.
     wrong = _unlike(index, _unlike(index, keys))
     for difference in wrong.values():
         compared.lacking += difference.is_lacking
@@ -95,7 +95,7 @@ def _compare(index: VectorIndex, keys: Sequence[UUID], compared: Compared, *, me
 
 @dataclass(frozen=True, slots=True)
 class VectorDifference:
-    """The text that a vector should be of, and the one that it is of; None where there should be none, or is none."""
+    """Hashes of the expected and the actual text of a vector; None for a vector that should not exist, or does not."""
 
     should: str | None
     is_of: str | None

@@ -1,4 +1,4 @@
-"""What an agent would be told, found by the very statement and the very rules that agents use. Records nothing."""
+"""Recall preview with the same statement and rules that agents use. Records nothing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sessions_app.models import Subject
 logger = logging.getLogger("memadmin.previewing")
 
 HIDDEN_SHOWN = 20
-"""How many of those that agents do not see are named, each with why."""
+"""Maximum of hidden memories listed with their reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A memory that the gate keeps from this run, and why."""
+    """A memory that this run may not see, with the reason."""
 
     memory: Memory
     reason: str
@@ -46,7 +46,7 @@ class RecallPreview:
 def preview_recall(
     query: str, *, subject: Subject | None, agent: str = "", budget: int, as_of: datetime | None = None
 ) -> RecallPreview:
-    """What this run would be told, and what it would not. Five queries, whatever there is to choose from."""
+    """Memories that this run would recall, and those it would not. Five queries, for any number of memories."""
     vector, name = _vector_of(query)
     asked = candidates.parameters(query, vector, embedder=name, agent=agent, as_of=as_of)
     found = _candidates(asked, subject.pk if subject else None, vector)
@@ -56,7 +56,7 @@ def preview_recall(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a run would be told with a proposal and without; `this` is how the proposal is called among them."""
+    """Recalls with and without a proposal; `this` is the proposal's id among them."""
 
     now: recalling.RecallSelection
     after: recalling.RecallSelection
@@ -67,10 +67,9 @@ class Comparison:
 
 @transaction.atomic
 def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFAULT_BUDGET) -> Comparison:
-    """What agents would be told if a proposal was approved now, and what they are told today; for the first agent that
-    it names. Four queries.
+    """Recalls after an approval of the proposal and now, for the first of its agents. Four queries.
 
-    It stands in for the memory that it would change. What says the opposite is weighed as agents weigh it.
+    It replaces the memory that it would change. Contradictions are resolved as for agents.
     """
     agent = memory.agents[0] if memory.agents else ""
     vector, name = _vector_of(query)
@@ -92,21 +91,21 @@ def preview_approval(memory: Memory, query: str, *, budget: int = recalling.DEFA
 
 
 def _vector_of(query: str) -> tuple[list[float] | None, str]:
-    """And the embedder's name. None and no name where there is none, or a hosted one is away: words alone decide."""
+    """The vector and the embedder's name; None and an empty name without one or if it fails: then only words count."""
     embedder = embedding.load(settings.EMBEDDER)
     if embedder is None:
         return None, ""
     try:
         return embedding.embed(embedder, [query])[0], embedder.name
-    except Exception as problem:  # whatever a client of a hosted model raises
-        logger.warning("The embedder fails (%s); a preview matches by words only.", type(problem).__name__)
+    except Exception as problem:  # clients of hosted models raise any exception
+        logger.warning("The embedder failed (%s); the preview matches by words only.", type(problem).__name__)
         return None, ""
 
 
 def _candidates(
     asked: Mapping[str, Any], subject: UUID | None, vector: Sequence[float] | None
 ) -> list[candidates.Candidate]:
-    """What the gate lets a run about this subject see. Three queries, and one where another index is asked."""
+    """Memories visible to a run about this subject. Three queries, and one with an external index."""
     with connection.cursor() as cursor:
         cursor.execute(candidates.SET_RUN, candidates.run_of(subject, asked["agent"]))
         near = _near(asked, vector) if vector else None
@@ -120,7 +119,7 @@ def _candidates(
 
 
 def _near(asked: Mapping[str, Any], vector: Sequence[float]) -> list[Near] | None:
-    """As for an agent: what another index names, or None where the database is to compare by itself."""
+    """Results of the external index, as for agents; None if the database compares vectors itself."""
     index = vectors.outside()
     if index is None:
         return None
@@ -132,12 +131,12 @@ def _near(asked: Mapping[str, Any], vector: Sequence[float]) -> list[Near] | Non
             vector, subjects=subjects or [], **{name: asked[name] for name in ("embedder", "agent", "limit")}
         )
     except vectors.IndexAway as away:
-        logger.warning("The index of vectors fails (%s); the database compares by itself.", away)
+        logger.warning("The vector index failed (%s); the database compares vectors itself.", away)
         return None
 
 
 def _hidden(subject: Subject | None, agent: str, at: datetime, seen: set[UUID]) -> tuple[list[Hidden], int]:
-    """Of a subject's own, and without one of the shared, those that the gate hides; and how many proposals wait."""
+    """Hidden memories of a subject, or shared ones without a subject; and the number of waiting proposals."""
     theirs = Memory.objects.about(subject) if subject else Memory.objects.filter(subject__isnull=True)
     proposal_count = theirs.awaiting_review().order_by()[:1000].count()
     approved = theirs.filter(status=Memory.Status.APPROVED).exclude(pk__in=seen)
@@ -153,4 +152,4 @@ def _why(memory: Memory, agent: str, at: datetime) -> str:
     if memory.valid_from and memory.valid_from > at:
         return f"Valid from {memory.valid_from:%-d %B %Y} on."
     names = ", ".join(memory.agents)
-    return f"Only for {names}." if agent else f"Only for {names}, and no agent is given here."
+    return f"Only for {names}." if agent else f"Only for {names}; no agent was specified."

@@ -1,4 +1,4 @@
-"""What agents were told, as pages show it: the words of that time, and how they stand today."""
+"""View models of recalls: the texts used at that time, and their current state."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sessions_app.masking import Masker
 
 @dataclass(frozen=True, slots=True)
 class RecalledMemoryView:
-    """A memory's place in a recall, with the masked words that the agent read; `missing` says why there are none."""
+    """A memory's rank in a recall, with the masked text used; `missing` is the reason for a missing text."""
 
     recalled: RecalledMemory
     statement: str
     missing: str = ""
     since: str = ""
-    """What became of the memory after the run, where agents would not read the same today."""
+    """Later change of the memory, if agents would not recall the same text now."""
 
     @property
     def memory(self) -> Memory | None:
@@ -32,7 +32,7 @@ class RecalledMemoryView:
 
 
 def told_in(recall: Recall) -> list[RecalledMemoryView]:
-    """In the order in which they were told. Two queries."""
+    """Memories of a recall in prompt order. Two queries."""
     places = list(
         recall.memories.select_related("memory__subject")
         .defer("memory__embedding", "memory__words")
@@ -81,17 +81,17 @@ def neighbours(recall: Recall) -> dict[str, Recall | None]:
 
 
 def as_told(told: Sequence[RecalledMemoryView], subject_key: str) -> str:
-    """The text as it stood in the prompt, masked; empty where some of it is gone."""
+    """The text of the prompt, masked; empty if a part is missing."""
     if any(each.missing for each in told):
         return ""
     return as_block([each.statement for each in told], subject_key)
 
 
 WEEKS = 13
-"""A quarter, the week under way included."""
+"""A quarter, including the current week."""
 
 HEIGHT, STEP, GAP = 60, 20, 4
-"""Of the bars, in the picture's own units."""
+"""Measures of the bars, in units of the picture."""
 
 PER_WEEK = """
 SELECT week, (
@@ -108,7 +108,7 @@ ORDER BY week
 
 @dataclass(frozen=True, slots=True)
 class RecallWeek:
-    """From its Monday, of UTC: how often runs were told, counted up to COUNT_CAP, and the bar that says so."""
+    """A week from its Monday in UTC: number of uses in runs, up to COUNT_CAP, and its bar."""
 
     begins_on: date
     count: int

@@ -1,7 +1,7 @@
-"""Indexes of vectors: the database's own, and others that hold a copy of what was approved.
+"""Vector indexes: that of the database, and external ones with a copy of approved vectors.
 
-The column `embedding` is where every vector is; what asks another index than pgvector asks for the order alone, and
-looks up in the database what it names.
+All vectors are in the column `embedding`; an external index only returns ids in order, which are looked up in the
+database.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["IndexAway", "Vector", "VectorIndex", "outside"]
 
 
 def outside() -> VectorIndex | None:
-    """The index that recall asks instead of the database; None where there is no other."""
+    """The external index used by recall; None if not configured."""
     return _outside(settings.VECTOR_INDEX, settings.VECTOR_INDEX_KEY)
 
 

@@ -1,4 +1,4 @@
-"""What an index of vectors does for us. tests/memories/test_vectors.py has the contract, for each of them."""
+"""The interface of vector indexes. tests/memories/test_vectors.py has the contract tests for each of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["IndexAway", "Vector", "VectorIndex"]
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """What lies in an index for a memory. No text: of which one it was made tells the hash."""
+    """A memory's entry in an index. Without text: the hash identifies the text."""
 
     id: UUID
     subject: UUID | None
@@ -25,20 +25,20 @@ class Vector:
 
 
 class VectorIndex(Nearest, Protocol):
-    """Each method raises IndexAway, and may be called again with the same."""
+    """A writable index. Each method raises IndexAway, and is idempotent."""
 
     def put(self, vectors: Sequence[Vector]) -> None:
-        """Takes them in, or in place of those of the same memories; they are found when it returns."""
+        """Adds vectors or replaces those of the same memories; they are searchable when it returns."""
         ...
 
     def drop(self, memories: Collection[UUID]) -> None:
-        """Forgets those that are there; they lie nowhere in it when it returns."""
+        """Removes vectors of these memories, completely before it returns."""
         ...
 
     def held(self, memories: Collection[UUID]) -> Mapping[UUID, str]:
-        """Those of them that are there, each with the hash of its text."""
+        """The memories that the index contains, each with the hash of its text."""
         ...
 
     def pages(self, size: int) -> Iterator[Mapping[UUID, str]]:
-        """All that is there, a page at a time, in any order."""
+        """All entries, a page at a time, in any order."""
         ...

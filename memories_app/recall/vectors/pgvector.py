@@ -1,6 +1,6 @@
-"""The database itself as an index: the column `embedding`, where every vector is kept.
+"""The database as a vector index: the column `embedding`, which has all vectors.
 
-Recall finds by it within its one statement (memadmin/client/candidates.py); `near` says the same apart from the words.
+Recall uses it in its single statement (memadmin/client/candidates.py); `near` is the same query without words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memories_app.recall.vectors.base import Vector
 
 class PgVectorIndex:
     def put(self, vectors: Sequence[Vector]) -> None:
-        """A memory whose text has changed meanwhile gets none; it is seen from its row that it lacks one."""
+        """Stores vectors. A memory whose text changed meanwhile gets none; its row shows that it is missing."""
         for vector in vectors:
             Memory.objects.filter(pk=vector.id, content_hash=vector.content_hash).update(
                 embedding=list(vector.numbers), embedder=vector.embedder, embedded_hash=vector.content_hash

@@ -1,4 +1,4 @@
-"""Qdrant as an index: the side that writes, with the worker's key. What recall asks of it is in the agents' client."""
+"""Qdrant as a vector index: the writing part, with the worker's key. Reads for recall are in the agents' client."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class QdrantIndex(QdrantNearest):
                 return
 
     def _make_collection(self) -> None:
-        """The first time; another process may be quicker."""
+        """Creates the collection; another process may be faster."""
         if self._is_there or self.client.collection_exists(self.collection):
             self._is_there = True
             return
         size = models.VectorParams(size=DIMENSIONS, distance=models.Distance.COSINE)
         self.client.create_collection(self.collection, vectors_config=size)
         if not self.is_local:
-            # Within a subject's own memories the index looks at nothing else.
+            # A tenant index: searches within a subject's own memories read nothing else.
             subject = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
             self.client.create_payload_index(self.collection, "subject", subject)
             for field in ("embedder", "agents"):
@@ -92,5 +92,5 @@ def _away_explained() -> Iterator[None]:
     try:
         yield
     except Exception as problem:
-        # Errors of httpx, of pydantic and of its own; addresses and keys that they quote are told to nobody.
+        # Errors of httpx, pydantic and Qdrant; their messages may contain addresses and keys and are dropped.
         raise IndexAway(type(problem).__name__) from problem
