@@ -1,4 +1,4 @@
-"""Decisions about many proposals at once: which of them qualify is said first, and why the others do not."""
+"""Bulk decisions: a preview of qualifying and excluded proposals, then the decisions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ VERBS: Mapping[str, Callable[..., Memory]] = {
 
 @dataclass(frozen=True, slots=True)
 class TickedProposal:
-    """A proposal that was ticked, and why it is left out; empty where it qualifies."""
+    """A selected proposal, and the reason for its exclusion; empty if it qualifies."""
 
     memory: Memory
     why_not: str
 
 
 def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedProposal]:
-    """What was ticked, oldest first, with what speaks against it. `read` has the content hash of each as it was shown.
+    """Selected proposals, oldest first, with reasons for exclusion. `read` has the content hash of each as shown.
 
     Three queries, and one for each person who proposed some of them.
     """
@@ -75,9 +75,9 @@ class BulkOutcome:
 
 
 def decide_many(read: Mapping[UUID, str], *, by: User, verb: str, **said: Any) -> BulkOutcome:
-    """Decides about each that qualifies, in a transaction of its own: what goes wrong with one stops no other.
+    """Decides about each qualifying proposal in a transaction of its own: a failure does not stop the others.
 
-    `said` is what the verb asks for besides: a reason, a length.
+    `said` contains further arguments of the verb: a reason, a length.
     """
     done, left = [], []
     for one in chosen(read, by=by, verb=verb):

@@ -1,7 +1,7 @@
-"""Claims: who reads a proposal at the moment, so that nobody decides the same one beside them.
+"""Claims of proposals by their current reviewer, so that two reviewers do not decide the same one.
 
-A claim is a lease: it runs out by itself when a browser is closed. It is no decision, and no event of the log: who
-opened a proposal is recorded as a read.
+A claim is a lease: it expires when a browser is closed. It is not a decision and not an audit event: opening a proposal
+is recorded as a read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEASE = timedelta(minutes=10)
 
 
 class HeldBySomebody(Overtaken):
-    """Another reviewer reads it; `winner` is who."""
+    """Another reviewer, `winner`, has claimed it."""
 
     def __init__(self, memory: Memory) -> None:
         self.winner = memory.claimed_by
@@ -30,9 +30,9 @@ class HeldBySomebody(Overtaken):
 
 
 class ReviewAlreadyDecided(Overtaken):
-    """It does not wait any more; `review` is the decision, where it was one, and `winner` who took it.
+    """It is no longer waiting; `review` is the decision, if any, and `winner` its reviewer.
 
-    Where that was `by`, in another window for example, it says so.
+    The message differs if that was `by`, for example in another window.
     """
 
     def __init__(self, memory: Memory, *, by: User) -> None:
@@ -49,10 +49,10 @@ class ReviewAlreadyDecided(Overtaken):
 
 
 def claim(memory: Memory, *, by: User) -> Memory:
-    """Holds a proposal for a reviewer, for LEASE or until they take another one.
+    """Claims a proposal for a reviewer, for LEASE or until they claim another one.
 
-    Raises HeldBySomebody or ReviewAlreadyDecided. Two statements, each by itself: two reviewers who change places would
-    otherwise wait for each other. Until when it is held is not read anew.
+    Raises HeldBySomebody or ReviewAlreadyDecided. Two statements in separate transactions: two reviewers who swap
+    proposals would otherwise wait for each other. The end of the claim is not read again.
     """
     free = Q(claimed_by=None) | Q(claimed_by=by) | Q(claimed_until__lte=Now())
     waiting = Memory.objects.filter(pk=memory.pk, status__in=Memory.AWAITING)
@@ -62,33 +62,33 @@ def claim(memory: Memory, *, by: User) -> Memory:
             raise ReviewAlreadyDecided(memory, by=by)
         if memory.claimed_by:
             raise HeldBySomebody(memory)
-        # Let go of since we asked.
+        # Released since the query.
     release_others(by=by, but=memory)
     memory.claimed_by = by
     return memory
 
 
 def release(memory: Memory, *, by: User) -> None:
-    """Lets others decide. What somebody else holds stays theirs."""
+    """Releases a claim of this reviewer; claims of others stay."""
     Memory.objects.filter(pk=memory.pk, claimed_by=by).update(claimed_by=None, claimed_until=None)
 
 
 def release_others(*, by: User, but: Memory) -> None:
-    """People read one proposal at a time."""
+    """Releases the other claims: reviewers have one at a time."""
     others = Memory.objects.filter(claimed_by=by).exclude(pk=but.pk)
-    # After a decision there is none, and a look takes one statement where a change takes four.
+    # After a decision there is none; a read takes one statement, a change four.
     if others.exists():
         others.update(claimed_by=None, claimed_until=None)
 
 
 def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:
-    """Memories by their keys, locked, in one order whoever locks them; each with the database's time as `moment`."""
+    """Memories by their keys, locked in a fixed order; each with the database's time as `moment`."""
     rows = Memory.objects.select_for_update(of=("self",), no_key=True).annotate(moment=Now())
     return {row.pk: row for row in rows.filter(pk__in=[key for key in keys if key]).order_by("pk")}
 
 
 def last_review(memory: Memory) -> Review | None:
-    """The decision that counts last, whoever took it."""
+    """The latest decision."""
     standing = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")
     return standing.order_by("-decided_at", "-pk").first()
 

@@ -1,6 +1,6 @@
-"""What stands beside a proposal: the difference it makes, what it came from, what is like it, what was found in it.
+"""Context of a proposal for its review: difference, evidence, similar memories and risk checks.
 
-Values are masked for everybody, as in timelines, and words of locked sessions take a grant.
+Values are masked for all users, as in timelines, and quotes of locked sessions need a grant.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sessions_app.masking import Masker
 
 MOST_LIKE = 5
 LIKE_ENOUGH = 0.6
-"""Cosine similarity from which two texts are called alike."""
+"""Cosine similarity from which two texts are shown as similar."""
 
 SHOWN_EVIDENCE = 20
 
 TELLING_WORDS = 12
-"""By how many of its words a text without a vector is compared."""
+"""Number of words by which a text without a vector is compared."""
 
 WORD = re.compile(r"\w{2,40}")
 
@@ -57,7 +57,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class TextDifference:
-    """A text of the memory that a proposal would change, each held against the one before."""
+    """A text of the memory that a proposal would change, as a difference to the one before."""
 
     title: str
     pieces: list[Piece]
@@ -77,7 +77,7 @@ class Beside:
 
 
 def beside(memory: Memory, *, reader: User) -> Beside:
-    """About ten queries, whatever there is."""
+    """The context of a proposal. About ten queries, for any number of memories."""
     show: Show = Masker().text
     base = memory.replaces
     return Beside(
@@ -94,7 +94,7 @@ def beside(memory: Memory, *, reader: User) -> Beside:
 
 
 def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]:
-    """The version it was written against, the one that stands now where that is another, and the proposal."""
+    """The version it was written against, the current one if different, and the proposal."""
     written_against = MemoryVersion.objects.filter(memory=base, number=memory.base_version or 0).first()
     texts = [(f"v{memory.base_version}, its base", written_against.statement if written_against else "")]
     if base.version != memory.base_version:
@@ -109,7 +109,7 @@ def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]
 
 
 def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
-    """What contradicts it first, then what is like it: by meaning where both have a vector, else by words."""
+    """Contradicting memories first, then similar ones: by vectors if both have one, else by words."""
     others = Memory.objects.filter(status__in=[*Memory.AWAITING, Memory.Status.APPROVED]).exclude(
         pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
     )
@@ -128,7 +128,7 @@ def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
 def like(memory: Memory, others: Any) -> list[Memory]:
     if memory.embedding is not None and memory.embedded_hash == memory.content_hash:
         if memory.subject_id is None:
-            # As the index of vectors says it.
+            # The condition of the vector index.
             others = others.filter(status=Memory.Status.APPROVED)
         distance = CosineDistance("embedding", memory.embedding)
         near = others.filter(embedder=memory.embedder).annotate(distance=distance).order_by("distance")[:MOST_LIKE]
@@ -144,7 +144,7 @@ def like(memory: Memory, others: Any) -> list[Memory]:
 
 
 def checks_of(memory: Memory) -> list[Check]:
-    """What was looked for in its text: what was found with its reason, the rest as not found."""
+    """Checks of its text: findings with reasons, and checks without findings."""
     risks = {risk.flag: risk for risk in risks_of(memory.statement, memory.data, regions=settings.PHONE_REGIONS)}
     checks = []
     for sentence, flags in CHECKS:

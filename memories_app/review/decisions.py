@@ -1,8 +1,8 @@
-"""Deciding about what agents learned: one transaction each, with the proposal locked and looked at again.
+"""Decisions about proposals: one transaction each, with the proposal locked and checked again.
 
-A decision is about a text and, where the proposal would change a memory, about a version of that: who decides says what
-they have read, and what is there by now has to be the same. Nobody decides about what they proposed, nor does a second
-account of theirs. What is shared or risky takes two people; the first approval waits for the second.
+A decision is about a text and, for a change, about a version of the changed memory: reviewers state what they read, and
+it must equal the current state. Proposers do not decide about their own proposals, not even with a second account.
+Shared and risky memories need two people; the first approval waits for the second.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ CONTENT = (
     *("kind", "key", "agents", "provenance", "source", "confidence", "valid_from", "valid_until", "revalidate_on"),
     *("risk_flags", "screened_hash", "extractor"),
 )
-"""What a proposal to change a memory brings besides its text."""
+"""Columns that a change of a memory copies besides its text."""
 
 SEARCHED_BY = ("embedding", "embedder", "embedded_hash")
 
 IN_USE = (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION)
 
 REVALIDATE_AGAIN = timedelta(days=180)
-"""When a memory that was looked at again is looked at the next time."""
+"""Time until the next re-validation after a re-validation."""
 
 
 class ChangedMeanwhile(Overtaken):
@@ -55,7 +55,7 @@ class ChangedMeanwhile(Overtaken):
 
 
 class BaseChanged(Overtaken):
-    """The memory that it would change has another text than it was written, or read, against."""
+    """The text of the memory to change differs from the one at the time of writing or reading."""
 
     sentence = (
         "The memory that this proposal changes has a new version. Your decision was not saved; read the difference."
@@ -76,10 +76,10 @@ class BaseGone(Overtaken):
 def approve_memory(
     memory: Memory, *, by: User, content_hash: str, base_version: int | None = None, note: str = ""
 ) -> Memory:
-    """Approves a text that somebody has read; agents recall it at once, or when a second person has approved it, too.
+    """Approves the text that was read; agents recall it at once, or after a second approval if required.
 
-    `content_hash` and `base_version` say what was read. Raises Overtaken when that is not what stands there, when
-    somebody else holds it or has decided; OwnProposal, SecondPersonNeeded and NotScreened.
+    `content_hash` and `base_version` identify the text read. Raises Overtaken if it changed, or if another reviewer has
+    claimed it or decided; OwnProposal, SecondPersonNeeded and NotScreened.
     """
     memory, base = locked(memory, by=by, content_hash=content_hash)
     require_fresh_base(memory, base, base_version)
@@ -98,11 +98,11 @@ def edit_and_approve(
     base_version: int | None = None,
     note: str = "",
 ) -> Memory:
-    """Approves a proposal in other words, which are looked through for risks first. Who found them is one of the two
-    where two must approve.
+    """Approves a proposal with a changed text, which is screened first. The editor counts as one of two required
+    approvers.
 
-    `changes` is of EDITABLE. Earlier approvals were of another text and do not count. Raises what approving raises,
-    and Unproposable.
+    `changes` are columns of EDITABLE. Earlier approvals were of another text and do not count. Raises what
+    approve_memory raises, and Unproposable.
     """
     assert set(changes) <= set(EDITABLE), "these columns are not a reviewer's to change"
     memory, base = locked(memory, by=by, content_hash=content_hash)
@@ -122,7 +122,7 @@ def edit_and_approve(
 
 
 def screen(memory: Memory) -> None:
-    """Looks for risks in words that a reviewer found, at once: they wait for them."""
+    """Screens an edited text at once, because the reviewer waits."""
     memory.risk_flags = [risk.flag for risk in risks_of(memory.statement, memory.data, regions=settings.PHONE_REGIONS)]
     memory.screened_hash = memory.content_hash
     memory.save(update_fields=["risk_flags", "screened_hash"])
@@ -130,7 +130,7 @@ def screen(memory: Memory) -> None:
 
 @transaction.atomic
 def reject_memory(memory: Memory, *, by: User, content_hash: str, reason: str, note: str = "") -> Memory:
-    """Keeps a proposal from agents. Raises Overtaken, OwnProposal, and Undeclared for a reason that is none."""
+    """Rejects a proposal. Raises Overtaken, OwnProposal, and Undeclared for an unknown reason."""
     memory, _ = locked(memory, by=by, content_hash=content_hash)
     audit.record(
         audit_events.MEMORY_REJECTED,
@@ -146,7 +146,7 @@ def reject_memory(memory: Memory, *, by: User, content_hash: str, reason: str, n
 
 @transaction.atomic
 def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, note: str = "") -> Memory:
-    """Says that a proposal is what another memory says: its evidence goes there, and that one's text stays.
+    """Merges a proposal into another memory: its evidence moves there, and the other text stays.
 
     Raises Overtaken, OwnProposal and CannotBeMerged.
     """
@@ -161,7 +161,7 @@ def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, n
 
 @transaction.atomic
 def snooze_memory(memory: Memory, *, by: User, length: timedelta) -> Memory:
-    """Takes a proposal out of the queue for some time; it keeps its place. Raises Overtaken."""
+    """Hides a proposal from the queue for some time; it keeps its position. Raises Overtaken."""
     memory, _ = locked(memory, by=by, is_decision=False)
     audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id)
     waiting = Memory.objects.filter(pk=memory.pk)
@@ -172,7 +172,7 @@ def snooze_memory(memory: Memory, *, by: User, length: timedelta) -> Memory:
 
 @transaction.atomic
 def wake_memory(memory: Memory, *, by: User) -> Memory:
-    """The opposite of snoozing."""
+    """Ends a snooze."""
     memory, _ = locked(memory, by=by, is_decision=False)
     audit.record(audit_events.MEMORY_SNOOZED, by=by, target=memory, subject=memory.subject_id, counters={"ended": 1})
     memory.snoozed_until = None
@@ -182,9 +182,9 @@ def wake_memory(memory: Memory, *, by: User) -> Memory:
 
 @transaction.atomic
 def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
-    """Says that a proposal was held against the memory as it is now. Approvals from before were of another change.
+    """Records that a proposal was compared with the current memory. Earlier approvals were of another change.
 
-    Raises BaseChanged when it has moved on again.
+    Raises BaseChanged when it has changed again.
     """
     memory, base = locked(memory, by=by)
     if base is None or base.version != base_version:
@@ -199,7 +199,7 @@ def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
 def locked(
     memory: Memory, *, by: User, content_hash: str | None = None, beside: Memory | None = None, is_decision: bool = True
 ) -> tuple[Memory, Memory | None]:
-    """The proposal and the memory it would change, locked and still to be decided about by this person."""
+    """The proposal and the memory it would change, locked, after checks that this person may decide."""
     by_key = locked_rows(memory.pk, memory.replaces_id, beside.pk if beside else None)
     memory = by_key[memory.pk]
     if not memory.is_awaiting:
@@ -214,7 +214,7 @@ def locked(
 
 
 def is_held_from(memory: Memory, person: User) -> bool:
-    """Whether somebody else reads it now; `moment` is the database's time."""
+    """Whether another reviewer has claimed it; `moment` is the database's time."""
     until = memory.claimed_until
     return memory.claimed_by_id not in (None, person.pk) and until is not None and until > moment_of(memory)
 
@@ -225,7 +225,7 @@ def moment_of(memory: Memory) -> datetime:
 
 
 def is_same_person(one: User, other: User | None) -> bool:
-    """Two accounts with an address in common are one person, as they are for grants. Two queries."""
+    """Whether two accounts are one person: equal or with a common address, as for grants. Two queries."""
     if other is None:
         return False
     return one.pk == other.pk or bool(addresses_of(one) & addresses_of(other))
@@ -252,7 +252,7 @@ def require_mergeable(memory: Memory, into: Memory) -> None:
 
 
 def standing_approvals(memory: Memory) -> Any:
-    """Approvals by people of the text that it has now, since it began to wait."""
+    """Approvals of the current text by people, since it began to wait."""
     return Review.objects.filter(
         memory=memory,
         decision=Review.Decision.APPROVE,
@@ -289,14 +289,14 @@ def note_review(memory: Memory, decision: Review.Decision, *, by: User, **column
         decision=decision,
         content_hash=memory.content_hash,
         waited=max(moment_of(memory) - memory.awaiting_since, timedelta()),
-        # A clock that was set back would put the decision before what it is about, and the gate would not see it.
+        # A clock that was set back would date the decision before the proposal, and the gate would ignore it.
         decided_at=Greatest(Now(), Value(memory.awaiting_since)),
         **columns,
     )
 
 
 def put_in_force(memory: Memory, base: Memory | None, review: Review) -> Memory:
-    """Agents recall it from now on. The gate looks at it all once more."""
+    """Sets the memory to approved, after a check by the gate."""
     with gate_explained(memory):
         if base is None:
             columns: dict[str, Any] = {}
@@ -323,7 +323,7 @@ def as_json(value: Any) -> Any:
 
 
 def move_evidence(memory: Memory, into: Memory, *, version: int) -> list[str]:
-    """The ids of what was moved."""
+    """Moves evidence; returns its ids."""
     moved = [str(pk) for pk in Evidence.objects.filter(memory=memory).values_list("pk", flat=True)]
     if moved:
         Evidence.objects.filter(pk__in=moved).update(memory=into, version=version)
@@ -331,7 +331,7 @@ def move_evidence(memory: Memory, into: Memory, *, version: int) -> list[str]:
 
 
 def close(memory: Memory, status: Memory.Status, **columns: Any) -> Memory:
-    """It waits no more, and nobody holds it."""
+    """Sets a final status and releases the claim."""
     columns |= {
         "status": status,
         "decided_at": moment_of(memory),

@@ -1,8 +1,8 @@
-"""The digest: once a day reviewers are told how their queue stands, by e-mail and by a signed request to a receiver.
+"""The daily digest of the review queue for reviewers, by e-mail and by a signed request to a receiver.
 
-It has numbers and the address of the queue; nobody's name, and no word of a memory, since mail and chats lie around.
-`Digest` remembers what was sent: two workers send it once, and a server that is away is tried again until the day is
-over. The receiver is the operator's, from the settings; no request and no row of the database can name another.
+It contains numbers and the address of the queue, no names and no text of memories, because mail and chats are not
+confidential. `Digest` stores what was sent: two workers send it once, and an unavailable server is retried until the
+end of the day. Only the settings can name the receiver, no request and no row of the database.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ REVIEW = "memories_app.review_memory"
 TIMEOUT_SECONDS = 5.0
 
 KEPT = timedelta(days=30)
-"""For how long it is remembered that a digest was sent."""
+"""Retention of rows about sent digests."""
 
 Way = Digest.Way
 
 
 class NotTaken(Exception):
-    """The receiver does not take it; the message says what it answered."""
+    """The receiver did not accept it; the message has its response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How the queue stands; `expired` is of the last day."""
+    """Figures of the queue; `expired` is of the last day."""
 
     waiting: int
     late: int
@@ -67,7 +67,7 @@ class Figures:
 
 
 def figures() -> Figures:
-    """Counted to the last one: it is once a day. Four queries."""
+    """Exact figures, because they are needed once a day. Four queries."""
     at = now()
     waiting = Memory.objects.awaiting_review().not_put_off()
     counted = waiting.order_by().aggregate(
@@ -87,7 +87,7 @@ def figures() -> Figures:
 
 
 def send_digest() -> int:
-    """Sends what of today's digest is due, and returns by how many ways it went."""
+    """Sends today's digest on the channels where it is due, and returns their number."""
     at = now()
     ways = [way for way in Way if is_on(way)]
     if not ways or at.hour < settings.DIGEST_HOUR:
@@ -105,7 +105,7 @@ def is_on(way: Digest.Way) -> bool:
 
 
 def send(way: Digest.Way, told: Figures, at: datetime) -> bool:
-    """Whether it went. A mail about nothing is no mail; a receiver hears of an empty queue, too."""
+    """Whether it was sent. Empty queues are not sent by mail, but to the receiver."""
     people = recipients() if way == Way.MAIL else []
     if way == Way.MAIL and not (people and told.is_news):
         return False
@@ -118,7 +118,7 @@ def send(way: Digest.Way, told: Figures, at: datetime) -> bool:
         else:
             deliver(told, f"digest-{digest.pk}", at)
     except (OSError, http.client.HTTPException, NotTaken) as problem:
-        # Of mail not in its words, which may hold addresses.
+        # Messages of mail errors may contain addresses and are dropped.
         reason = str(problem) if isinstance(problem, NotTaken) else type(problem).__name__
         logger.warning("The digest of the review queue was not sent by %s: %s", digest.get_way_display(), reason)
         return False
@@ -162,7 +162,8 @@ def mail_with(told: Figures, people: list[str]) -> EmailMessage:
 
 
 def deliver(told: Figures, message_id: str, at: datetime) -> None:
-    """Posts it as Standard Webhooks (standardwebhooks.com) has it. Raises OSError, HTTPException and NotTaken."""
+    """Posts the figures in the format of Standard Webhooks (standardwebhooks.com). Raises OSError, HTTPException and
+    NotTaken."""
     told_where = {"url": f"{settings.CONSOLE_URL}{reverse('reviews:list')}"} if settings.CONSOLE_URL else {}
     body = json.dumps(
         {"type": "reviews.digest", "timestamp": at.isoformat(), "data": asdict(told) | told_where}
@@ -177,7 +178,7 @@ def deliver(told: Figures, message_id: str, at: datetime) -> None:
     }
     status, _ = post(settings.DIGEST_URL, body, headers, timeout_seconds=TIMEOUT_SECONDS)
     if not 200 <= status < 300:
-        redirect = ", a redirect, which is not followed" if 300 <= status < 400 else ""
+        redirect = ", a redirect; redirects are not followed" if 300 <= status < 400 else ""
         raise NotTaken(f"{urlsplit(settings.DIGEST_URL).hostname} answered {status}{redirect}.")
 
 
@@ -187,7 +188,7 @@ def signature(key: bytes, message_id: str, seconds: str, body: bytes) -> str:
 
 
 def recipients() -> list[str]:
-    """Whom MEMADMIN_DIGEST_TO names, else everybody who reviews and has not said no."""
+    """MEMADMIN_DIGEST_TO, else all subscribed reviewers."""
     return settings.DIGEST_TO or sorted(set(addresses_of_reviewers().values_list("email", flat=True)))
 
 
@@ -207,7 +208,7 @@ def want_digest(person: User, *, wanted: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """To whom the digest goes. `wanted` is None where a person has no say: there is no mail, or it goes elsewhere."""
+    """Recipients of the digest. `wanted` is None if a person cannot choose: no mail is sent, or only to others."""
 
     told: list[str]
     problems: list[str]
@@ -215,7 +216,7 @@ class Setup:
 
 
 def setup_for(person: User) -> Setup:
-    """For the page of the queue's health, in sentences. Four queries at most."""
+    """The set-up as sentences, for the page of review health. At most four queries."""
     told, problems, wanted = list[str](), list[str](), None
     at = f"Daily from {settings.DIGEST_HOUR:02}:00 UTC"
     if not settings.MAIL_SERVER:

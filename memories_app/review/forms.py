@@ -34,7 +34,7 @@ class MergeForm(ReadForm):
 
 
 class QuestionForm(forms.Form):
-    """What somebody might say to an agent; by POST, since it belongs into no address and no log."""
+    """A message to an agent for the recall preview; by POST, so that it is in no address or log."""
 
     question = forms.CharField(
         label="Another customer message",
@@ -58,7 +58,7 @@ class SnoozeForm(forms.Form):
 
 
 class ManyForm(forms.Form):
-    """Proposals that were ticked, each with the hash of what was read, and what is to be decided about them."""
+    """Selected proposals with the hashes of their texts as read, and the decision."""
 
     verb = forms.ChoiceField(choices=[(verb, verb) for verb in DECISIONS])
     reason = forms.ChoiceField(choices=[("", ""), *RejectReason.choices], required=False)
@@ -83,12 +83,12 @@ class ManyForm(forms.Form):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether it was said what qualifies; a reason or a length is asked for there."""
+        """Whether the preview was confirmed, which asks for a reason or a length."""
         return "confirmed" in self.data
 
     @property
     def lacks(self) -> str:
-        """What the verb asks for besides and was not said, as a sentence."""
+        """Missing arguments of the verb, as a sentence."""
         match self.cleaned_data["verb"]:
             case "reject" if not self.cleaned_data["reason"]:
                 return "Choose a reason. Distillers learn from it."
@@ -98,7 +98,7 @@ class ManyForm(forms.Form):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What the verb asks for besides the proposals."""
+        """Arguments of the verb besides the proposals."""
         match self.cleaned_data["verb"]:
             case "reject":
                 return {"reason": self.cleaned_data["reason"]}
@@ -108,7 +108,7 @@ class ManyForm(forms.Form):
 
 
 class ViewForm(forms.Form):
-    """A name for the filters that are on."""
+    """A name for the active filters."""
 
     name = forms.CharField(
         max_length=60,
@@ -121,7 +121,7 @@ TICKS = forms.CheckboxSelectMultiple({"class": "form-check-input"})
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # has no brackets at run time
-    """The conditions of a rule; what is left empty takes any."""
+    """The conditions of a rule; empty ones match all."""
 
     kinds = forms.MultipleChoiceField(choices=Memory.Kind, required=False, widget=TICKS)
     sources = forms.MultipleChoiceField(

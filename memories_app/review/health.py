@@ -1,4 +1,4 @@
-"""How the review queue is kept: who decided how much, how long it waited, and how often a second person agreed."""
+"""Review health: decisions by reviewer, waiting times, and agreement of second reviewers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_REVIEWERS = 50
 
 @dataclass(frozen=True, slots=True)
 class MemoryWeek:
-    """What became of memories in a week. `sampled` of what rules approved were looked at by a person."""
+    """Decisions of a week. `sampled` is the number of approvals by rules that a person checked."""
 
     proposed: int
     by_people: int
@@ -33,7 +33,7 @@ class MemoryWeek:
 
 
 class Median(Aggregate):
-    """The middle of an expression's values; None without any."""
+    """Median of an expression; None without values."""
 
     name = "Median"
     template = "percentile_cont(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -62,7 +62,7 @@ def this_week() -> MemoryWeek:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What one reviewer did in a week. `agreement` is None where no second person decided after them."""
+    """Decisions of one reviewer in a week. `agreement` is None without later decisions by others."""
 
     name: str
     decided: int

@@ -1,7 +1,7 @@
-"""Proposals that nobody decided about: after a while they are over, so that what waits is what somebody may still need.
+"""Expiry of proposals without a decision, so that the queue contains only current ones.
 
-Never what was approved once, nor what somebody has approved and a second person is waited for; and not while it is
-snoozed or somebody reads it. It is said before it happens, on each page of the queue and in the digest.
+Never for memories approved before, or for proposals with a first approval; and not while they are snoozed or claimed.
+Pages of the queue and the digest announce it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class NotLapsed(Overtaken):
 
 
 def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
-    """Proposals that are over `within` this time unless somebody decides, longest waiting first; none where they never
-    are."""
+    """Proposals that expire `within` this time without a decision, longest waiting first; none if expiry is off."""
     waiting = Memory.objects.awaiting_review()
     if not settings.PROPOSAL_LIFETIME:
         return waiting.none()
@@ -46,7 +45,7 @@ def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
 
 
 def first_approvals() -> models.QuerySet[Review]:
-    """Approvals by people that count, of the memory of an outer query."""
+    """Valid approvals by people, of the memory of an outer query."""
     return Review.objects.filter(
         memory=OuterRef("pk"),
         decision=Review.Decision.APPROVE,
@@ -57,7 +56,7 @@ def first_approvals() -> models.QuerySet[Review]:
 
 
 def lapses_at(memory: Memory) -> datetime | None:
-    """When a proposal is over, where it is not decided, snoozed or approved by somebody; None for what never is."""
+    """Time at which a proposal expires without a decision, snooze or approval; None if it never does."""
     if not settings.PROPOSAL_LIFETIME or memory.status != Memory.Status.PROPOSED:
         return None
     end: datetime = memory.awaiting_since + settings.PROPOSAL_LIFETIME
@@ -65,8 +64,8 @@ def lapses_at(memory: Memory) -> datetime | None:
 
 
 def lapse_proposals(limit: int = BATCH) -> int:
-    """Ends up to `limit` that are over, each in a transaction of its own, and returns how many. What somebody reads or
-    decides about at this very moment is left to them."""
+    """Expires up to `limit` due proposals, each in a transaction of its own, and returns their number. Claimed ones,
+    and those being decided, are skipped."""
     over = lapsing().filter(Q(claimed_by=None) | Q(claimed_until__lte=Now()))
     count = 0
     for key in list(over.values_list("pk", flat=True)[:limit]):
@@ -88,7 +87,7 @@ def lapse(memory: Memory) -> None:
 
 @transaction.atomic
 def reopen_proposal(memory: Memory, *, by: User) -> Memory:
-    """Lets a proposal wait again that was over, from now on. Raises NotLapsed."""
+    """Returns an expired proposal to the queue. Raises NotLapsed."""
     memory = locked_rows(memory.pk)[memory.pk]
     if memory.status != Memory.Status.LAPSED:
         raise NotLapsed(memory)
@@ -99,5 +98,5 @@ def reopen_proposal(memory: Memory, *, by: User) -> Memory:
 
 
 def count_lapsed(*, within: timedelta) -> int:
-    """How many were over lately. One query, of an index of these alone."""
+    """Number of recently expired proposals. One query, by an index of these."""
     return Memory.objects.filter(status=Memory.Status.LAPSED, decided_at__gt=now() - within).count()

@@ -1,4 +1,4 @@
-"""The review queue: what waits, under filters, in the order of waiting; and what comes after a decision."""
+"""The review queue: filtered proposals in the order of waiting, and the next one after a decision."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from memories_app.review.rules import samples_to_see
 from sessions_app.masking import Masker
 
 BESIDE = 30
-"""How many of the queue stand beside the one that is read, and how many of them before it."""
+"""Number of proposals listed beside the open one, and the number of those before it."""
 
 BEFORE = 4
 
@@ -50,7 +50,7 @@ SHOW = {
 
 
 class QueueFilter(FilterForm):
-    """What of the queue is shown. Without any: all that waits and was not put off."""
+    """Filters of the queue. Without any: all waiting proposals that are not snoozed."""
 
     show = forms.ChoiceField(
         choices=[("", "Oldest first"), *((name, words.capitalize()) for name, words in SHOW.items())],
@@ -84,7 +84,7 @@ class QueueFilter(FilterForm):
             return waiting.none()
         active = self.active
         if active.get("show") == "sampled":
-            # Approved by a rule; what waits for is a look.
+            # Approved by a rule, waiting for a check.
             waiting = Memory.objects.filter(pk__in=samples_to_see().order_by().values("memory"))
             waiting = waiting.order_by("awaiting_since", "pk")
         if active.get("show") != "snoozed":
@@ -134,12 +134,12 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
     return waiting.filter(**{name: value})
 
 
-# As the index of it says it.
+# The condition of its index.
 TAKES_TWO = Q(subject__isnull=True) | ~Q(risk_flags=[])
 
 
 def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory | None:
-    """What comes next for this reviewer: the first behind `after` that is theirs to decide, else the first of all."""
+    """The next proposal for this reviewer: the first after `after` that they may decide, else the first of all."""
     free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
     theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
     theirs = theirs.filter(~Exists(first_approvals().filter(reviewer=user)))
@@ -147,14 +147,14 @@ def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory
 
 
 def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
-    """The queue where this one stands: a few before it, itself, and those behind. Two queries."""
+    """The part of the queue around a proposal: a few before it, itself, and those after it. Two queries."""
     waiting = for_rows(filters.queryset())
     before = list(rows_before(waiting, memory)[:BEFORE])
     return [*reversed(before), memory, *rows_after(waiting, memory)[: BESIDE - len(before)]]
 
 
 def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """With what a row shows."""
+    """With the related rows that a list row needs."""
     return memories.defer("embedding", "words", "data")
 
 
@@ -164,19 +164,19 @@ class QueueRow:
     address: str
     statement: str
     words: Words
-    # The id by which people know its subject; empty for what all share.
+    # Label of its subject; empty for shared ones.
     subject: str
     waited: str
     is_late: bool
     is_held: bool
     flags: list[Flag]
     hints: list[Flag]
-    # In how long it expires unreviewed, where that is soon.
+    # Time until it expires unreviewed, if that is soon.
     ends_in: str
 
 
 def rows_of(memories: list[Memory], user: User) -> list[QueueRow]:
-    """What the list says of each, its values masked. A query for the ids of subjects, one where some expire soon."""
+    """Rows of the list, with masked values. One query for labels of subjects, one if some expire soon."""
     moment, masker = now(), Masker()
     ending, labels = ends_of(memories, moment), subject_labels(memories)
     return [
@@ -198,30 +198,30 @@ def rows_of(memories: list[Memory], user: User) -> list[QueueRow]:
 
 
 def waits_since(memory: Memory) -> datetime:
-    """For a decision, or as a sample for a look."""
+    """Start of the wait for a decision, or for the check of a sample."""
     return memory.awaiting_since if memory.is_awaiting or memory.decided_at is None else memory.decided_at
 
 
 def hints_of(memory: Memory) -> list[Flag]:
-    """How it was marked; of what waits no more the marks tell nothing."""
+    """Its marks; none for memories that do not wait, whose marks are out of date."""
     return [HINTS[hint] for hint in memory.hints if hint in HINTS] if memory.is_awaiting else []
 
 
 def ends_of(memories: Collection[Memory], moment: datetime) -> dict[UUID, str]:
-    """Of those that expire soon, in how long. One query, or none."""
+    """Time until expiry of those that expire soon. One query, or none."""
     ends = {memory.pk: end for memory in memories if (end := lapses_at(memory)) and end - moment <= WARNED_BEFORE}
     still = lapsing(within=WARNED_BEFORE).filter(pk__in=ends).order_by().values_list("pk", flat=True) if ends else ()
     return {key: age(ends[key] - moment) for key in still}
 
 
 def is_held(memory: Memory, user: User, moment: datetime) -> bool:
-    """Whether somebody else is deciding about it."""
+    """Whether another reviewer has claimed it."""
     until = memory.claimed_until
     return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
 
 
 def age(length: timedelta) -> str:
-    """How long something waits, by its two largest units: "3 d 4 h", "22 h", "5 min"."""
+    """A waiting time in its two largest units: "3 d 4 h", "22 h", "5 min"."""
     minutes = max(int(length.total_seconds() // 60), 0)
     days, hours = divmod(minutes // 60, 24)
     if days:
@@ -231,7 +231,7 @@ def age(length: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """How the queue stands: capped counts, and how long the oldest has waited."""
+    """Status of the queue: capped counts, and the longest waiting time."""
 
     waiting: int
     late: int
@@ -245,8 +245,8 @@ class QueueStatus:
 
 
 def standing() -> QueueStatus:
-    """A query of at most a thousand rows of an index, since the oldest are those that are late; and one more where some
-    are so old that they may expire soon."""
+    """The current status. One query of at most a thousand rows of an index, because the oldest are the late ones; one
+    more if some may expire soon."""
     at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]
     counted = oldest_first.aggregate(
         waiting=Count("pk"),
@@ -260,5 +260,5 @@ def standing() -> QueueStatus:
 
 
 def count_waiting() -> int:
-    """What awaits review and is not put off, capped; every page of a reviewer asks. One query."""
+    """Capped number of waiting proposals that are not snoozed, for every page of a reviewer. One query."""
     return count_up_to(Memory.objects.awaiting_review().not_put_off())

@@ -1,6 +1,6 @@
-"""What agents would be told if a proposal was approved, beside what they are told now, as a reviewer sees it: masked.
+"""Recall preview of a proposal for reviewers: recalls after its approval and now, masked.
 
-The question is what the person said from whom the proposal came, as far as its reader may see it.
+The query is the user message from which the proposal came, if the reviewer may see it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from memories_app.review.context import SHOWN_EVIDENCE
 from sessions_app.masking import Masker
 
 PLACES_SHOWN = 6
-"""Of the memories beside the proposal, besides those that agents would be told no more."""
+"""Maximum of memories shown besides the proposal and those that agents would no longer recall."""
 
 LONGEST_QUESTION = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RankChange:
-    """A memory's place without the proposal and with it; None where agents are not told, then with why."""
+    """A memory's rank without the proposal and with it; None with a reason if agents do not recall it."""
 
     memory_id: UUID
     statement: str
@@ -41,7 +41,7 @@ class RankChange:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """`more` is how many further ones agents would be told, behind those of `places`."""
+    """The preview. `more` is the number of further memories after those in `places`."""
 
     question: str
     is_own_words: bool
@@ -54,10 +54,10 @@ class Foreseen:
 
 
 def foresee(memory: Memory, *, reader: User, question: str = "") -> Foreseen:
-    """For this question, else for what was said, else for the proposal's own words. About nine queries.
+    """The preview for this query, else for the quoted message, else for the proposal's text. About nine queries.
 
-    The embedder is loaded where it is the first time in this process: about half a second and 80 MB with the offline
-    one, and with a hosted one each call is a request to it. So pages ask for this after themselves.
+    The first call in a process loads the embedder: about half a second and 80 MB for the offline one; a hosted one gets
+    a request for each call. So pages load this fragment separately.
     """
     masker = Masker()
     said = question or question_in(quotes_for(reader, list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])))
@@ -78,13 +78,13 @@ def foresee(memory: Memory, *, reader: User, question: str = "") -> Foreseen:
 
 
 def question_in(quotes: Sequence[ShownQuote]) -> str:
-    """What the person said, rather than what an agent or a tool did; empty where nothing may be shown."""
+    """The quote of a user, preferred to those of agents or tools; empty if none may be shown."""
     texts = sorted((quote.evidence.speaker != "user", number) for number, quote in enumerate(quotes) if quote.text)
     return quotes[texts[0][1]].text[:LONGEST_QUESTION] if texts else ""
 
 
 def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[RankChange]:
-    """As agents would read them; after them what they read now and would read no more, and the proposal always."""
+    """Ranks in prompt order; then memories that would no longer be recalled, and always the proposal."""
     before = {each.memory.id: each.place for each in compared.now.chosen}
     reasons = {each.memory.id: each.reason for each in compared.after.left_out}
     if memory.replaces_id:
@@ -121,7 +121,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Rank
 
 
 def told(memory: Memory, compared: Comparison, moment: datetime) -> str:
-    """What it comes to, in a sentence."""
+    """Summary of the preview, in a sentence."""
     if memory.valid_until and memory.valid_until <= moment:
         return f"Expired on {memory.valid_until:%-d %B %Y}: even if approved, agents do not recall it."
     since = f"From {memory.valid_from:%-d %B %Y} on, " if memory.valid_from and memory.valid_from > moment else ""

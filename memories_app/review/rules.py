@@ -1,8 +1,8 @@
-"""Rules that approve by themselves: what a person need not see, with a share that one sees all the same.
+"""Approval rules: automatic approvals, with a sample that a person checks.
 
-A rule takes new proposals that were screened and compared, replace nothing, contradict nothing, say nothing that is
-known or proposed in other words, and are held by nobody. What is shared or risky it never takes, nor what comes from a
-tool or a page, as the gate has it, nor what a person proposed: they could have made the rule.
+A rule approves new proposals that were screened and compared, replace and contradict nothing, are no duplicates of
+memories or proposals, and are not claimed. Never shared or risky ones, nor those from a tool or a page, as in the gate,
+nor those of a person, who could have made the rule.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BATCH = 100
 LOOKED_BACK = timedelta(days=30)
 
 LOOKED_AT = 5_000
-"""How many decisions of that time at most."""
+"""Maximum of decisions used."""
 
 UNTRUSTED = (Memory.Source.TOOL, Memory.Source.WEB)
 
@@ -49,7 +49,7 @@ class SampleDecided(Overtaken):
 
 
 def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Those of the memories that fit its conditions. What the rule does, and what it would have done, go by this."""
+    """Memories that match its conditions. Used for approvals and for the preview of a rule."""
     taken = memories.filter(
         subject__isnull=False,
         risk_flags=[],
@@ -67,7 +67,7 @@ def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:
 
 
 def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
-    """What the rule approves now, oldest first."""
+    """Proposals that the rule approves now, oldest first."""
     waiting = Memory.objects.awaiting_review().filter(
         Q(claimed_by=None) | Q(claimed_until__lte=Now()),
         status=Memory.Status.PROPOSED,
@@ -75,7 +75,7 @@ def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
         hints=[],
     )
     if settings.EMBEDDER != embedding.NONE:
-        # Without its vector nobody can tell whether it says nearly what another one says.
+        # Near duplicates can only be detected with its vector.
         waiting = waiting.filter(embedded_hash=F("content_hash"))
     speaks_of_the_same = Memory.objects.filter(
         subject=OuterRef("subject"), kind=OuterRef("kind"), key=OuterRef("key"), status=Memory.Status.APPROVED
@@ -85,7 +85,7 @@ def waiting_for(rule: ApprovalRule) -> MemoryQuerySet:
 
 @transaction.atomic
 def save_rule(rule: ApprovalRule, *, by: User, values: Mapping[str, Any]) -> ApprovalRule:
-    """Makes or changes a rule; what it has approved stays approved."""
+    """Creates or changes a rule; its earlier approvals stay."""
     assert set(values) <= set(COLUMNS), "these columns are not a form's to change"
     for name, value in values.items():
         setattr(rule, name, value)
@@ -102,25 +102,25 @@ def save_rule(rule: ApprovalRule, *, by: User, values: Mapping[str, Any]) -> App
 
 
 def apply_rules(limit: int = BATCH) -> int:
-    """Approves up to `limit` proposals for each rule that is on, each in a transaction of its own; returns how many."""
+    """Approves up to `limit` proposals for each active rule, each in a transaction of its own; returns their number."""
     count = 0
     for rule in ApprovalRule.objects.filter(is_active=True):
         for key in waiting_for(rule).values_list("pk", flat=True)[:limit]:
             try:
                 count += approve_by_rule(Memory(pk=key), rule)
             except MemoryActionRefused as problem:
-                # The others do not wait for one that the gate keeps back.
+                # A proposal refused by the gate does not block the others.
                 logger.warning("rule %s did not approve memory %s: %s", rule.pk, key, problem)
     return count
 
 
 @transaction.atomic
 def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
-    """Whether it did: somebody may have taken or changed the proposal meanwhile, or switched the rule off."""
+    """Whether it was approved; False if the proposal was claimed or changed meanwhile, or the rule deactivated."""
     memory = locked_rows(memory.pk)[memory.pk]
     if not waiting_for(rule).filter(pk=memory.pk).exists():
         return False
-    # Marks are made once an hour; a rule does not wait for them, and does not go by those of an hour ago.
+    # Marks are updated hourly; a rule needs current ones.
     if mark_beside(memory):
         return False
     audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
@@ -133,7 +133,7 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
         content_hash=memory.content_hash,
         is_sample=is_sample,
         waited=max(moment - memory.awaiting_since, timedelta()),
-        # As people's: a clock that was set back keeps nothing waiting.
+        # As for people: a clock that was set back must not delay the approval.
         decided_at=Greatest(Now(), Value(memory.awaiting_since)),
     )
     memory.status, memory.decided_at = Memory.Status.APPROVED, moment
@@ -143,14 +143,14 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
 
 
 def samples_to_see() -> Any:
-    """What rules approved and a person is to look at, oldest first."""
+    """Approvals by rules that a person must check, oldest first."""
     unseen = Review.objects.filter(is_sample=True, agreed__isnull=True, undone_at=None, rule__isnull=False)
     return unseen.filter(memory__status=Memory.Status.APPROVED).order_by("decided_at", "pk")
 
 
 @transaction.atomic
 def judge_sample(review: Review, *, by: User, agreed: bool) -> Memory:
-    """Says whether a rule was right. Where it was not, the memory goes back to the queue, and agents lose it at once.
+    """Records the check of a sample. If the rule was wrong, the memory returns to the queue and is not recalled.
 
     Raises SampleDecided.
     """
@@ -172,7 +172,7 @@ def judge_sample(review: Review, *, by: User, agreed: bool) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Hindsight:
-    """What a rule would have approved of what people decided lately, and what they made of that."""
+    """Recent decisions by people that a rule would have approved, with their results."""
 
     looked_at: int
     taken: int
@@ -182,14 +182,14 @@ class Hindsight:
 
     @property
     def agreement(self) -> int | None:
-        """Of a hundred that it would have approved, how many people approved as they were."""
+        """Percentage of its approvals that people approved unchanged."""
         return round(100 * self.approved / self.taken) if self.taken else None
 
 
 def hindsight(rule: ApprovalRule) -> Hindsight:
     """Computed from decisions of the last 30 days, the newest 5,000 of them. Two queries.
 
-    It goes by what each memory is now: a risk that was found later counts, too.
+    It uses the current state of each memory: risks found later count, too.
     """
     decided = Review.objects.filter(
         reviewer__isnull=False,

@@ -1,4 +1,4 @@
-"""Undoing a decision within a minute: everything is put back as it stood before it."""
+"""Undoing of decisions within a minute: restores the state before the decision."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class CannotBeUndone(Overtaken):
 
 @transaction.atomic
 def undo_decision(memory: Memory, *, by: User) -> Memory:
-    """Takes back the last decision about a memory, which was this person's, of the last minute.
+    """Undoes the latest decision about a memory, made by this person in the last minute.
 
-    It waits again at the place it had, held by who took it back. Raises CannotBeUndone with the reason.
+    It waits again at its previous position, claimed by this person. Raises CannotBeUndone with the reason.
     """
     by_key = locked_rows(memory.pk, memory.replaces_id)
     memory = by_key[memory.pk]
@@ -54,7 +54,7 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
 
 
 def waiting_status(memory: Memory) -> Memory.Status:
-    """As what it waited: once more, or for the first time; that, too, may begin anew. A query, or none."""
+    """The status in which it waited: for a decision or for re-validation. One query, or none."""
     was_approved = (
         memory.awaiting_since > memory.proposed_at
         and memory.reviews.filter(decision=Review.Decision.APPROVE, decided_at__lt=memory.awaiting_since).exists()
@@ -72,7 +72,7 @@ def restore_base(base: Memory, memory: Memory, review: Review) -> None:
         setattr(base, name, from_json(Memory._meta.get_field(name), before["columns"][name]))
     base.status = before["status"]
     with gate_explained(base):
-        # The embedding belongs to the other text now, and says so by its hash.
+        # The embedding belongs to the other text, as its hash shows.
         base.save(update_fields=["statement", "data", *CONTENT, "status"])
 
 

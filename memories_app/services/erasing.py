@@ -1,4 +1,4 @@
-"""Taking the text out of one version of a memory, for good. That there was one stays on record."""
+"""Erasure of the text of one version of a memory. The row of the version stays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memories_app.services.refusals import ErasedAlready, StillRead
 
 @transaction.atomic
 def erase_version(version: MemoryVersion, *, by: User, reason: EraseReason) -> MemoryVersion:
-    """What runs were told of it is not to be read any more either. Raises StillRead and ErasedAlready."""
+    """Erases the text of a version, also for recalls that used it. Raises StillRead and ErasedAlready."""
     memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=version.memory_id)
     version = MemoryVersion.objects.select_for_update().get(pk=version.pk)
     if version.erased_at:

@@ -1,7 +1,7 @@
-"""What was redacted in sessions goes from what was learned there: quotes, signals, notes, and memories with versions.
+"""Redaction in memories: removes text redacted in sessions from quotes, signals, notes, memories and versions.
 
-Agents do not recall a memory whose words were changed in this way until somebody approved them anew. Its older versions
-lose their text, and so do the quotes of an item that lost all of its own.
+Agents do not recall a memory changed in this way until it is approved again. Its older versions lose their text, and so
+do quotes of an item that lost its whole text.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ LONGEST_NOTE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a redaction is about: which sessions, of them perhaps one item, and whom they are about."""
+    """Scope of a redaction: sessions, possibly one item, and their subjects."""
 
     records: frozenset[UUID]
     item_id: str
     subjects: frozenset[UUID]
-    """Empty where it is about one session: what else is known of its subject was said elsewhere."""
+    """Empty for one session: other memories of its subject come from elsewhere."""
 
     def of_items(self) -> Q:
-        """Evidence and signals of these sessions; of one item also those whose item nobody has found yet."""
+        """Evidence and signals of these sessions; for one item also those not linked to an item yet."""
         found = Q(record_id__in=self.records)
         return found & Q(item_id__in=[self.item_id, ""]) if self.item_id else found
 
@@ -57,7 +57,7 @@ class Scope:
 def redact_what_was_learned(
     lease: Lease, redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None
 ) -> None:
-    """Memories one by one, then signals; counts those from which something was taken."""
+    """Redacts memories one by one, then signals; counts the changed ones."""
     scope = Scope(
         frozenset(sessions.values_list("pk", flat=True)),
         redaction.item_id,
@@ -72,10 +72,10 @@ def redact_what_was_learned(
 
 @transaction.atomic
 def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: Wanted | None) -> bool:
-    """Whether anything of it had to go."""
+    """Redacts a memory; returns whether anything was removed."""
     memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=memory_id)
     evidence = [one for one in memory.evidence.all() if is_meant(one, scope, wanted)]
-    # Of an item that loses all its text nothing is known but what was quoted.
+    # Of an item that loses its whole text only the quotes are known.
     texts = [wanted] if wanted else [Wanted.parse(one.quote) for one in evidence if is_long_enough(one.quote)]
     versions = [
         version
@@ -116,14 +116,14 @@ def is_meant(one: Evidence, scope: Scope, wanted: Wanted | None) -> bool:
 
 
 def redact_quote(one: Evidence, wanted: Wanted | None) -> None:
-    """Its hash goes by what is left: short texts can be guessed from theirs."""
+    """Redacts a quote and recomputes its hash: short texts can be guessed from theirs."""
     quote = without([wanted], one.quote)[:LONGEST_QUOTE] if wanted else ""
     gone = {} if wanted else {"gone_at": Now()}
     Evidence.objects.filter(pk=one.pk).update(quote=quote, quote_hash=sha256(quote.encode()).hexdigest(), **gone)
 
 
 def change_words(memory: Memory, texts: list[Wanted]) -> None:
-    """An approved one waits for a person again: the trigger `gate` would let nobody change it otherwise."""
+    """Changes the text; an approved memory returns to the queue, because the trigger `gate` refuses other changes."""
     changed: dict[str, Any] = {
         "statement": without(texts, memory.statement)[:LONGEST_STATEMENT],
         "key": without(texts, memory.key)[:80],
@@ -174,7 +174,7 @@ def without(texts: list[Wanted], said: str) -> str:
 
 
 def without_in_json(texts: list[Wanted], value: Any) -> Any:
-    """The same value with the texts taken out of its strings and names; a number that is one goes, too."""
+    """The value without the texts in strings and names; matching numbers are removed, too."""
     return mapped(value, lambda said: without(texts, said))
 
 
@@ -191,7 +191,7 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """What stands in a value of JSON, numbers as they are written."""
+    """All strings in a JSON value, and numbers as text."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield name

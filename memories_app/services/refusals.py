@@ -1,4 +1,4 @@
-"""Why a verb on a memory was refused: each reason a class, its message a sentence for who tried."""
+"""Refused actions on memories: a class for each reason, with a sentence for the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memories_app.models import Memory
 
 
 class MemoryActionRefused(Exception):
-    """Something that cannot be done with this memory; nothing was changed."""
+    """An action that is not possible with this memory; nothing was changed."""
 
     sentence = ""
 
@@ -21,7 +21,7 @@ class MemoryActionRefused(Exception):
 
 
 class Overtaken(MemoryActionRefused):
-    """It could have been done a moment ago: somebody was faster, or changed what the decision was about."""
+    """The action is no longer possible: another user was faster, or the memory changed."""
 
 
 class NotRecalled(Overtaken):
@@ -43,7 +43,7 @@ class ErasedAlready(Overtaken):
 
 
 class Unproposable(MemoryActionRefused):
-    """A text, or what comes with it, that is no memory."""
+    """An invalid memory: its text or another value."""
 
 
 class NothingLearnedHere(MemoryActionRefused):
@@ -88,12 +88,12 @@ GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M05": OnlyErased,
     "P0M07": AboutSomebodyElse,
 }
-"""What the database refuses about memories, by SQLSTATE."""
+"""Refusals of the database about memories, by SQLSTATE."""
 
 
 @contextmanager
 def gate_explained(memory: Memory | None = None) -> Iterator[None]:
-    """What the gate refuses within, as one of the classes here."""
+    """Converts refusals of the gate inside the block to the classes here."""
     try:
         yield
     except DatabaseError as problem:

@@ -1,4 +1,4 @@
-"""Taking memories away from agents: one, or all that were learned from somewhere that cannot be trusted."""
+"""Retirement of memories: one, or all from an untrusted session or tool."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from memories_app.models import Evidence, Memory, Review
 from memories_app.services.refusals import NotRecalled
 
 STANDING = (*Memory.AWAITING, Memory.Status.APPROVED)
-"""What agents are told or may be told one day."""
+"""States of memories that agents recall or may recall later."""
 
 
 @transaction.atomic
 def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
-    """Agents recall it no more, from their next run on; proposals to change it go with it. Raises NotRecalled."""
+    """Retires a memory: agents no longer recall it from their next run on. Its change proposals end, too. Raises
+    NotRecalled."""
     memory = Memory.objects.select_for_update().get(pk=memory.pk)
     if memory.status not in STANDING:
         raise NotRecalled(memory)
@@ -38,7 +39,7 @@ def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
 
 @transaction.atomic
 def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
-    """Sends an approved memory back to the queue; agents do not recall it until somebody approves it anew.
+    """Returns an approved memory to the queue; agents do not recall it until it is approved again.
 
     Raises NotRecalled.
     """
@@ -52,12 +53,12 @@ def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
 
 
 def learned_from(record_id: UUID) -> QuerySet[Memory]:
-    """What stands of all that was learned from a session, newest first."""
+    """Current memories learned from a session, newest first."""
     return _standing(Evidence.objects.filter(record_id=record_id))
 
 
 def learned_by_tool(tool: str) -> QuerySet[Memory]:
-    """What stands of all that a tool may be behind: its output, or what an assistant said after it; newest first."""
+    """Current memories that may come from a tool: its output, or later messages of the assistant; newest first."""
     return _standing(Evidence.objects.filter(tools__contains=[tool]))
 
 
@@ -66,15 +67,15 @@ def _standing(sources: QuerySet[Evidence]) -> QuerySet[Memory]:
 
 
 def retire_learned_from(record_id: UUID, *, by: User, reason: RetireReason) -> int:
-    """Retires all that was learned from a session, each in its own transaction, and returns how many.
+    """Retires all memories learned from a session, each in its own transaction, and returns their number.
 
-    Safe to repeat: what a crash left over is found again.
+    Safe to repeat: memories left by a crash are found again.
     """
     return _retire_each(learned_from(record_id), by=by, reason=reason)
 
 
 def retire_learned_by_tool(tool: str, *, by: User, reason: RetireReason) -> int:
-    """The same of all that a tool may be behind. That somebody did so is an event before those of the memories."""
+    """Retires all memories that may come from a tool. The action has an event before those of the memories."""
     going = learned_by_tool(tool)
     first = list(going.values_list("pk", flat=True)[:MOST_SHOWN])
     with transaction.atomic():
@@ -95,7 +96,7 @@ def _retire_each(memories: QuerySet[Memory], *, by: User, reason: RetireReason) 
         try:
             retire_memory(memory, by=by, reason=reason)
         except NotRecalled:
-            # Somebody else was quicker.
+            # Another user was faster.
             continue
         count += 1
     return count

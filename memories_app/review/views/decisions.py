@@ -1,4 +1,4 @@
-"""Deciding on screen: each verb leads on to the next proposal, with a minute to undo."""
+"""Views of decisions: each redirects to the next proposal, with a minute to undo."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def approve(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def edit(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """Approves in other words."""
+    """Approves with a changed text."""
     form = EditForm(request.POST)
 
     def decide(memory: Memory) -> Memory:
@@ -97,7 +97,7 @@ def wake(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def reopen(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """Puts back what expired unreviewed."""
+    """Returns an expired proposal to the queue."""
     return put_back(request, memory_id, reopen_proposal, "The proposal is back in the queue and claimed by you.")
 
 
@@ -108,7 +108,7 @@ def undo(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """Says that the difference to the memory as it is now was read."""
+    """Records that the difference to the current memory was read."""
     memory = access.memory_for(request.user, memory_id)
     form = ReadForm(request.POST)
     if not form.is_valid():
@@ -122,14 +122,14 @@ def accept_base(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def let_go(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """Gives a proposal back to the queue without a decision."""
+    """Releases a claim without a decision."""
     release(access.memory_for(request.user, memory_id), by=request.user)
     return redirect(f"{reverse('reviews:list')}?{query_of(request)}")
 
 
 @operator_page(REVIEW, methods="POST")
 def decide_about_many(request: OperatorRequest) -> HttpResponse:
-    """First says how many of those that were ticked qualify, and why the others do not; then decides."""
+    """Shows how many selected proposals qualify, with reasons for the others; after confirmation decides."""
     back = f"{reverse('reviews:list')}?{urlencode({'as': 'table'})}&{query_of(request)}"
     form = ManyForm(request.POST)
     if not form.is_valid():
@@ -169,7 +169,7 @@ def decided(
     *,
     what: str = "decided",
 ) -> HttpResponse:
-    """Takes a decision and leads on to the next proposal under the same filters; `what` says what to undo there."""
+    """Makes a decision and redirects to the next proposal under the same filters; `what` names the undoable action."""
     memory = access.memory_for(request.user, memory_id)
     if not form.is_valid():
         edit_form = form if isinstance(form, EditForm) else None
@@ -185,7 +185,7 @@ def decided(
 
 
 def put_back(request: OperatorRequest, memory_id: UUID, verb: Callable[..., object], said: str) -> HttpResponse:
-    """Has a proposal wait again, and stays with it."""
+    """Returns a proposal to the queue, and stays on its page."""
     memory = access.memory_for(request.user, memory_id)
     try:
         verb(memory, by=request.user)
@@ -198,10 +198,10 @@ def put_back(request: OperatorRequest, memory_id: UUID, verb: Callable[..., obje
 def refused(
     request: OperatorRequest, memory: Memory, problem: MemoryActionRefused, edit_form: EditForm | None = None
 ) -> HttpResponse:
-    """The proposal as it is by now, with why the decision was not saved: 409 where somebody was faster, else 422."""
+    """The current proposal with the reason why the decision was not saved: 409 for a lost race, else 422."""
     status = 409 if isinstance(problem, Overtaken) else 422
     page = proposal_page(request, memory, problem=problem, edit=edit_form, status=status)
-    # Loaded again, it is the proposal that is asked for, and not the verb.
+    # A reload requests the proposal, not the verb.
     return push_url(page, address_of(memory, request))
 
 

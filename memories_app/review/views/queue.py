@@ -1,4 +1,4 @@
-"""The review queue on screen: the list, one proposal with what is needed to decide about it, saved views, health."""
+"""Views of the review queue: the list, one proposal with its context, saved views."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_VIEWS = 20
 
 @operator_page(REVIEW)
 def review_queue(request: OperatorRequest) -> HttpResponse:
-    """The list beside how the queue stands, or as a table in which many are decided about at once."""
+    """The list with the queue's status, or a table for bulk decisions."""
     filters = QueueFilter(request.GET, request.user)
     is_table = request.GET.get("as") == "table"
     page = PROPOSALS.page(request, for_rows(filters.queryset()))
@@ -60,7 +60,7 @@ def review_queue(request: OperatorRequest) -> HttpResponse:
 
 @operator_page(REVIEW)
 def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """One proposal; opening it claims it, and lets go of what this person held before."""
+    """One proposal; opening it claims it, and releases the previous claim of this person."""
     memory = access.memory_for(request.user, memory_id)
     problem: MemoryActionRefused | None = None
     if request.method == "GET" and memory.is_awaiting:
@@ -73,8 +73,7 @@ def review(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW, methods="GET, POST")
 def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
-    """What agents would be told if it was approved: the page asks for this part after itself, and again for another
-    question."""
+    """The recall preview of a proposal: a fragment that the page loads separately, and again for another query."""
     memory = access.memory_for(request.user, memory_id)
     form = QuestionForm(request.POST if request.method == "POST" else None)
     question, status = "", 200
@@ -101,9 +100,9 @@ def proposal_page(
     then: Mapping[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page of a proposal as it is now, also when a decision about it was refused."""
+    """The page of a proposal in its current state, also after a refused decision."""
     filters = QueueFilter(request.GET, request.user)
-    # After a lost race what is there by now is shown, not what was read before the race.
+    # After a lost race the current state is shown, not the one read before.
     memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
     shown = beside(memory, reader=request.user)
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
@@ -133,19 +132,19 @@ def proposal_page(
 
 
 def edit_form(memory: Memory, statement: str) -> EditForm:
-    """With the statement as it is shown: what is masked is to be written anew, or left out."""
+    """The form with the statement as shown: masked values must be replaced or removed."""
     read = {"content_hash": memory.content_hash, "base_version": memory.base_version}
     return EditForm(initial=read | {"statement": statement, "kind": memory.kind})
 
 
 def may_approve(memory: Memory, shown: Beside, request: OperatorRequest) -> bool:
-    """Whether the button is on; the verb asks all of it again."""
+    """Whether the button is enabled; the verb checks all of it again."""
     own = {memory.proposed_by_id, *(review.reviewer_id for review in shown.approvals)}
     return memory.is_screened and not shown.is_base_changed and request.user.pk not in own
 
 
 def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, Any]:
-    """What the head of the queue shows on each of its pages."""
+    """Context of the head of the queue, for all of its pages."""
     return {
         "filters": filters,
         "query": filters.query_string(),
@@ -158,7 +157,7 @@ def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, A
 
 
 def undoable(request: OperatorRequest) -> Review | None:
-    """The decision that led here, while it can be undone."""
+    """The previous decision, while it can be undone."""
     try:
         decided = UUID(request.GET.get("decided", ""))
     except ValueError:
@@ -168,7 +167,7 @@ def undoable(request: OperatorRequest) -> Review | None:
 
 
 def put_off(request: OperatorRequest) -> Memory | None:
-    """What was snoozed a moment ago and still is."""
+    """The proposal that was just snoozed, if it still is."""
     try:
         snoozed = UUID(request.GET.get("snoozed", ""))
     except ValueError:
@@ -179,7 +178,7 @@ def put_off(request: OperatorRequest) -> Memory | None:
 
 @operator_page(REVIEW, methods="POST")
 def save_view(request: OperatorRequest) -> HttpResponse:
-    """Keeps the filters that are on under a name; a name that is there gets them instead."""
+    """Saves the active filters under a name, and replaces a view with the same name."""
     form = ViewForm(request.POST)
     filters = QueueFilter(QueryDict(request.POST.get("query", "")), request.user)
     if not form.is_valid() or filters.problems:

@@ -1,4 +1,4 @@
-"""Rules that approve by themselves, the samples of them that a person looks at, and how the queue is kept."""
+"""Views of approval rules, checks of their samples, and review health."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_SAMPLES = 20
 
 @operator_page(VIEW)
 def rule_list(request: OperatorRequest) -> HttpResponse:
-    """Each rule with what it would have done last month, and what of its approvals waits for a look."""
+    """Rules with their results for the last month, and samples that wait for a check."""
     samples = list(rules.samples_to_see().select_related("rule")[:MOST_SAMPLES])
     memories = {
         memory.pk: memory
@@ -58,7 +58,7 @@ def rule(request: OperatorRequest, rule_id: UUID) -> HttpResponse:
 
 
 def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
-    """The form of a rule. "try" says what it would have done as it stands in the form, and saves nothing."""
+    """The form of a rule. "try" shows past decisions that it would have made, and saves nothing."""
     is_new = changed._state.adding
     form = RuleForm(request.POST if request.method == "POST" else None, instance=changed)
     status, hindsight = 200, None
@@ -80,7 +80,7 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
-    """Agrees with what a rule approved, or sends it back to the queue; in the queue of samples the next one follows."""
+    """Confirms an approval by a rule, or returns it to the queue; in the queue of samples the next one follows."""
     sample = access.sample_for(request.user, review_id)
     agreed = request.POST.get("agreed") == "yes"
     try:
@@ -99,7 +99,7 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
 
 @operator_page(REVIEW)
 def health(request: OperatorRequest) -> HttpResponse:
-    """How the queue stands, and how reviewers keep it."""
+    """The page of review health."""
     context = {
         "standing": standing(),
         "paces": paces(),
@@ -114,7 +114,7 @@ def health(request: OperatorRequest) -> HttpResponse:
 
 @operator_page(REVIEW, methods="POST")
 def digest(request: OperatorRequest) -> HttpResponse:
-    """Whether one is told daily how the queue stands."""
+    """Subscribes to the daily mail, or unsubscribes."""
     wanted = request.POST.get("wanted") == "yes"
     want_digest(request.user, wanted=wanted)
     messages.success(
