@@ -94,4 +94,4 @@ def last_review(memory: Memory) -> Review | None:
 
 
 def name_of(person: User | None) -> str:
-    return str(person.get_full_name() or person.get_username()) if person else "Somebody"
+    return str(person.get_full_name() or person.get_username()) if person else "Unknown user"

@@ -32,7 +32,7 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
     memory = by_key[memory.pk]
     review = last_review(memory)
     if review is None or review.reviewer_id != by.pk:
-        who = name_of(review.reviewer) if review else "Nobody"
+        who = name_of(review.reviewer) if review else "No reviewer"
         raise CannotBeUndone(memory, f"{who} made the latest decision; only they can undo it.")
     moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
     if moment - review.decided_at > UNDO_WITHIN:
