@@ -99,7 +99,7 @@ WIDER = {
     "GRANT UPDATE ON audit_event TO {web}": "may UPDATE on audit_event",
     "GRANT UPDATE (type) ON audit_event TO {web}": "may UPDATE on audit_event",
     "GRANT INSERT ON audit_event TO {web}": "may INSERT on audit_event",
-    "GRANT INSERT (number) ON audit_event TO {worker}": "may choose number of an event",
+    "GRANT INSERT (number) ON audit_event TO {worker}": "may set number of an event, which only the database may set",
     "GRANT DELETE ON audit_leaf TO {worker}": "may DELETE on audit_leaf",
     "GRANT TRUNCATE ON audit_checkpoint TO {auditor}": "may TRUNCATE on audit_checkpoint",
     "GRANT UPDATE ON sessions_app_sessionrecord TO {web}": "may make an erased session writable again",

@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_proposed(tmp_path: Path) -
             "": {"t": "u"},
         },
     )
-    assert "1 proposed, 0 already known, 6 refused" in told
+    assert "1 proposed, 0 known, 6 refused" in told
     for place in ("a:", "b.x:", "b.y:", "b.z:", "says_no.tea:", ".t:"):
         assert any(line.startswith(place) for line in complaints.splitlines()), place
 
@@ -168,9 +168,9 @@ def test_tables_of_the_libraries_become_proposals_with_where_they_lie(theirs: tu
     add("n" * 1_000_000, "bob")
     discover(store)
     told, complaints = run_import(store=store.name)
-    assert "3 proposed, 0 already known, 1 refused" in told
+    assert "3 proposed, 0 known, 1 refused" in told
     assert "at most 2,000 characters; this one has 1,000,000" in complaints
-    assert "0 proposed, 3 already known, 1 refused" in run_import(store=store.name)[0]
+    assert "0 proposed, 3 known, 1 refused" in run_import(store=store.name)[0]
     tea = Memory.objects.get(statement="Likes tea.")
     assert (tea.subject and tea.subject.label, tea.extractor) == ("ada", f"import/{store.kind}")
     evidence = tea.evidence.get()
@@ -259,7 +259,7 @@ def exported_line(**members: Any) -> dict[str, Any]:
 def test_a_line_that_is_no_memory_is_refused_with_a_reason_and_the_others_go_on(tmp_path: Path, line: Any) -> None:
     good = exported_line(statement="Drinks green tea.")
     told, complaints = imported(tmp_path, good, line, exported_line(statement="Travels by train."))
-    assert "2 proposed, 0 already known, " in told
+    assert "2 proposed, 0 known, " in told
     assert complaints.startswith("line 2")
     assert "Traceback" not in complaints
     assert set(Memory.objects.values_list("statement", flat=True)) == {"Drinks green tea.", "Travels by train."}
@@ -288,7 +288,7 @@ def test_what_was_rejected_does_not_come_back(tmp_path: Path) -> None:
     proposed("Likes tea.", subject=ada)
     Memory.objects.update(status="rejected")
     line = {"memory": "Likes tea.", "user_id": "ada"}
-    assert "0 proposed, 1 already known" in imported(tmp_path, line)[0]
+    assert "0 proposed, 1 known" in imported(tmp_path, line)[0]
 
 
 def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pyte
             imported(tmp_path, *lines)
     assert Memory.objects.count() == 2
     assert _counters("memory.imported") == {"proposed": 2, "known": 0, "refused": 0}
-    assert "3 proposed, 2 already known" in imported(tmp_path, *lines)[0]
+    assert "3 proposed, 2 known" in imported(tmp_path, *lines)[0]
     assert Memory.objects.count() == 5
 
 
@@ -358,14 +358,14 @@ def test_an_own_export_comes_back_as_proposals(tmp_path: Path, some: None) -> No
     before = exported()
     assert len(before) == 3
     assert _counters("memory.exported") == {"memories": 3}
-    assert "0 proposed, 3 already known" in imported(tmp_path, *before)[0]
+    assert "0 proposed, 3 known" in imported(tmp_path, *before)[0]
     # As in another console: nothing is there.
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for table in ("review", "evidence", "memoryversion", "memory"):
             cursor.execute(f"DELETE FROM memories_app_{table}")
         cursor.execute("SET LOCAL session_replication_role = origin")
-    assert "3 proposed, 0 already known" in imported(tmp_path, *before)[0]
+    assert "3 proposed, 0 known" in imported(tmp_path, *before)[0]
     after = exported(status=["proposed"])
     for one in before:
         one["agents"].sort()  # they are a set

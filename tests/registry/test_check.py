@@ -151,7 +151,7 @@ class TestWhatAttachRepairs:
         health = registry.check(store)
         assert only_problem(health) == (
             "mode-differs",
-            "Its fence is in reject mode, and should be in drop mode. Run attach_store main.",
+            "Its fence is in reject mode and should be in drop mode. Run attach_store main.",
         )
         assert (health.state, health.fence) == ("degraded", "on")
         attach_store(store)

@@ -61,5 +61,5 @@ class Command(BaseCommand):
         for refused in imported.refused:
             self.stderr.write(f"{refused.place}: {refused.reason}")
         self.stdout.write(
-            f"{imported.proposed:,} proposed, {imported.known:,} already known, {len(imported.refused):,} refused"
+            f"{imported.proposed:,} proposed, {imported.known:,} known, {len(imported.refused):,} refused"
         )
