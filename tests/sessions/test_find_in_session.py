@@ -58,6 +58,11 @@ def test_the_page_says_which_of_how_many_hits_it_points_at(store: SessionStore, 
     page = operator.get(page.request["PATH_INFO"], {"find": str(TextSearch.objects.get().pk), "start": ""})
     assert (page.context["find"].number, page.context["find"].count) == (0, 99)
     assert re.search(r"\s99<span[^>]*> on this page<", page.text)
+    # A page without any says so.
+    add_items("s", *("Anything else?" for number in range(101)))
+    page = operator.get(page.request["PATH_INFO"], {"find": str(TextSearch.objects.get().pk), "end": ""})
+    assert page.context["find"].count == 0
+    assert re.search(r"\sNo matches<span[^>]*> on this page<", page.text)
 
 
 def test_a_hit_that_is_masked_is_not_counted(store: SessionStore, reviewer: Client) -> None:

@@ -131,6 +131,21 @@ def test_a_link_to_an_item_opens_around_it_and_points_at_it(store: SessionStore,
     assert page.context["later_url"]
 
 
+def test_an_output_leads_to_the_call_on_the_previous_page(store: SessionStore, operator: Client) -> None:
+    call = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "found it"}
+    add_items("s", *(f"Question {number}" for number in range(PAGE_ITEMS - 1)), call, output)
+
+    page = operator.get(operator.get(address("s")).context["later_url"])
+
+    found = re.search(
+        r'<a class="inline small" href="([^"]*)">', page.text.partition("Call is on the previous page")[0]
+    )
+    assert found
+    assert html.unescape(found[1]) == page.context["earlier_url"]
+    assert "look_up" in operator.get(page.context["earlier_url"]).text
+
+
 def test_a_date_leads_to_its_first_item(store: SessionStore, operator: Client) -> None:
     write_long_session("long", 3)
     old, new = item_ids("long")[:4], item_ids("long")[4:]
