@@ -75,7 +75,7 @@ def test_what_agents_no_longer_read_goes_with_and_without_a_key(key_name: str, s
     assert stored() == 1
     assert read_by_agent("a", key=OLD_KEY) == read_before
     assert "2 expired items of 1 of 1 session were deleted." in told
-    assert ("unproven" in told) == (key_name == "")
+    assert ("unverified" in told) == (key_name == "")
 
 
 def test_a_wrong_key_proves_nothing(store: SessionStore) -> None:

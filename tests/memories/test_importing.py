@@ -62,8 +62,8 @@ def run_import(file: Path | None = None, **options: Any) -> tuple[str, str]:
 
 def test_a_profile_becomes_proposals_once(tmp_path: Path) -> None:
     profile = {"user_42": {"favorite_drink": "chai"}}
-    assert "1 proposed, 0 already known" in imported(tmp_path, profile)[0]
-    assert "0 proposed, 1 already known" in imported(tmp_path, profile)[0]
+    assert "1 proposed, 0 known" in imported(tmp_path, profile)[0]
+    assert "0 proposed, 1 known" in imported(tmp_path, profile)[0]
     memory = Memory.objects.get()
     assert memory.statement == "Their favorite drink is chai."
     assert (memory.kind, memory.key, memory.source) == ("preference", "favorite_drink", "import")
@@ -121,7 +121,7 @@ MEM0 = {
 def test_an_export_of_mem0_becomes_proposals(tmp_path: Path, shape: Any) -> None:
     for_agent = {"id": "2", "memory": "Answers in short sentences.", "user_id": None, "agent_id": "writer"}
     for value in (MEM0, for_agent):
-        assert "1 proposed, 0 already known" in imported(tmp_path, *shape(value))[0]
+        assert "1 proposed, 0 known" in imported(tmp_path, *shape(value))[0]
     of_user, of_agent = Memory.objects.order_by("statement")
     assert (of_user.statement, of_user.subject and of_user.subject.label) == ("Allergic to nuts", "alex")
     assert of_user.data == {"mem0": {name: MEM0[name] for name in ("id", "categories", "metadata")}}
@@ -195,7 +195,7 @@ def test_who_was_erased_is_not_brought_back(theirs: tuple[SessionStore, Any]) ->
     backend_for(store).erase_session("ada")
     add("Likes tea.", "ada")
     add("Likes coffee.", "bob")
-    assert "1 proposed, 0 already known" in run_import(store=store.name)[0]
+    assert "1 proposed, 0 known" in run_import(store=store.name)[0]
     assert Memory.objects.get().statement == "Likes coffee."
 
 
