@@ -160,7 +160,9 @@ def glossary_page() -> str:
     lines = ["# Glossary", "", "Terms with a meaning of their own in memadmin. Each term has one meaning everywhere."]
     for group in groups:
         lines += ["", f"## {group['title']}", ""]
-        lines += [f"**{term['name']}**{{#{slug(term['name'])}}}\n: {term['text'].strip()}\n" for term in group["term"]]
+        for term in group["term"]:
+            text = " ".join([term["text"].strip(), *([term["code"]] if "code" in term else [])])
+            lines.append(f"**{term['name']}**{{#{slug(term['name'])}}}\n: {text}\n")
     return "\n".join(lines)
 
 
