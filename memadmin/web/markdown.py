@@ -76,3 +76,8 @@ def render(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:
         html = f"<pre>{escapeHtml(visible)}</pre>"
     # Written by nh3 or escapeHtml; masks and marks add only our elements.
     return mark_safe(mark_in_html(html, highlight))
+
+
+def render_line(text: str) -> SafeString:
+    """A sentence or a few of our own in HTML, without a paragraph around them: emphasis and code."""
+    return mark_safe(nh3.clean(reader.renderInline(text), tags=set(ELEMENTS), attributes=ATTRIBUTES, link_rel=None))

@@ -89,6 +89,9 @@ MATRIX: dict[str, Rule] = {
     "healthz": page(OPEN),
     "readyz": page(OPEN),
     "policy-report": verb(OPEN),
+    # Help
+    "help:overview": page(EVERYBODY),
+    "help:area": page(EVERYBODY),
     # Accounts
     "accounts:login": form(OPEN),
     "accounts:logout": verb(OPEN),

@@ -70,6 +70,7 @@ run_pages = ([path("", rows, name="list")], "runs")
 urlpatterns = [
     path("", include(session_pages)),
     path("audit/", include(audit_pages)),
+    path("help/", include("memadmin.web.help.urls")),
     path("memories/", include(memory_pages)),
     path("reviews/", include(review_pages)),
     path("runs/", include(run_pages)),

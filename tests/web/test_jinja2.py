@@ -14,6 +14,7 @@ from django.template import engines
 from django.template.backends.base import BaseEngine
 from django.template.backends.django import DjangoTemplates
 from django.template.backends.jinja2 import Jinja2
+from django.test import RequestFactory
 from django.utils.timezone import now
 from jinja2 import UndefinedError
 
@@ -62,7 +63,12 @@ def django_contexts(text: str) -> dict[str, dict[str, Any]]:
             "request": {"get_full_path": text},
         },
         "_pager.html": {"page": KeysetPage([record], text, text, text), "address": text, "query": text, "note": text},
-        "_topbar.html": {"user": user, "perms": PermWrapper(user), "purpose": Stated(Purpose.CHECK, text, 0)},
+        "_topbar.html": {
+            "user": user,
+            "perms": PermWrapper(user),
+            "purpose": Stated(Purpose.CHECK, text, 0),
+            "request": RequestFactory().get("/"),
+        },
     }
 
 

@@ -12,6 +12,7 @@ from django import template
 from django.template import engines
 from django.template.defaultfilters import filesizeformat, stringfilter
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -20,6 +21,7 @@ from memadmin import __version__
 from memadmin.counting import capped
 from memadmin.web import safe_text
 from memadmin.web.addresses import at_item
+from memadmin.web.help.texts import area_at, term_named
 from memadmin.web.markdown import render as render_markdown
 from memadmin.web.navigation import Section, sections_for
 
@@ -172,6 +174,38 @@ def jinja2(name: str, **shown: Any) -> SafeString:
     """A rendered template of `web.jinja2`: `{% jinja2 "sessions/table.html" sessions=sessions %}`."""
     # Autoescape is on there.
     return mark_safe(engines["jinja2"].get_template(name).render(shown))
+
+
+@register.simple_tag
+def term(name: str, shown: str | None = None) -> SafeString:
+    """A word of the glossary with a button that explains it: `{% term "Fence" %}`, `{% term "Store" "stores" %}`.
+
+    Once on a page, where the word first appears. Beside a heading `shown` is empty: `{% term "Evidence" "" %}`. A word
+    that is not in the glossary is an error. The browser opens and closes the explanation, without a script.
+    """
+    found = term_named(name)
+    button = format_html(
+        '<button class="term-btn" type="button" popovertarget="about-{}" aria-label="{}">{}</button>',
+        found.slug,
+        f"What is “{found.name}”?",
+        icon("help-circle"),
+    )
+    note = format_html(
+        '<span class="term-note" id="about-{}" popover><b>{}</b>{} '
+        '<a class="inline" href="{}" hx-boost="false">More</a></span>',
+        found.slug,
+        found.name,
+        found.text,
+        found.url,
+    )
+    return format_html('<span class="term">{}{}</span>{}', found.name if shown is None else shown, button, note)
+
+
+@register.simple_tag(takes_context=True)
+def help_address(context: template.Context) -> str:
+    """The help of the area that the page belongs to, or the overview of the help."""
+    area = area_at(context["request"].path)
+    return area.url if area else reverse("help:overview")
 
 
 @register.simple_tag

@@ -1,0 +1,88 @@
+"""Help inside the product, in the browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from tests.browser.looking import assert_accessible
+
+Look: TypeAlias = Callable[[str], None]
+SignIn: TypeAlias = Callable[..., User]
+
+
+@pytest.mark.parametrize("address", ["/help/", "/help/audit/"])
+def test_help_looks_sound(look: Look, sign_in: SignIn, address: str) -> None:
+    sign_in("compliance")
+    look(address)
+
+
+def test_page_with_explained_words_looks_sound(look: Look, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    look("/reviews/")
+
+
+def test_word_is_explained_by_keyboard(page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.goto("/reviews/")
+    button = page.get_by_role("button", name="What is “Gate”?")
+    note = page.locator("#about-gate")
+    expect(note).to_be_hidden()
+    for opens in ("Enter", "Space"):
+        button.focus()
+        page.keyboard.press(opens)
+        expect(note).to_be_visible()
+        expect(note).to_contain_text("agents approved memories only")
+        page.keyboard.press("Escape")
+        expect(note).to_be_hidden()
+        expect(button).to_be_focused()
+
+
+def test_open_explanation_is_accessible_and_leads_to_the_glossary(page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.goto("/reviews/")
+    page.get_by_role("button", name="What is “Gate”?").press("Enter")
+    assert_accessible(page)
+    page.keyboard.press("Tab")
+    expect(page.locator("#about-gate").get_by_role("link", name="More")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/help/#term-gate$"))
+    expect(page.locator("#term-gate")).to_be_in_viewport()
+
+
+def test_explanation_stays_on_the_screen_of_a_phone(page: Page, sign_in: SignIn) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in("compliance")
+    page.goto("/sessions/")
+    page.get_by_role("button", name="What is “Store”?").click()
+    expect(page.locator("#about-store")).to_be_in_viewport(ratio=1)
+
+
+def test_help_of_the_area_is_in_the_top_bar_and_on_a_phone_in_the_menu(page: Page, sign_in: SignIn) -> None:
+    sign_in("support")
+    page.goto("/stores/")
+    page.get_by_role("link", name="Help", exact=True).click()
+    expect(page).to_have_url(re.compile("/help/stores/$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Stores")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/stores/")
+    page.locator("summary", has_text="support").click()
+    page.get_by_role("link", name="Help", exact=True).click()
+    expect(page).to_have_url(re.compile("/help/stores/$"))
+
+
+class TestWithoutScripts:
+    @pytest.fixture
+    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
+        return {**browser_context_args, "java_script_enabled": False}
+
+    def test_word_is_explained(self, page: Page, sign_in: SignIn) -> None:
+        sign_in("compliance")
+        page.goto("/subjects/")
+        page.get_by_role("button", name="What is “Subject”?").click()
+        expect(page.locator("#about-subject")).to_be_visible()
