@@ -59,7 +59,7 @@ class ListedSession:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was in its store, and is not any more; one that was only registered is yet to come."""
+        """Whether it was in its store and is no longer; False for one that was only registered."""
         is_there = self.preview is None or self.preview.item_count is not None
         return not is_there and bool(self.record.missing_since or self.record.activity_count)
 
@@ -117,9 +117,9 @@ class ListedSession:
         if not self.preview:
             return f"First words unknown: {self.record.store} is not responding"
         if self.is_gone and self.record.has_run_out:
-            return f"Gone: expired in {self.record.store} was over"
+            return f"Gone: expired in {self.record.store}"
         if self.is_gone:
-            return f"Gone: no longer in {self.record.store} any more"
+            return f"Gone: no longer in {self.record.store}"
         return "No user message at the start" if self.preview.item_count else "No items"
 
 

@@ -1,7 +1,7 @@
 """A store as pages read it: values in all of its items are masked.
 
-Views read stores through this module alone, which `lint-imports` enforces. Unmasked text is returned by one function,
-`services.revealing`, which records it first.
+Views read stores through this module alone, which `lint-imports` enforces. Unmasked text comes from one module,
+`services.revealing`, which records the reveal first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of many stored items in place, in the agents' lock order: for key rotation and for purging.
+"""Changes of many stored items in place, in the agents' lock order: for redaction, key rotation and purges.
 
 Any kind of store is rewritten through its `Backend`, item by item. The main store has a faster way: a chunk at a time,
 with one statement and one event.

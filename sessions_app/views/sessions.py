@@ -89,8 +89,8 @@ def label(request: OperatorRequest) -> HttpResponse:
         return refused(request, *sentences(form))
     word = form.cleaned_data["label"]
     count = label_sessions(form.cleaned_data["session"], word, by=request.user)
-    had_it = f"These sessions already had the label “{word}” already."
-    messages.success(request, f"{sessions(count)} got the label “{word}”." if count else had_it)
+    have_it = f"These sessions already have the label “{word}”."
+    messages.success(request, f"{sessions(count)} got the label “{word}”." if count else have_it)
     return redirect(way_back(request))
 
 
