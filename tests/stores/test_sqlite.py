@@ -145,7 +145,7 @@ class TestFiles:
             ({}, "path: This field is required"),
             ({"path": "agents.db"}, "not an absolute path"),
             ({"path": ":memory:"}, "not an absolute path"),
-            ({"path": "/x", "prefix": "y"}, "has no setting prefix; it takes path"),
+            ({"path": "/x", "prefix": "y"}, "has no setting prefix; its settings are path"),
         ],
     )
     def test_a_store_that_makes_no_sense_is_refused(self, db: None, options: dict[str, str], sentence: str) -> None:
