@@ -23,9 +23,17 @@ from procrastinate.exceptions import ConnectorException
 
 from memadmin import environment
 from memadmin.embedded.server import EmbeddedServer, server_for
+from memadmin.runs import engine
 from sessions_app.management.commands import worker as worker_command
 from tests.audit import events
 from tests.processes import kill
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_asked_to_stop() -> Iterator[None]:
+    """A worker in this process leaves the engine of runs as it is when a process ends."""
+    yield
+    engine.stopping.clear()
 
 
 @pytest.fixture(scope="module")

@@ -170,7 +170,7 @@ def test_patterns_stay_in_order(store: SessionStore, admin: User) -> None:
 
 def test_a_name_is_taken_once_in_a_store(store: SessionStore, admin: User) -> None:
     pattern = add(store, "support", SUPPORT, admin)
-    with pytest.raises(patterns.PatternNameTaken, match="a pattern named “support” already"):
+    with pytest.raises(patterns.PatternNameTaken, match="already has a pattern named “support”"):
         add(store, "support", "x_{subject}", admin)
     patterns.change_pattern(pattern, name="support", text="x_{subject}", subject_kind=SubjectKind.USER, by=admin)
     add(make_store("other"), "support", SUPPORT, admin)

@@ -126,7 +126,7 @@ class TestPatterns:
         add_pattern(main, "support")
         page = administrator.post(address("pattern-add", "main"), FIELDS)
         assert page.status_code == 422
-        assert "a pattern named “support” already" in page.text
+        assert "already has a pattern named “support”" in page.text
 
     def test_an_administrator_changes_a_pattern(self, main: SessionStore, administrator: Client) -> None:
         pattern = add_pattern(main, "support", "old_{subject}")
