@@ -4,7 +4,7 @@ Events contain no personal data: ids, times, counts and words from a register. D
 two tables that can be erased without changing an event: `AuditActor` (names of actors) and `AuditDetail` (reasons,
 values before and after), to whose contents an event commits by a salted hash.
 
-An event is written by its transaction; the sequencer then assigns it a position in the tree (`AuditLeaf`).
+An event is written by its transaction; the sequencer then assigns it an index in the tree (`AuditLeaf`).
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class AuditPending(models.Model):
 
 
 class AuditLeaf(models.Model):
-    """The position of an event in the tree."""
+    """The index of an event in the tree."""
 
     index = models.BigIntegerField(primary_key=True)
     event_number = models.BigIntegerField(unique=True)

@@ -230,7 +230,7 @@ class TestProof:
         noted = note()
         page = auditor.get(reverse("audit:proof", args=[noted.id]), follow=True)
         assert page.redirect_chain == [(noted.get_absolute_url(), 302)]
-        assert "has no position in the log yet" in page.text
+        assert "has no index in the log yet" in page.text
 
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
     def test_other_roles_get_no_file(self, role: str, sealed: AuditEvent) -> None:

@@ -88,7 +88,7 @@ def test_an_anchor_that_knows_another_log_is_an_alarm(auditor: Client, settings:
 
 def test_a_backlog_is_said(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequencer, "oldest_unsequenced", lambda: timedelta(seconds=12))
-    assert "Events have waited 12 s for a position in the log" in head(auditor)
+    assert "Events have waited 12 s for an index in the log" in head(auditor)
 
 
 def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:

@@ -307,7 +307,7 @@ class TestTheCommands:
     def test_an_event_that_cannot_be_proved_yet_is_a_sentence(self, log: Path, tmp_path: Path) -> None:
         write_events(1)
         event = AuditEvent.objects.latest("number")
-        with pytest.raises(CommandError, match="has no position in the log yet"):
+        with pytest.raises(CommandError, match="has no index in the log yet"):
             call_command("export_audit", str(tmp_path / "event.json"), event=event.id)
         with pytest.raises(CommandError, match="The log has no event"):
             call_command("export_audit", str(tmp_path / "event.json"), event="019aa7f3-1c00-7000-8000-000000000001")

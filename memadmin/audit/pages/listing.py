@@ -1,4 +1,4 @@
-"""Rows of the log pages: actor, object, subject and position in the tree of each event, and related events."""
+"""Rows of the log pages: actor, object, subject and index in the tree of each event, and related events."""
 
 from __future__ import annotations
 
@@ -153,6 +153,6 @@ def who(known: Mapping[uuid.UUID, AuditActor], ref: uuid.UUID, kind: str) -> Who
 
 
 def leaf_indexes(events: Iterable[AuditEvent]) -> dict[int, int]:
-    """Positions of events in the tree, by number; events without a position yet are missing."""
+    """Indexes of events in the tree, by number; events without an index yet are missing."""
     leaves = AuditLeaf.objects.filter(event_number__in=[event.number for event in events])
     return dict(leaves.values_list("event_number", "index"))

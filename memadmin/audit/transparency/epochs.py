@@ -1,6 +1,6 @@
 """Epochs: how the log continues after the database was restored from an older state.
 
-Anchors then contain checkpoints larger than the log. If it simply grew, new events would take positions of lost ones.
+Anchors then contain checkpoints larger than the log. If it simply grew, new events would take indexes of lost ones.
 So events wait until an operator confirms the restore: a signed record begins a new epoch, contains the lost size and
 root, and is anchored first.
 """

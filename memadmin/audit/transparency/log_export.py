@@ -3,10 +3,10 @@
 The first line is `{"format": "memadmin-audit-log/1", "origin", "exported_at", "size"}`, the last `{"end": {"leaves"}}`.
 Between them, in any order that keeps leaves in theirs:
 
-- `{"index", "leaf", "number", "event", "details"?}`: a position with its hash, and the event in its hashed form, null
+- `{"index", "leaf", "number", "event", "details"?}`: an index with its hash, and the event in its hashed form, null
   if it is missing;
 - `{"checkpoint": {"size", "root", "note"}}`;
-- `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without a position, whether it is queued, and
+- `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without an index, whether it is queued, and
   for how many seconds it was observed without one;
 - `{"anchored": {"sink", "size", "at", "receipt"}}`: an anchor according to the log itself, which proves nothing.
 """
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.5
 def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
     """The whole log in one snapshot. Details may contain personal data and are left out unless requested.
 
-    Constant memory; keeps a transaction open while it is read. Ends ten seconds later if an event has no position.
+    Constant memory; keeps a transaction open while it is read. Ends ten seconds later if an event has no index.
     """
     with one_moment():
         latest = checkpoints.latest()
@@ -103,7 +103,7 @@ def one_moment() -> Iterator[None]:
 
 
 def _watched(numbers: list[int]) -> dict[int, float]:
-    """Seconds for which events got no position. An old event may have been committed just now and gets one at once."""
+    """Seconds for which events got no index. An old event may have been committed just now and gets one at once."""
     began = time.monotonic()
     still = set(numbers)
     while still and time.monotonic() - began <= LONGEST_UNSEQUENCED.total_seconds():

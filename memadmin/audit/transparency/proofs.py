@@ -22,7 +22,7 @@ class NotProvableYet(Exception):
 
 class NotSequenced(NotProvableYet):
     def __init__(self) -> None:
-        super().__init__("The event has no position in the log yet; this takes a few seconds.")
+        super().__init__("The event has no index in the log yet; this takes a few seconds.")
 
 
 class NotSealed(NotProvableYet):

@@ -1,4 +1,4 @@
-"""The sequencer: assigns committed events their positions in the tree.
+"""The sequencer: assigns committed events their indexes in the tree.
 
 Events are numbered when they are inserted and become visible when their transaction commits, in another order. So
 no number marks the end of all committed events: a trigger adds each event to `audit_pending`, and every visible row
@@ -174,7 +174,7 @@ class Sequencer:
 
 
 def oldest_unsequenced() -> timedelta | None:
-    """Age of the first event without a position; None when all have one. One query, one row."""
+    """Age of the first event without an index; None when all have one. One query, one row."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT clock_timestamp() - event.at FROM audit_pending JOIN audit_event AS event USING (number)"

@@ -40,9 +40,9 @@ class PlaceStatus:
 @dataclass(frozen=True, slots=True)
 class LogStatus:
     size: int
-    """Events with a position."""
+    """Events with an index."""
     unsequenced: int
-    """Events without a position yet, counted up to 1,000."""
+    """Events without an index yet, counted up to 1,000."""
     oldest_unsequenced: timedelta | None
     checkpoint: Checkpoint | None
     """The newest."""
@@ -51,7 +51,7 @@ class LogStatus:
 
     @property
     def unsigned(self) -> int:
-        """Events with a position but without a checkpoint yet."""
+        """Events with an index but without a checkpoint yet."""
         return self.size - (self.checkpoint.size if self.checkpoint else 0)
 
     @property
@@ -93,7 +93,7 @@ def _problems(status: LogStatus) -> list[AuditProblem]:
         problems.append(
             AuditProblem(
                 "unsequenced",
-                f"Events have waited {seconds:,} s for a position in the log. Check that a worker is running.",
+                f"Events have waited {seconds:,} s for an index in the log. Check that a worker is running.",
             )
         )
     unsigned_for = _age_of_leaf(status.checkpoint.size if status.checkpoint else 0)
@@ -134,7 +134,7 @@ def _status_of(name: str) -> PlaceStatus:
 
 
 def _age_of_leaf(index: int) -> timedelta | None:
-    """Age of the event at this position; None if the position does not exist yet."""
+    """Age of the event at this index; None if the index does not exist yet."""
     number = AuditLeaf.objects.filter(index=index).values_list("event_number", flat=True).first()
     at = AuditEvent.objects.filter(number=number).values_list("at", flat=True).first() if number is not None else None
     return now() - at if at else None

@@ -22,7 +22,7 @@ NOTES_FROM_AFAR = 50
 def verify(*, wait: Callable[[float], None] | None = None) -> Report:
     """The verifier's report on the current database, stored as the latest verdict.
 
-    Reads the whole log: about 30 seconds for a million events, and ten more if an event has no position.
+    Reads the whole log: about 30 seconds for a million events, and ten more if an event has no index.
     """
     problems: list[str] = []
     kept: list[str] = []

@@ -54,7 +54,7 @@ MOST_TRIALS = 2_000_000
 """Maximum of hashes to explain one damaged part of the log: some seconds."""
 
 KINDS = {
-    "edited_body": "an event was changed after it got its position",
+    "edited_body": "an event was changed after it got its index",
     "edited_leaf": "the hash of an event was changed after it was signed",
     "edited_details": "the details of an event do not match its commitment",
     "deletion": "events were removed from the middle",
@@ -62,11 +62,11 @@ KINDS = {
     "insertion": "events were inserted afterwards",
     "reordering": "events are in another order",
     "duplicate": "an event or leaf exists twice",
-    "forged_index": "an event has the position of another one",
+    "forged_index": "an event has the index of another one",
     "clock_step_back": "the clock went backwards",
     "rewrite": "the log was rewritten and signed again",
     "restored_backup": "an older state of the log was restored",
-    "backlog": "events wait for a position",
+    "backlog": "events wait for an index",
     "forged_checkpoint": "a checkpoint differs from the signed one",
     "unknown_key": "a checkpoint is signed by an untrusted key",
     "damaged_node": "an inner hash of the stored tree is wrong",
@@ -183,7 +183,7 @@ class Tree:
 
 
 def root_by_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes | None:
-    """The root of the path (2.1.3.2); None when the path does not fit the position."""
+    """The root of the path (2.1.3.2); None when the path does not fit the index."""
     if not 0 <= index < size:
         return None
     position, last, digest = index, size - 1, leaf
@@ -358,18 +358,18 @@ class Log:
 
     origin: str = ""
     leaves: bytearray = field(default_factory=bytearray)
-    """Stored hashes by position; zeros where a position is empty."""
+    """Stored hashes by index; zeros where an index is empty."""
     numbers: array[int] = field(default_factory=lambda: array("q"))
-    """The number of the event at each position; -1 where it is empty."""
+    """The number of the event at each index; -1 where it is empty."""
     ids: array[int] = field(default_factory=lambda: array("Q"))
     """The random half of each event's id; 0 where there is no event."""
     holes: set[int] = field(default_factory=set)
     strays: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """Leaves at far, negative or occupied positions: index, event number, hash."""
+    """Leaves at far, negative or occupied indexes: index, event number, hash."""
     turns: list[int] = field(default_factory=list)
-    """Positions read out of order, in reading order: those that were read too early, and the skipped ones."""
+    """Indexes read out of order, in reading order: those that were read too early, and the skipped ones."""
     differing: dict[int, tuple[bytes, str]] = field(default_factory=dict)
-    """Positions whose event has another hash: that hash, and the event's id."""
+    """Indexes whose event has another hash: that hash, and the event's id."""
     unplaced: list[Unplaced] = field(default_factory=list)
     notes: list[tuple[int, str, str]] = field(default_factory=list)
     """Checkpoints: size and root as stored beside the note, the note."""
@@ -391,7 +391,7 @@ class Unplaced:
     hash: bytes
     is_pending: bool
     waited: float
-    """Seconds for which it was observed without a position."""
+    """Seconds for which it was observed without an index."""
 
 
 class LogReader:
@@ -475,7 +475,7 @@ class LogReader:
         return between > CLOCK_TOLERANCE
 
     def _is_possible(self, index: int, number: int, digest: bytes) -> bool:
-        """Whether a leaf can have its stated position, with empty positions before it."""
+        """Whether a leaf can have its stated index, with empty indexes before it."""
         log = self.log
         if index < self._expected:
             log.strays.append((index, number, digest))
@@ -505,7 +505,7 @@ class Comparing:
         self.whole_size = 0
         """Size up to which the leaves match the signed checkpoints."""
         self.turned = displaced(log.turns)
-        """Positions whose leaf was read out of order."""
+        """Indexes whose leaf was read out of order."""
         self.used: set[int] = set()
         """Numbers of events without a leaf that an explanation covers."""
         self.trials = MOST_TRIALS
@@ -526,23 +526,23 @@ class Comparing:
         self.report.root = self.roots.get(self.log.size, b"").hex()
 
     def _name_strays(self) -> None:
-        """Reports leaves read out of order, and leaves without an explanation of their position."""
+        """Reports leaves read out of order, and leaves without an explanation of their index."""
         for index in sorted(self.turned):
             self.report.add("reordering", f"The leaf at {index} is out of order.")
         for index, number, _ in self.log.strays:
             if 0 <= index < self.log.size:
                 self.report.add(
-                    "duplicate", f"Two leaves have the position {index}; the second is of event number {number}."
+                    "duplicate", f"Two leaves have the index {index}; the second is of event number {number}."
                 )
             else:
-                self.report.add("forged_index", f"Event number {number} states the position {index}.")
+                self.report.add("forged_index", f"Event number {number} states the index {index}.")
 
     # Checks without the tree
 
     def _look_for_duplicates(self) -> None:
         log = self.log
         for index, number in repeated(log.numbers, -1):
-            self.report.add("duplicate", f"Event number {number} is at {index} and at an earlier position.")
+            self.report.add("duplicate", f"Event number {number} is at {index} and at an earlier index.")
         for index, _ in repeated(log.ids, 0):
             self.report.add("duplicate", f"The event at {index} has the id of an earlier one.")
 
@@ -763,7 +763,7 @@ class Comparing:
         return self._were_swapped(good, checkpoint, [*combinations(here, 2), *product(here[8:], there)])
 
     def _out_of_order(self, start: int, stop: int) -> list[int]:
-        """Positions next to a break in the order of numbers, the widest breaks first."""
+        """Indexes next to a break in the order of numbers, the widest breaks first."""
         numbers = self.log.numbers
         breaks = [
             (numbers[index - 1] - numbers[index], index)
@@ -774,7 +774,7 @@ class Comparing:
         return [place for place in dict.fromkeys(beside) if start <= place < stop][:64]
 
     def _too_late(self, start: int, stop: int) -> list[int]:
-        """Positions after a range with numbers that belong into it: the farthest and the nearest, if there are many."""
+        """Indexes after a range with numbers that belong into it: the farthest and the nearest, if there are many."""
         numbers = self.log.numbers
         usual = sorted(numbers[start:stop])[-2:][0]
         late = [place for place in range(stop, len(numbers)) if -1 < numbers[place] < usual]
@@ -788,7 +788,7 @@ class Comparing:
                 for place, partner in ((one, other), (other, one)):
                     self.report.add(
                         "reordering",
-                        f"Event number {log.numbers[place]} is at {place}; its position was {partner}.",
+                        f"Event number {log.numbers[place]} is at {place}; its index was {partner}.",
                     )
                 self._swap(log.leaves, 0, one, other)
                 log.numbers[one], log.numbers[other] = log.numbers[other], log.numbers[one]
@@ -797,7 +797,7 @@ class Comparing:
         return False
 
     def _swap(self, leaves: bytearray, offset: int, one: int, other: int) -> None:
-        """Swaps two positions of a range that begins at `offset`; the second may be after its end."""
+        """Swaps two indexes of a range that begins at `offset`; the second may be after its end."""
         log, place = self.log, 32 * (one - offset)
         mine = bytes(leaves[place : place + 32])
         leaves[place : place + 32] = bytes(log.leaves[32 * other : 32 * other + 32])
@@ -834,7 +834,7 @@ class Comparing:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
 
     def _was_moved_away(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """The leaf of an empty position is at another position."""
+        """The leaf of an empty index is at another index."""
         log, holes = self.log, self._holes(good.size, checkpoint.size)
         last = [
             (index, log.numbers[index], bytes(log.leaves[32 * index : 32 * index + 32]))
@@ -859,7 +859,7 @@ class Comparing:
         return False
 
     def _was_pushed_out(self, hole: int, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """The leaf of an empty position is at the position of another leaf, which was read after it."""
+        """The leaf of an empty index is at the index of another leaf, which was read after it."""
         log = self.log
         for stray in log.strays[:1000]:
             index, number, digest = stray
@@ -872,7 +872,7 @@ class Comparing:
                 log.strays.remove(stray)
                 log.leaves[32 * index : 32 * index + 32] = digest
                 log.numbers[hole], log.numbers[index] = log.numbers[index], number
-                # The event that was read belongs to the leaf that claimed this position.
+                # The event that was read belongs to the leaf that claimed this index.
                 log.ids[hole], log.ids[index] = log.ids[index], 0
                 log.differing.pop(index, None)
                 return True
@@ -883,9 +883,7 @@ class Comparing:
         if index == place:
             self.report.add("reordering", f"The leaf at {index} is out of order.")
         else:
-            self.report.add(
-                "forged_index", f"Event number {number} states the position {index}; its position is {place}."
-            )
+            self.report.add("forged_index", f"Event number {number} states the index {index}; its index is {place}.")
 
     def _drop_empty_end(self) -> None:
         log = self.log
@@ -1022,17 +1020,17 @@ class Comparing:
             if not event.is_pending:
                 self.report.add(
                     "insertion",
-                    "The event has no position and is not queued for one: it was inserted around the log.",
+                    "The event has no index and is not queued for one: it was inserted around the log.",
                     event.id,
                 )
             elif event.waited > BACKLOG_SECONDS:
                 self.report.add(
-                    "backlog", f"The event has waited more than {event.waited:.0f} s for a position.", event.id
+                    "backlog", f"The event has waited more than {event.waited:.0f} s for an index.", event.id
                 )
 
 
 def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
-    """Positions whose value occurs earlier. Sorts in parts, because a set takes a hundred bytes a value."""
+    """Indexes whose value occurs earlier. Sorts in parts, because a set takes a hundred bytes a value."""
     parts = [array(values.typecode, sorted(values[start : start + SORTED])) for start in range(0, len(values), SORTED)]
     twice = {value for value, following in pairwise(merge(*parts)) if value == following} - {nothing}
     if not twice:
@@ -1046,7 +1044,7 @@ def repeated(values: array[int], nothing: int) -> Iterator[tuple[int, int]]:
 
 
 def displaced(turns: Sequence[int]) -> set[int]:
-    """The smallest set of positions without which the rest is in order."""
+    """The smallest set of indexes without which the rest is in order."""
     ends: list[int] = []
     """Index of the lowest last element of ascending sequences found so far, by their length."""
     before: list[int] = []
@@ -1154,7 +1152,7 @@ def verify_selection(
     proving.conclude(report)
     report.notes.append(f"This is a selection of {proving.count} events; it cannot show whether others were left out.")
     if waiting:
-        report.notes.append(f"{waiting} events had no signed position yet when they were exported.")
+        report.notes.append(f"{waiting} events had no signed index yet when they were exported.")
     return report
 
 
@@ -1351,7 +1349,7 @@ def verify_database(
         waited = watched(connection, [number for number, _, is_old in unplaced if is_old], wait)
     for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
         event, beside = bodies[number]
-        # Events that got a position meanwhile were only delayed; events that are not queued get none.
+        # Events that got an index meanwhile were only delayed; events that are not queued get none.
         reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
     if not may_read_details:
         report.notes.append("This role may not read the details of events; they were not compared.")
@@ -1374,7 +1372,7 @@ def bodies_of(
 
 
 def watched(connection: Any, numbers: Sequence[int], wait: Callable[[float], None]) -> dict[int, float]:
-    """Events without a position after some seconds, and the number of seconds.
+    """Events without an index after some seconds, and the number of seconds.
 
     An old event may have been committed just now, so its age alone means nothing.
     """
