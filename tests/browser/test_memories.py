@@ -84,7 +84,7 @@ def test_from_what_a_person_says_to_what_the_bot_does_the_next_time(role: str, p
     # The next run is told, and goes by it.
     said = StringIO()
     aside(lambda: call_command("demo_run", "support", stdout=said))
-    assert f"Says:  I know about you: {statement}" in said.getvalue()
+    assert f"Answer:   I know about you: {statement}" in said.getvalue()
 
     # And the timeline says so: that something was recalled, what, and in which words.
     record = SessionRecord.objects.get(pk__in=[Recall.objects.get().record_id])

@@ -90,7 +90,7 @@ def test_what_a_person_approves_changes_the_next_run(role: str, reviewer: Client
     read = {"content_hash": memory.content_hash}
     assert reviewer.post(reverse("reviews:approve", args=[memory.pk]), read).status_code == 302
     said = run_again()
-    assert "Told:  Wants refunds on the card, never as a voucher. (version 1)" in said
+    assert "Memory:   Wants refunds on the card, never as a voucher. (version 1)" in said
     assert "I know about you: Wants refunds on the card" in said
     recalled = RecalledMemory.objects.get()
     record = SessionRecord.objects.get(pk__in=[recalled.recall.record_id])
