@@ -36,7 +36,7 @@ def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
     expect(page.get_by_role("heading", name="Why are you reading conversations?")).to_be_visible()
     page.get_by_role("button", name="Continue").press("Enter")
     expect(page.get_by_text("Choose a purpose. It is recorded with every read.")).to_be_visible()
-    page.get_by_label("Purpose").focus()
+    page.get_by_label("Purpose", exact=True).focus()
     page.keyboard.press("ArrowDown")
     page.get_by_role("textbox", name="Ticket (optional)").fill("T-1")
     page.keyboard.press("Enter")
