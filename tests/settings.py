@@ -16,6 +16,8 @@ DIGEST_URL, DIGEST_SECRET, DIGEST_TO = "", b"", []
 
 # Pages render without `collectstatic`.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+# Otherwise each `Client` reads all static files when it is created.
+WHITENOISE_AUTOREFRESH = True
 
 # Emptied after each test (see conftest.py); the real one has a test of its own.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
@@ -30,6 +32,3 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Pages that only tests have.
 TEMPLATES[0]["DIRS"] += [CHECKOUT_DIR / "tests" / "templates"]
-
-# A code that an app showed at the end of its half minute is typed in the next one.
-MFA_TOTP_TOLERANCE = 1
