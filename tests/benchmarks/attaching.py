@@ -20,6 +20,8 @@ from tests.benchmarks.seed import seed
 from tests.benchmarks.writes import CALLS_A_SESSION, ITEMS
 
 WRITERS = 4
+PAUSE_SECONDS = 0.01
+"""Between two calls of a writer: without it they keep the processors busy on which the store is attached."""
 
 WITHOUT = {
     "with the SDK's index": "SELECT",
@@ -97,3 +99,4 @@ async def write_until(is_over: asyncio.Event, engine: AsyncEngine, calls: list[t
         began = time.perf_counter()
         await session.add_items(ITEMS)
         calls.append((began, time.perf_counter()))
+        await asyncio.sleep(PAUSE_SECONDS)

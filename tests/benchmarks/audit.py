@@ -40,8 +40,6 @@ WRITERS = 16
 OTHER_WORK_SECONDS = 0.005
 """What a transaction does besides, as in the experiment behind the design."""
 EVENTS_PER_SECOND = 500
-PROOFS = 200
-ROUNDS = 6
 WARM_UP = 20
 """Transactions of each writer that are not counted: a new connection reads the catalogue first."""
 
@@ -121,10 +119,11 @@ def main() -> None:
     load = [load_average()]
     made = make_log(server, database, arguments.events)
     verified = measure_verifier(server, database, arguments.data_dir / f"{database}.jsonl")
-    say(f"Measuring {PROOFS} proofs.")
-    proofs = sorted(json.loads(run(server, database, "-c", PROVE.format(count=PROOFS))))
-    lags = measure_lag(server, database, arguments.seconds)
-    shares = measure_throughput(server, database, arguments.seconds)
+    say(f"Measuring {arguments.proofs} proofs.")
+    proofs = sorted(json.loads(run(server, database, "-c", PROVE.format(count=arguments.proofs))))
+    with sequencing(server, database):
+        lags = measure_lag(server, database, arguments.seconds)
+        shares = measure_throughput(server, database, arguments.seconds, arguments.rounds)
     load.append(load_average())
     targets = list(targets_of(arguments.events, verified, proofs, lags, shares))
     report.print_targets(targets)
@@ -148,6 +147,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.audit", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000, help="in the log; default: 1,000,000")
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement under load; default: 20")
+    parser.add_argument("--rounds", type=int, default=6, help="in which kinds of transactions take turns; default: 6")
+    parser.add_argument("--proofs", type=int, default=200, help="default: 200")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="default: bench-audit.json in the data directory")
     arguments = parser.parse_args()
@@ -275,32 +276,36 @@ def measure_lag(server: BenchServer, database: str, seconds: float) -> list[floa
 
     with server.connect(database) as connection:
         (first,) = connection.execute("SELECT max(index) + 1 FROM audit_leaf").fetchone() or (0,)
-        with sequencing(server, database), ThreadPoolExecutor(WRITERS) as writers:
+        with ThreadPoolExecutor(WRITERS) as writers:
             writing = [writers.submit(write, seed) for seed in range(WRITERS)]
             time.sleep(seconds)
             done.set()
             for each in writing:
                 each.result()
+        wait_until_sequenced(connection)
         return [float(lag) for (lag,) in connection.execute(LAGS, [first])]
 
 
-def measure_throughput(server: BenchServer, database: str, seconds: float) -> dict[str, list[float]]:
+def measure_throughput(server: BenchServer, database: str, seconds: float, rounds: int) -> dict[str, list[float]]:
     """Transactions a second over those of one bare row, by turns, while a sequencer works."""
     say(f"Measuring transactions of {WRITERS} writers.")
     with server.connect(database) as connection:
         connection.execute(MAKE_BARE)
         shares: dict[str, list[float]] = {kind: [] for kind in STATEMENTS}
-        with sequencing(server, database):
-            for turn in range(ROUNDS):
-                kinds = ["", *STATEMENTS]
-                counted = {}
-                for kind in reversed(kinds) if turn % 2 else kinds:
-                    while connection.execute("SELECT FROM audit_pending LIMIT 1").fetchone():
-                        time.sleep(0.1)  # what the turn before has left is not this one's
-                    counted[kind] = transactions(server, database, seconds / ROUNDS, STATEMENTS.get(kind, PLAIN_WORK))
-                for kind, found in shares.items():
-                    found.append(counted[kind] / counted[""])
+        for turn in range(rounds):
+            kinds = ["", *STATEMENTS]
+            counted = {}
+            for kind in reversed(kinds) if turn % 2 else kinds:
+                wait_until_sequenced(connection)  # the events of the previous turn are not this one's
+                counted[kind] = transactions(server, database, seconds / rounds, STATEMENTS.get(kind, PLAIN_WORK))
+            for kind, found in shares.items():
+                found.append(counted[kind] / counted[""])
         return shares
+
+
+def wait_until_sequenced(connection: psycopg.Connection) -> None:
+    while connection.execute("SELECT FROM audit_pending LIMIT 1").fetchone():
+        time.sleep(0.1)
 
 
 def transactions(server: BenchServer, database: str, seconds: float, statement: str) -> float:

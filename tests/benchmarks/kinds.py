@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,10 +26,12 @@ from tests.benchmarks.console import say
 from tests.benchmarks.measure import Browser, Contender, in_turns
 from tests.benchmarks.places import LONG, VERY_LONG, VERY_LONG_TIMES, connected_stores
 from tests.benchmarks.prepare import sign_in
-from tests.benchmarks.servers import running_server
+from tests.benchmarks.servers import WebServer, running_server
 
 
-def measure(stores: Sequence[SessionStore], items: int, requests: int, folder: Path) -> dict[str, Any]:
+def measure(
+    stores: Sequence[SessionStore], items: int, requests: int, folder: Path, *, one_server: bool
+) -> dict[str, Any]:
     """By the store's name; pages in turns, then what takes the whole of a session."""
     client = Client()
     client.cookies["sessionid"] = sign_in()["cookie"]
@@ -49,43 +51,50 @@ def measure(stores: Sequence[SessionStore], items: int, requests: int, folder: P
     say(f"Measuring {len(contenders)} pages.")
     pages = in_turns(contenders, requests)
     figures = {}
-    for store in stores:
-        download_s, download_mb = downloaded(store, VERY_LONG_TIMES * items, folder)
-        began = time.perf_counter()
-        assert backend_for(store).erase_session(LONG) == items
-        figures[store.name] = {
-            "list": pages["list", store.name].as_json(),
-            "timeline": pages["timeline", store.name].as_json(),
-            "erased_s": round(time.perf_counter() - began, 2),
-            "download_s": round(download_s, 1),
-            "download_mb": download_mb,
-        }
-        say(f"{store}: {figures[store.name]}")
+
+    def web_server(log: str) -> AbstractContextManager[WebServer]:
+        return running_server(dict(os.environ), folder / log)
+
+    with web_server("all.log") if one_server else nullcontext() as shared:
+        for store in stores:
+            with nullcontext(shared) if shared else web_server(f"{store}.log") as server:
+                download_s, download_mb = downloaded(store, VERY_LONG_TIMES * items, server)
+            began = time.perf_counter()
+            assert backend_for(store).erase_session(LONG) == items
+            figures[store.name] = {
+                "list": pages["list", store.name].as_json(),
+                "timeline": pages["timeline", store.name].as_json(),
+                "erased_s": round(time.perf_counter() - began, 2),
+                "download_s": round(download_s, 1),
+                "download_mb": download_mb,
+            }
+            say(f"{store}: {figures[store.name]}")
     return figures
 
 
-def downloaded(store: SessionStore, items: int, folder: Path) -> tuple[float, float]:
-    """Takes the very long session away from a web server of its own.
+def downloaded(store: SessionStore, items: int, server: WebServer) -> tuple[float, float]:
+    """Downloads the very long session.
 
     Returns how long that took, and by how much its memory grew above what it has when it has shown pages.
     """
     record = SessionRecord.objects.get(store=store, session_id=VERY_LONG)
     long = SessionRecord.objects.get(store=store, session_id=LONG)
-    with running_server(dict(os.environ), folder / f"{store}.log") as server:
-        # A download asks for a proof of at most 5 minutes.
-        browser = Browser(server.port, sign_in()["cookie"])
-        for page in (reverse("sessions:list"), reverse("sessions:timeline", args=[long.pk])):
-            browser.get(page)
-        rest = server.forget_peak_memory()
-        began = time.perf_counter()
-        lines = browser.count_lines(reverse("sessions:export-jsonl", args=[record.pk]))
-        seconds = time.perf_counter() - began
-        assert lines == items, f"{lines} of {items} items"
-        peak = server.peak_memory_mb() or 0
+    # A download asks for a proof of at most 5 minutes.
+    browser = Browser(server.port, sign_in()["cookie"])
+    for page in (reverse("sessions:list"), reverse("sessions:timeline", args=[long.pk])):
+        browser.get(page)
+    rest = server.forget_peak_memory()
+    began = time.perf_counter()
+    lines = browser.count_lines(reverse("sessions:export-jsonl", args=[record.pk]))
+    seconds = time.perf_counter() - began
+    assert lines == items, f"{lines} of {items} items"
+    peak = server.peak_memory_mb() or 0
     return seconds, round(peak - rest, 1)
 
 
-def main(sessions: int, items: int, requests: int, agents_database: str, only: Sequence[str]) -> None:
+def main(
+    sessions: int, items: int, requests: int, agents_database: str, only: Sequence[str], *, one_server: bool
+) -> None:
     """Prints the figures."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
@@ -95,4 +104,4 @@ def main(sessions: int, items: int, requests: int, agents_database: str, only: S
         with connection.cursor() as cursor:
             # As autovacuum has done for a console that has been running for a while.
             cursor.execute("VACUUM (ANALYZE)")
-        print(json.dumps(measure(stores, items, requests, folder)))
+        print(json.dumps(measure(stores, items, requests, folder, one_server=one_server)))

@@ -32,7 +32,7 @@ from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
 from tests.benchmarks.report import Target
 from tests.benchmarks.reviewing import measure_reviewing
-from tests.benchmarks.servers import running_server
+from tests.benchmarks.servers import WebServer, running_server
 
 WARM_UP = 20
 FIND_PAGES = "import django; django.setup(); from tests.benchmarks import memory_pages; memory_pages.tell()"
@@ -116,8 +116,10 @@ def main() -> None:
     seconds = seed(server, database, arguments.memories)
     load = [load_average()]
     in_database, for_agent = measure_recall(server, database, arguments.requests)
-    pages = measure_pages(server, database, arguments.requests)
-    reviewing = measure_reviewing(server, database, arguments.requests)
+    told = json.loads(run(server, database, "-c", FIND_PAGES))
+    with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
+        pages = measure_pages(web, told, arguments.requests)
+        reviewing = measure_reviewing(server, web, database, arguments.requests)
     rate = measure_embedding()
     load.append(load_average())
     targets = [
@@ -247,17 +249,14 @@ async def measure_client(dsn: str, asked: list[str], requests: int) -> Timing:
     return timing
 
 
-def measure_pages(server: BenchServer, database: str, requests: int) -> dict[str, Timing]:
+def measure_pages(web: WebServer, told: dict[str, Any], requests: int) -> dict[str, Timing]:
     """The list of memories, by what it shows; asked for by turns, over HTTP."""
-    run(server, database, "manage.py", "collectstatic", "--noinput", "--verbosity=0")
-    told = json.loads(run(server, database, "-c", FIND_PAGES))
-    with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
-        browser = Browser(web.port, told["cookie"])
+    browser = Browser(web.port, told["cookie"])
 
-        def contender(addresses: list[str]) -> Contender:
-            return Contender(lambda number: browser.get(addresses[number % len(addresses)]), web.cpu_seconds)
+    def contender(addresses: list[str]) -> Contender:
+        return Contender(lambda number: browser.get(addresses[number % len(addresses)]), web.cpu_seconds)
 
-        return in_turns({title: contender(addresses) for title, addresses in told["pages"].items()}, requests)
+    return in_turns({title: contender(addresses) for title, addresses in told["pages"].items()}, requests)
 
 
 def measure_embedding() -> float:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.urls import reverse
 
 from memadmin.web.paging import sign_cursor, sort_keys
@@ -28,7 +29,8 @@ WORDS: Mapping[str, str] = {
 
 
 def tell() -> None:
-    """Prints where the pages are, and the cookie of somebody who may read them."""
+    """Prints where the pages are, and the cookie of somebody who may read them; collects the static files they need."""
+    call_command("collectstatic", interactive=False, verbosity=0)
     json.dump({"cookie": sign_in()["cookie"], "pages": addresses(User.objects.get(username="bench"))}, sys.stdout)
 
 

@@ -21,7 +21,9 @@ from tests.benchmarks.measure import load_average
 from tests.benchmarks.report import Target
 
 DATABASE, AGENTS_DATABASE = "stores", "stores_elsewhere"
-MEASURE = "import django; django.setup(); from tests.benchmarks import kinds; kinds.main({}, {}, {}, '{}', {})"
+MEASURE = (
+    "import django; django.setup(); from tests.benchmarks import kinds; kinds.main({}, {}, {}, '{}', {}, one_server={})"
+)
 DOWNLOAD_MB = 100
 ERASURE_S = 5
 """As long as an agent waits for a lock."""
@@ -35,7 +37,10 @@ def main() -> None:
     for database in (DATABASE, AGENTS_DATABASE):
         server.create_empty(database)
     load = [load_average()]
-    program = MEASURE.format(arguments.sessions, arguments.items, arguments.requests, AGENTS_DATABASE, arguments.only)
+    program = MEASURE.format(
+        *(arguments.sessions, arguments.items, arguments.requests, AGENTS_DATABASE, arguments.only),
+        arguments.one_server,
+    )
     figures: dict[str, Any] = json.loads(run(server, DATABASE, "-c", program))
     load.append(load_average())
     report.print_table(list(rows_of(figures)))
@@ -65,6 +70,11 @@ def parse_arguments() -> argparse.Namespace:
         "--items", type=int, default=10_000, help="of the long one, a tenth of the very long one's; default: 10,000"
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="STORE", help="default: all")
+    parser.add_argument(
+        "--one-server",
+        action="store_true",
+        help="download from one web server: quicker, and the memory of each download but the first says little",
+    )
     parser.add_argument("--requests", type=int, default=40, help="how many of each page; default: 40")
     parser.add_argument("--data-dir", type=Path, default=DATA_DIR / "bench", help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="default: bench-stores.json in the data directory")
