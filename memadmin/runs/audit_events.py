@@ -9,5 +9,11 @@ RUN = "runs.run"
 RUN_PAUSED = declare("run.paused", "A person paused a run; completed work is kept.", object=RUN)
 RUN_RESUMED = declare("run.resumed", "A person resumed a paused, stopped or failed run.", object=RUN)
 RUN_CANCELLED = declare("run.cancelled", "A person cancelled a run; completed work is kept.", object=RUN)
+RUN_LIMITED = declare(
+    "run.limited",
+    "A person set the speed limit of a run; 0 rows per second is no limit.",
+    object=RUN,
+    counters=("rows_per_second",),
+)
 RUN_STOPPED = declare("run.stopped", "A run stopped and waits for a person's decision.", object=RUN)
 RUN_FAILED = declare("run.failed", "A run failed after several attempts.", object=RUN)

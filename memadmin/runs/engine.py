@@ -111,7 +111,8 @@ class Lease:
         self.run, self.token = run, run.token
         self._slice_ends_at = None if seconds is None else time.monotonic() + seconds
         self._rows = 100
-        self._renewed_at = self._worked_until = time.monotonic()
+        self._renewed_at = self._worked_until = self._paced_at = time.monotonic()
+        self._paced_done = run.done
 
     @contextmanager
     def chunk(self) -> Iterator[Run]:
@@ -131,15 +132,17 @@ class Lease:
         if time.monotonic() - self._renewed_at < RENEW_AFTER_SECONDS:
             return
         with transaction.atomic():
-            self._locked()
-            Run.objects.filter(pk=self.run.pk).update(lease_until=Now() + LEASE)
-        self._renewed_at = time.monotonic()
+            run = self._locked()
+            Run.objects.filter(pk=run.pk).update(lease_until=Now() + LEASE)
+        self.run, self._renewed_at = run, time.monotonic()
 
     def checkpoint(self) -> None:
         """A point at which the work can be handed over: between chunks, with everything up to the cursor done.
 
-        Raises Interrupted when the slice is over or this process must end.
+        Waits if the run is faster than its `rows_per_second`. Raises LeaseLost, and Interrupted when the slice is over
+        or this process must end.
         """
+        self._slow_down()
         if stopping.is_set() or (self._slice_ends_at is not None and time.monotonic() > self._slice_ends_at):
             raise Interrupted
 
@@ -152,13 +155,13 @@ class Lease:
         while True:
             began = time.monotonic()
             with self.chunk() as run:
-                count = step(run, self._rows)
+                # A second's worth at most: a slow run moves steadily, and its pause button works at once.
+                count = step(run, min(self._rows, run.rows_per_second or self._rows))
                 run.done += count
             if not count:
                 return
             took = time.monotonic() - began
             self._adapt(took)
-            self._slow_down(count, took)
             self.checkpoint()
 
     def _adapt(self, took: float) -> None:
@@ -167,9 +170,15 @@ class Lease:
         elif took < CHUNK_SECONDS / 2:
             self._rows = min(MOST_ROWS, self._rows * 2)
 
-    def _slow_down(self, count: int, took: float) -> None:
-        if limit := self.run.rows_per_second:
-            stopping.wait(max(0.0, min(count / limit - took, RENEW_AFTER_SECONDS)))
+    def _slow_down(self) -> None:
+        """Waits as long as the rows since the last checkpoint may take; keeps the lease, and sees a changed limit."""
+        while limit := self.run.rows_per_second:
+            due = self._paced_at + (self.run.done - self._paced_done) / limit
+            wait = min(due - time.monotonic(), RENEW_AFTER_SECONDS)
+            if wait <= 0 or stopping.wait(wait):
+                break
+            self.keep()
+        self._paced_at, self._paced_done = time.monotonic(), self.run.done
 
     def _locked(self) -> Run:
         self._limit_idle_time()

@@ -1,4 +1,4 @@
-"""Filters of the list of finished runs."""
+"""Filters of the list of finished runs, and the speed limit of a run."""
 
 from __future__ import annotations
 
@@ -62,3 +62,17 @@ class FinishedRuns(FilterForm):
 
     def spelled_out(self, name: str, value: Any) -> str:
         return str(dict(self.fields[name].choices).get(str(value), value))  # type: ignore[attr-defined]
+
+
+class SpeedLimit(forms.Form):
+    rows_per_second = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        widget=forms.NumberInput({"class": "form-control", "placeholder": "No limit", "id": "rows-per-second"}),
+    )
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the input; empty if nothing is."""
+        return "" if self.is_valid() else "Enter a whole number from 1 to 1,000,000, or nothing. Nothing was changed."

@@ -1,4 +1,4 @@
-"""Verbs about runs: request, pause, resume, cancel."""
+"""Verbs about runs: request, pause, resume, cancel, limit the speed."""
 
 from __future__ import annotations
 
@@ -95,6 +95,21 @@ def cancel_run(run: Run, *, by: User | None = None) -> Run:
         audit.record(audit_events.RUN_CANCELLED, by=by, target=run)
         run.note(f"Cancelled by {by.username if by else 'a command'}.")
         engine.end(run, State.CANCELLED)
+    return run
+
+
+def limit_speed(run: Run, *, by: User, rows_per_second: int | None) -> Run:
+    """Limits an unfinished run after its current chunk; None removes the limit.
+
+    Raises InvalidRunState and ChunkUnderWay.
+    """
+    with locked(run) as run:
+        if run.is_finished:
+            raise InvalidRunState(run, "limited")
+        audit.record(audit_events.RUN_LIMITED, by=by, target=run, counters={"rows_per_second": rows_per_second or 0})
+        limit = f"{rows_per_second:,} {kind_named(run.kind).unit} per second" if rows_per_second else "none"
+        run.note(f"Speed limit set by {by.username}: {limit}.")
+        change(run, rows_per_second=rows_per_second)
     return run
 
 

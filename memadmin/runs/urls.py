@@ -9,4 +9,5 @@ urlpatterns = [
     path("<int:run_id>/pause/", views.pause, name="pause"),
     path("<int:run_id>/resume/", views.resume, name="resume"),
     path("<int:run_id>/cancel/", views.cancel, name="cancel"),
+    path("<int:run_id>/speed/", views.limit_speed, name="speed"),
 ]

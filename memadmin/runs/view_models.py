@@ -125,6 +125,10 @@ class RunView:
         return self.may_control and self.run.state in (State.WAITING, State.RUNNING)
 
     @property
+    def may_limit(self) -> bool:
+        return self.may_control and not self.run.is_finished
+
+    @property
     def resume_label(self) -> str:
         """Label of the button that continues the run; empty when there is none."""
         if not self.may_control:

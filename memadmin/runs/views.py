@@ -8,7 +8,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 
 from memadmin.runs import services
-from memadmin.runs.forms import FinishedRuns
+from memadmin.runs.forms import FinishedRuns, SpeedLimit
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
 from memadmin.web.fragments import render_page_or_fragment
@@ -44,7 +44,12 @@ def run(request: OperatorRequest, run_id: int) -> HttpResponse:
 
 
 def run_page(request: OperatorRequest, shown: Run, *, problem: str = "", status: int = 200) -> HttpResponse:
-    context = {"item": view_of(shown, request.user), "log": shown.log.all()[:LOG_LINES], "problem": problem}
+    context = {
+        "item": view_of(shown, request.user),
+        "log": shown.log.all()[:LOG_LINES],
+        "problem": problem,
+        "speed_limit": SpeedLimit(initial={"rows_per_second": shown.rows_per_second}),
+    }
     return render_page_or_fragment(request, "runs/detail.html", context, fragment="state", status=status)
 
 
@@ -69,6 +74,15 @@ def resume(request: OperatorRequest, run_id: int) -> HttpResponse:
 @operator_page(CONTROL, methods="POST")
 def cancel(request: OperatorRequest, run_id: int) -> HttpResponse:
     return change(request, run_id, lambda run: services.cancel_run(run, by=request.user))
+
+
+@operator_page(CONTROL, methods="POST")
+def limit_speed(request: OperatorRequest, run_id: int) -> HttpResponse:
+    form = SpeedLimit(request.POST)
+    if form.problem:
+        return run_page(request, run_for(run_id), problem=form.problem, status=422)
+    limit = form.cleaned_data["rows_per_second"]
+    return change(request, run_id, lambda run: services.limit_speed(run, by=request.user, rows_per_second=limit))
 
 
 def change(request: OperatorRequest, run_id: int, verb: Callable[[Run], Run]) -> HttpResponse:

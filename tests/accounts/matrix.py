@@ -124,6 +124,7 @@ MATRIX: dict[str, Rule] = {
     "runs:pause": verb(RUN_VIEWERS),
     "runs:resume": verb(RUN_VIEWERS),
     "runs:cancel": verb(RUN_VIEWERS),
+    "runs:speed": verb(RUN_VIEWERS),
     # Audit
     "audit:list": page(LOG_READERS),
     "audit:newer": page(LOG_READERS),

@@ -42,6 +42,17 @@ def test_a_run_is_followed_paused_and_resumed_by_keyboard(run: Run, page: Page, 
     expect(page.locator("#run")).to_contain_text("45 rows")
 
 
+def test_a_limit_is_typed_while_the_page_refreshes_itself(run: Run, page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.goto(run.get_absolute_url())
+    page.get_by_label("Rows per second").fill("1000")
+    carry_on(run, seconds=0)
+    expect(page.locator("#run")).to_contain_text("10 of about 45 rows")
+    page.get_by_label("Rows per second").press("Enter")
+    expect(page.locator("#run")).to_contain_text("Limit 1,000 rows/s")
+    expect(page.get_by_label("Rows per second")).to_have_value("1000")
+
+
 def test_pages_in_all_sizes_and_themes(
     run: Run, page: Page, sign_in: SignIn, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
 
+from memadmin.audit.models import AuditEvent
 from memadmin.runs import services
 from memadmin.runs.engine import Wait, carry_on
 from memadmin.runs.models import Run
@@ -134,11 +135,38 @@ def test_pause_resume_and_cancel_by_button(run: Run, compliance: Client) -> None
     assert "is cancelled and cannot be paused. Nothing was changed." in text(refused)
 
 
+def test_the_speed_is_limited_and_the_limit_removed(run: Run, compliance: Client) -> None:
+    address = f"{run.get_absolute_url()}speed/"
+    for typed, limit, line in (("20", 20, ": 20 rows per second."), ("", None, ": none.")):
+        assert compliance.post(address, {"rows_per_second": typed}).status_code == 302
+        run.refresh_from_db()
+        assert run.rows_per_second == limit
+        assert line in text(compliance.get(run.get_absolute_url()))
+    events = AuditEvent.objects.filter(type="run.limited").order_by("number")
+    assert [event.counters for event in events] == [{"rows_per_second": 20}, {"rows_per_second": 0}]
+
+
+@pytest.mark.parametrize("typed", ["0", "-1", "fast", "1000001", "1.5", "9" * 5_000])
+def test_a_speed_that_is_none_changes_nothing(run: Run, compliance: Client, typed: str) -> None:
+    refused = compliance.post(f"{run.get_absolute_url()}speed/", {"rows_per_second": typed})
+    assert refused.status_code == 422
+    assert "Enter a whole number from 1 to 1,000,000" in text(refused)
+    run.refresh_from_db()
+    assert run.rows_per_second is None
+
+
+def test_a_finished_run_has_no_speed(run: Run, compliance: Client) -> None:
+    carry_on(run)
+    assert 'id="speed"' not in text(compliance.get(run.get_absolute_url()))
+    assert compliance.post(f"{run.get_absolute_url()}speed/", {"rows_per_second": "5"}).status_code == 409
+
+
 def test_who_may_not(run: Run, operator: Client, auditor: Client, outsider: Client) -> None:
     for client in (operator, auditor, outsider):
         assert client.get("/runs/").status_code == 403
         assert client.get(run.get_absolute_url()).status_code == 403
         assert client.post(f"{run.get_absolute_url()}cancel/").status_code == 403
+        assert client.post(f"{run.get_absolute_url()}speed/").status_code == 403
     run.refresh_from_db()
     assert run.state == State.WAITING
 
