@@ -22,7 +22,7 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 NO_BROWSER = (
     "NO BROWSER: the browser tests did not run. "
-    "`apt-get install chromium` or `.venv/bin/playwright install chromium` gives them one."
+    "`apt-get install chromium-headless-shell` or `.venv/bin/playwright install chromium` gives them one."
 )
 
 
