@@ -112,13 +112,9 @@ def poisoned(value: Any, text: str, name: str = "") -> Any:
     return value
 
 
-def items_of(text: str) -> Iterator[dict[str, Any]]:
-    """Items as an agent writes them, with the text where a renderer reads it: names, arguments, addresses, files."""
-    yield {"role": "user", "content": text}
-    cited = [{"type": "url_citation", "url": url, "title": text} for url in (text, f"https://example.com/{text}")]
-    parts = [{"type": "output_text", "text": text, "annotations": cited}]
-    yield {"type": "message", "role": "assistant", "status": "completed", "content": parts}
-    content: list[dict[str, Any]] = [
+def parts_of(text: str) -> list[dict[str, Any]]:
+    """What a message can have beside words, with the text in each place."""
+    return [
         {"type": "input_image", "image_url": text},
         {"type": "input_image", "image_url": f"data:image/png;base64,{text}"},
         {"type": "input_image", "image_url": "data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9Imhvc3RpbGUoMSkiLz4="},
@@ -126,7 +122,15 @@ def items_of(text: str) -> Iterator[dict[str, Any]]:
         {"type": "input_file", "filename": text, "file_url": text},
         {"type": text, "text": text},
     ]
-    yield {"role": "user", "content": content}
+
+
+def items_of(text: str) -> Iterator[dict[str, Any]]:
+    """Items as an agent writes them, with the text where a renderer reads it: names, arguments, addresses, files."""
+    yield {"role": "user", "content": text}
+    cited = [{"type": "url_citation", "url": url, "title": text} for url in (text, f"https://example.com/{text}")]
+    parts = [{"type": "output_text", "text": text, "annotations": cited}]
+    yield {"type": "message", "role": "assistant", "status": "completed", "content": parts}
+    yield {"role": "user", "content": parts_of(text)}
     arguments = json.dumps({text: text, "deep": [{text: [text]}]})
     yield {"type": "function_call", "call_id": "1", "name": text, "arguments": arguments}
     yield {"type": "function_call_output", "call_id": "1", "output": json.dumps([{text: text}])}

@@ -6,8 +6,9 @@ last tests break a template on purpose, so that the first ones are known to noti
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
+from itertools import count, cycle, islice
 from typing import Any, TypeAlias
 
 import pytest
@@ -21,10 +22,11 @@ from memadmin.web import safe_text as hostile_text
 from memadmin.web.templatetags import memadmin as tags
 from sessions_app.models import AgentMessage, SessionRecord, Subject, SubjectAlias
 from sessions_app.services.inspection import inspect_session
+from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, assistant, attach_main_store
 from tests.browser.conftest import Watch
 from tests.browser.looking import settle
-from tests.hostile import CORPUS, MARKUP, items_of, poisoned
+from tests.hostile import CORPUS, MARKUP, items_of, parts_of, poisoned
 from tests.sessions.timeline.items import EXAMPLES
 
 SignIn: TypeAlias = Callable[..., User]
@@ -38,6 +40,8 @@ MILLIONS = 10_000_000
 OBJECTS = [example["item"] for example in EXAMPLES if isinstance(example["item"], dict)]
 SHARES = 8
 """Each text poisons so small a share of them, by turns; every kind of item meets several texts all the same."""
+TOGETHER = 4
+"""So many texts have their items on one page of a timeline, which shows 100: a page costs more than what is on it."""
 
 numbers = count(1)
 
@@ -76,6 +80,7 @@ class Trap:
         self.page, self.watch = page, watch
         self.sprung: list[str] = []
         self.problems: list[str] = []
+        self.widths = WIDTHS
         page.expose_function("hostile", lambda *what: self.sprung.append(f"a script ran: {what}"))
         page.expose_function("violated", lambda what: self.sprung.append(f"the policy was violated: {what}"))
         page.on("dialog", self.see_dialog)
@@ -94,18 +99,19 @@ class Trap:
         if not frame.url.startswith((self.watch.own_address, "about:blank")):
             self.sprung.append(f"went to {frame.url}")
 
-    def visit(self, path: str) -> None:
-        """Opens a page and looks around on it."""
-        self.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    def visit(self, path: str, about: str = "") -> None:
+        """Opens a page and looks around on it; `about` names its texts, where they are few."""
         self.page.goto(path)
-        self.look_around(path)
+        self.look_around(f"{path} {about}")
 
     def look_around(self, path: str) -> None:
         """On the page that is there, with everything on it opened, wide and narrow; notes whatever happens on it."""
         self.page.evaluate(OPENED)
-        for width in WIDTHS:
+        # It is in one of the widths already, as the page before has left it.
+        for width in self.widths:
             self.page.set_viewport_size({"width": width, "height": 900})
             self.sprung += [f"{width}: {what}" for what in self.page.evaluate(STICKING_OUT)]
+        self.widths = self.widths[::-1]
         self.page.mouse.move(300, 400)
         self.page.keyboard.press("Tab")
         settle(self.page)
@@ -130,19 +136,26 @@ def storable(text: str, length: int) -> str:
     return text.replace("\x00", "").encode(errors="ignore").decode()[:length]
 
 
-def write_session(text: str) -> SessionRecord:
-    """A session with the text in every kind of item, in its id, and in all that the registry knows of it."""
+def with_call_of(number: int, item: dict[str, Any]) -> dict[str, Any]:
+    """A call has the output of its own text, and not of another one's in the same session."""
+    return {**item, "call_id": f"{number}-{item['call_id']}"} if "call_id" in item else item
+
+
+def write_session(*texts: str) -> SessionRecord:
+    """A session with each text in every kind of item, and by turns in its id and all that the registry knows of it."""
     number = next(numbers)
-    session_id = f"{number}:{storable(text, 300)}"
-    written = [poisoned(item, text) for item in OBJECTS[number % SHARES :: SHARES]]
-    add_items(session_id, f"{WORD} {text}", *items_of(text), *written)
+    session_id = f"{number}:{storable(texts[0], 300)}"
+    for share, text in enumerate(texts, start=number):
+        written = [poisoned(item, text) for item in OBJECTS[share % SHARES :: SHARES]]
+        add_items(session_id, f"{WORD} {text}", *(with_call_of(share, item) for item in items_of(text)), *written)
+    in_key, in_ticket, in_agent = islice(cycle(texts), 1, 4)
     subject = Subject.objects.create()
-    SubjectAlias.objects.create(subject=subject, key=f"{number} {storable(text, 400)}", is_primary=True)
+    SubjectAlias.objects.create(subject=subject, key=f"{number} {storable(in_key, 400)}", is_primary=True)
     columns = {
         "subject": subject,
-        "ticket": storable(text, 200),
-        "agent": storable(text, 200),
-        "labels": [storable(text, 50)],
+        "ticket": storable(in_ticket, 200),
+        "agent": storable(in_agent, 200),
+        "labels": [storable(text, 50) for text in texts],
     }
     SessionRecord.objects.filter(session_id=session_id).update(**columns)
     record = SessionRecord.objects.select_related("store").get(session_id=session_id)
@@ -150,20 +163,26 @@ def write_session(text: str) -> SessionRecord:
     return record
 
 
-def write_all(corpus: Mapping[str, str]) -> Iterator[SessionRecord]:
+def write_all(corpus: Mapping[str, str], together: int = 1) -> Iterator[SessionRecord]:
+    """Sessions with so many of the texts each, in the order of `parted`."""
     attach_main_store()
-    for name, text in corpus.items():
+    for texts in parted(corpus, together):
         try:
-            yield write_session(text)
+            yield write_session(*texts.values())
         except Exception as problem:
-            raise AssertionError(f"{name} could not be written") from problem
+            raise AssertionError(f"{', '.join(texts)} could not be written") from problem
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_timelines_are_sound(part: int, agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+def parted(corpus: Mapping[str, str], together: int) -> list[dict[str, str]]:
+    named = list(corpus.items())
+    return [dict(named[start : start + together]) for start in range(0, len(named), together)]
+
+
+def test_timelines_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
     sign_in("support")
-    for record in write_all(dict(list(CORPUS.items())[part::4])):
-        trap.visit(record.get_absolute_url())
+    for record, texts in zip(write_all(CORPUS, TOGETHER), parted(CORPUS, TOGETHER), strict=True):
+        assert AgentMessage.objects.filter(session_id=record.session_id).count() <= PAGE_ITEMS
+        trap.visit(record.get_absolute_url(), about=", ".join(texts))
     trap.check()
 
 
@@ -188,24 +207,50 @@ def test_everything_around_timelines_is_sound(
             trap.visit(path)
             older = page.locator("nav.pager a", has_text="Older")
             path = (older.first.get_attribute("href") or "") if older.count() else ""
-    for record in records[::6]:
-        message = AgentMessage.objects.filter(session_id=record.session_id).order_by("pk")[3]
-        trap.visit(reverse("sessions:item", args=[record.pk, message.pk]))
+    for record in records[::24]:
         assert record.subject
         trap.visit(record.subject.get_absolute_url())
+    # One who is known by all of the texts, and has every sixth session.
+    known_as_all = records[0].subject
+    assert known_as_all
+    for number, text in enumerate(CORPUS.values()):
+        SubjectAlias.objects.create(subject=known_as_all, key=f"also {number} {storable(text, 400)}")
+    SessionRecord.objects.filter(pk__in=[record.pk for record in records[::6]]).update(subject=known_as_all)
+    trap.visit(known_as_all.get_absolute_url())
+    for message in items_with_all_texts(records[0]):
+        trap.visit(reverse("sessions:item", args=[records[0].pk, message]))
     trap.visit(reverse("audit:list"))
     trap.check()
+
+
+def items_with_all_texts(record: SessionRecord) -> list[int]:
+    """Stored ids of a message and of a call, with every text in each."""
+    newest = AgentMessage.objects.order_by("pk").last()
+    assert newest
+    add_items(
+        record.session_id,
+        {"role": "user", "content": [part for text in CORPUS.values() for part in parts_of(text)]},
+        {
+            "type": "function_call",
+            "call_id": "all",
+            "name": "look_up",
+            "arguments": json.dumps({t: t for t in CORPUS.values()}),
+        },
+    )
+    return list(AgentMessage.objects.filter(pk__gt=newest.pk).order_by("pk").values_list("pk", flat=True))
 
 
 def test_raw_admin_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     person = sign_in("administrator")
     person.user_permissions.add(Permission.objects.get(codename="raw_edit"))
-    for record in list(write_all(dict(list(CORPUS.items())[::6]))):
-        message = AgentMessage.objects.filter(session_id=record.session_id).order_by("pk")[3]
-        for model, pk in (("agentmessage", message.pk), ("sessionrecord", record.pk), ("subject", record.subject_id)):
-            path = reverse(f"admin:sessions_app_{model}_change", args=[pk])
-            trap.visit(path)
-            assert path in page.url
+    records = list(write_all(dict(list(CORPUS.items())[::6]), TOGETHER))
+    rows = [("agentmessage", message) for message in items_with_all_texts(records[0])]
+    rows += [("sessionrecord", record.pk) for record in records]
+    rows += [("subject", record.subject_id) for record in records]
+    for model, pk in rows:
+        path = reverse(f"admin:sessions_app_{model}_change", args=[pk])
+        trap.visit(path)
+        assert path in page.url
     for model in ("agentmessage", "sessionrecord", "subject"):
         trap.visit(reverse(f"admin:sessions_app_{model}_changelist"))
     trap.check()
@@ -219,16 +264,16 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
     add_items("s", "tea")
     record = SessionRecord.objects.get()
     for text in list(MARKUP.values())[::3]:
-        trap.visit(record.get_absolute_url())
+        page.goto(record.get_absolute_url())
         page.get_by_label("Search in this session").fill(f"tea {text}")
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        trap.visit(page.url)
+        trap.look_around(page.url)
         trap.visit(reverse("sessions:list", query={"ticket": text, "agent": text, "label": text, "store": text}))
         page.get_by_label("Find a subject, ticket or session ID").fill(text)
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        trap.visit(page.url)
+        trap.look_around(page.url)
     trap.check()
 
 

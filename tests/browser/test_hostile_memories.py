@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle, islice, product
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from playwright.sync_api import Page
 from memadmin.web import safe_text as hostile_text
 from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, SavedView, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
-from tests.browser.test_hostile import Trap, storable, trap, write_all
+from tests.browser.test_hostile import TOGETHER, Trap, parted, storable, trap, write_all
 from tests.hostile import CORPUS, MARKUP
 from tests.memories.builders import approved, proposed
 
@@ -24,49 +25,57 @@ __all__ = ["trap"]
 SignIn: TypeAlias = Callable[..., User]
 
 
-def write_memories(record: SessionRecord, text: str) -> tuple[Memory, Memory]:
-    """A memory that agents recall, and a proposal to change it, with the text in all that anybody wrote of either."""
-    said = storable(text, 1_500)
-    shared = {"kind": "note", "agents": [storable(text, 200)], "extractor": storable(text, 80), "data": {said: [said]}}
-    known = approved(f"Known: {said}", subject=record.subject, key=storable(text, 80), is_embedded=True, **shared)
+def write_memories(record: SessionRecord, *texts: str) -> tuple[Memory, Memory]:
+    """A memory that agents recall, and a proposal to change it: all that anybody wrote of either has each of the texts,
+    or one by turns where there is room for one.
+    """
+    said = [storable(text, 1_500) for text in texts]
+    in_extractor, in_key, in_change, in_note, in_agent = islice(cycle(texts), 1, 6)
+    shared = {
+        "kind": "note",
+        "agents": [storable(text, 200) for text in texts],
+        "extractor": storable(in_extractor, 80),
+        "key": storable(in_key, 80),
+        "data": {each: [each] for each in said},
+    }
+    known = approved(f"Known: {said[0]}", subject=record.subject, is_embedded=True, **shared)
+    changed = storable(in_change, 1_500)
     change = proposed(
-        f"{said} and more {said[:200]}",
+        f"{changed} and more {changed[:200]}",
         subject=record.subject,
-        key=storable(text, 80),
         replaces=known,
         base_version=known.version,
         **shared,
     )
     Memory.objects.filter(pk=change.pk).update(risk_flags=["instruction"])
-    for memory in (known, change):
+    for memory, text in product((known, change), texts):
         Evidence.objects.create(
             memory=memory,
             record_id=record.pk,
             session_id=record.session_id,
             item_id=storable(text, 200),
             speaker=storable(text, 40),
-            quote=said,
+            quote=storable(text, 1_500),
             tools=[storable(text, 200)],
         )
-    Review.objects.filter(memory=known).update(note=storable(text, 1_000))
-    Signal.objects.create(kind="feedback", subject=record.subject, record_id=record.pk, memory=known, text=said)
-    told = Recall.objects.create(subject=record.subject, record_id=record.pk, agent=storable(text, 200))
+    Review.objects.filter(memory=known).update(note=storable(in_note, 1_000))
+    for each in said:
+        Signal.objects.create(kind="feedback", subject=record.subject, record_id=record.pk, memory=known, text=each)
+    told = Recall.objects.create(subject=record.subject, record_id=record.pk, agent=storable(in_agent, 200))
     RecalledMemory.objects.create(recall=told, memory=known, version=1, place=1)
     return known, change
 
 
-def all_about(record: SessionRecord, text: str) -> list[str]:
-    known, change = write_memories(record, text)
-    assert record.subject
+def all_about(record: SessionRecord, *texts: str) -> list[str]:
+    known, change = write_memories(record, *texts)
     return [known.get_absolute_url(), reverse("reviews:review", args=[change.pk])]
 
 
 def test_memories_and_proposals_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
-    """Every second text on one of the two pages, by turns; the lists below have all of them."""
+    """Each text on one of the two pages, by turns; the lists below have all of them."""
     sign_in("reviewer")
-    corpus = dict(list(CORPUS.items())[::2])
-    for number, (record, text) in enumerate(zip(write_all(corpus), corpus.values(), strict=True)):
-        trap.visit(all_about(record, text)[number % 2])
+    for number, (record, texts) in enumerate(zip(write_all(CORPUS, TOGETHER), parted(CORPUS, TOGETHER), strict=True)):
+        trap.visit(all_about(record, *texts.values())[number % 2], about=", ".join(texts))
     trap.check()
 
 
@@ -84,15 +93,17 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
             trap.visit(path)
             older = page.locator("nav.pager a", has_text="Older")
             path = (older.first.get_attribute("href") or "") if older.count() else ""
-    for record in records[::16]:
-        assert record.subject
-        trap.visit(reverse("memories:learned-from", args=[record.pk]))
-        for tool in Evidence.objects.filter(record_id=record.pk)[0].tools or ():
+    # One of whom a memory has every sixth text.
+    about_all = records[0]
+    known, _ = write_memories(about_all, *list(CORPUS.values())[::6])
+    trap.visit(reverse("memories:learned-from", args=[about_all.pk]))
+    for evidence in known.evidence.order_by("pk")[:4]:
+        for tool in evidence.tools or ():
             trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
-        trap.visit(record.subject.get_absolute_url())
-        trap.visit(record.get_absolute_url())
-        known = Memory.objects.get(subject=record.subject, status=Memory.Status.APPROVED)
-        trap.visit(reverse("memories:change", args=[known.pk]))
+    assert about_all.subject
+    trap.visit(about_all.subject.get_absolute_url())
+    trap.visit(about_all.get_absolute_url())
+    trap.visit(reverse("memories:change", args=[known.pk]))
     trap.check()
 
 
@@ -105,7 +116,7 @@ def test_what_an_agent_would_be_told_is_sound(agent_tables: None, trap: Trap, si
         assert record.subject
         # Typed into a field, what the text has of line breaks would be lost.
         SubjectAlias.objects.create(subject=record.subject, key=f"plain-{record.subject_id}")
-        trap.visit(reverse("memories:recall"))
+        page.goto(reverse("memories:recall"))
         page.locator("[name=query]").fill(f"Where is it? {storable(text, 500)}")
         page.locator("[name=subject]").fill(f"plain-{record.subject_id}")
         with page.expect_navigation():
