@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 import uuid
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.timezone import now
@@ -25,6 +27,7 @@ from django.utils.timezone import now
 from memadmin.accounts.grants import verbs as grants
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
+from memadmin.web import errors
 from memories_app.models import ApprovalRule, Recall, Review, SavedView
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import AgentMessage, AgentSession, SessionIdPattern, SubjectAlias, WatchedPath
@@ -281,9 +284,20 @@ class Tries:
             self.wrong.append(f"{self.role} {method} {address}: {status}, expected {expected}")
 
 
+@pytest.fixture
+def brief_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals without their page and their traceback in the log, which took as long as the refusals themselves.
+
+    The status alone is looked at here; tests/web/test_errors.py tests the pages.
+    """
+    monkeypatch.setattr(errors, "in_words", lambda roles: "")
+    monkeypatch.setattr(errors, "render", lambda request, template, *context, status: HttpResponse(status=status))
+    monkeypatch.setattr(logging.getLogger("django.request"), "disabled", True)
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", [STRANGER, *sorted(EVERYBODY)])
-def test_role_at_every_address(tables: None, role: str) -> None:
+def test_role_at_every_address(tables: None, brief_refusals: None, role: str) -> None:
     user = somebody(OUTSIDER if role == STRANGER else role)
     world = make_world(user)
     tries = Tries(Client() if role == STRANGER else browser_of(user), role)
@@ -325,7 +339,7 @@ def try_at(tries: Tries, world: World, name: str, rule: Rule, method: str, allow
 
 
 @pytest.mark.django_db
-def test_what_asks_for_a_fresh_proof_and_what_does_not(tables: None) -> None:
+def test_what_asks_for_a_fresh_proof_and_what_does_not(tables: None, brief_refusals: None) -> None:
     user = somebody(SUPERUSER)
     world = make_world(user)
     client = browser_of(user)
