@@ -1,4 +1,7 @@
-"""`memadmin demo` as a newcomer meets it: a real program, started, used, interrupted and started again."""
+"""`memadmin demo` as a newcomer meets it: a real program, started, used, interrupted and started again.
+
+A start takes long, so that the tests hand running demos on to each other. None needs another one to have run before.
+"""
 
 from __future__ import annotations
 
@@ -32,47 +35,107 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "data"
 
 
+class Demos:
+    """The demos of one data directory, each with a port of its own."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.greeting_of: dict[Demo, str] = {}
+
+    def start(self) -> Demo:
+        demo = Demo(self.data_dir, free_port())
+        self.greeting_of[demo] = demo.wait_until_it_greets()
+        return demo
+
+    def running(self) -> list[Demo]:
+        return [demo for demo in self.greeting_of if demo.process.poll() is None]
+
+    def any(self) -> Demo:
+        """One that runs, started if there is none."""
+        return next(iter(self.running()), None) or self.start()
+
+
+@pytest.fixture(scope="module")
+def demos(data_dir: Path) -> Iterator[Demos]:
+    demos = Demos(data_dir)
+    yield demos
+    for demo in demos.running():
+        demo.stop()
+
+
+@pytest.fixture
+def demo(demos: Demos) -> Demo:
+    """A running one. Tests may end it."""
+    return demos.any()
+
+
 @pytest.fixture
 def port() -> int:
     return free_port()
 
 
-@pytest.fixture
-def demo(data_dir: Path, port: int) -> Iterator[Demo]:
-    demo = Demo(data_dir, port)
-    yield demo
-    if demo.process.poll() is None:
-        demo.stop()
-
-
-def test_people_sign_in_and_everything_ends_with_ctrl_c(demo: Demo, data_dir: Path) -> None:
-    said = demo.wait_until_it_greets()
+def test_people_sign_in(demo: Demo, demos: Demos) -> None:
+    said = demos.greeting_of[demo]
     assert demo.address in said
     assert PASSWORD in said
     for role in ("support", "reviewer", "compliance", "auditor", "administrator"):
         assert f"  {role}\n" in said
         sign_in(demo, role)
-    programs = [*demo.programs(), psutil.Process(server_for(data_dir).ensure_running().pid)]
+
+
+def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, data_dir: Path) -> None:
+    sign_in(demo, "support")
+    kill(server_for(data_dir).ensure_running().pid)
     server_for(data_dir).leave()
-    assert len(programs) >= 4
-    assert demo.stop(signal.SIGINT) == 0
-    assert still_running(programs) == []
+    sign_in(demo, "support")
+    assert demo.process.poll() is None
 
 
-def test_a_second_start_duplicates_nothing(data_dir: Path, port: int) -> None:
-    first = Demo(data_dir, port)
-    first.wait_until_it_greets()
+def is_web_server(program: psutil.Process) -> bool:
+    try:
+        return "granian" in called(program) and bool(program.children())
+    except psutil.NoSuchProcess:
+        # One of those that run for a moment.
+        return False
+
+
+def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
+    (server,) = filter(is_web_server, demo.programs()[1:])
+    (serving,) = server.children()
+    serving.kill()
+    psutil.wait_procs([serving], 10)
+    running.wait_until_ready(int(demo.address.rpartition(":")[2]), [])
+    assert demo.process.poll() is None
+
+
+def test_everything_ends_with_ctrl_c_and_a_second_start_duplicates_nothing(demos: Demos, data_dir: Path) -> None:
+    """The second start meets the database of an older demo, which had no roles."""
+    demos.any()
     before = rows(data_dir)
-    assert first.stop() == 0
-    second = Demo(data_dir, port)
-    assert "conversations" not in second.wait_until_it_greets()
-    after = rows(data_dir)
-    assert second.stop(signal.SIGTERM) == 0
-    assert second.complaint() == ""
-    assert after == before
     assert before["auth_user"] == 5
     # On record are those in files as well.
     assert 5 < before["agent_sessions"] < before["sessions_app_sessionrecord"]
+
+    programs = [psutil.Process(server_for(data_dir).ensure_running().pid)]
+    server_for(data_dir).leave()
+    for demo in demos.running():
+        started = demo.programs()
+        assert len(started) >= 3
+        programs += started
+        assert demo.stop(signal.SIGINT) == 0
+    assert still_running(programs) == []
+
+    with as_administrator(data_dir) as connection:
+        for name in Roles().names.values():
+            connection.execute(f"REASSIGN OWNED BY {name} TO postgres; DROP OWNED BY {name}; DROP ROLE {name}")
+        connection.execute("UPDATE sessions_app_sessionstore SET agent_roles = '{}'")
+
+    second = demos.start()
+    assert "conversations" not in demos.greeting_of[second]
+    assert rows(data_dir) == before
+    check_roles(second, data_dir)
+    assert second.stop(signal.SIGTERM) == 0
+    assert second.complaint() == ""
 
 
 def rows(data_dir: Path) -> dict[str, int]:
@@ -87,18 +150,9 @@ def rows(data_dir: Path) -> dict[str, int]:
     return counts
 
 
-def test_each_part_works_under_a_database_role_of_its_own(data_dir: Path, port: int) -> None:
-    """Also on the database of an older demo, which had no roles."""
-    first = Demo(data_dir, port)
-    first.wait_until_it_greets()
-    assert first.stop() == 0
-    with as_administrator(data_dir) as connection:
-        for name in Roles().names.values():
-            connection.execute(f"REASSIGN OWNED BY {name} TO postgres; DROP OWNED BY {name}; DROP ROLE {name}")
-        connection.execute("UPDATE sessions_app_sessionstore SET agent_roles = '{}'")
-    second = Demo(data_dir, port)
-    second.wait_until_it_greets()
-    sign_in(second, "support")
+def check_roles(demo: Demo, data_dir: Path) -> None:
+    """Each part of the demo works under a database role of its own."""
+    sign_in(demo, "support")
     with as_administrator(data_dir) as connection:
         deadline = time.monotonic() + 90
         while connected(connection) != {"memadmin_web", "memadmin_worker", "memadmin_agents"}:
@@ -109,8 +163,6 @@ def test_each_part_works_under_a_database_role_of_its_own(data_dir: Path, port: 
             " WHERE type = 'person.signed_in' ORDER BY number DESC LIMIT 1"
         ).fetchone()
         assert signed_in == ("memadmin_web",)
-    assert second.stop() == 0
-    assert second.complaint() == ""
 
 
 @contextmanager
@@ -128,59 +180,29 @@ def connected(connection: psycopg.Connection) -> set[str]:
     return {str(name) for (name,) in connection.execute(others).fetchall()}
 
 
-def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, data_dir: Path) -> None:
-    demo.wait_until_it_greets()
-    sign_in(demo, "support")
-    kill(server_for(data_dir).ensure_running().pid)
-    sign_in(demo, "support")
-    assert demo.process.poll() is None
-    server_for(data_dir).leave()
-
-
-@pytest.mark.parametrize("name", ["worker", "granian"])
-def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
-    demo.wait_until_it_greets()
-    programs = demo.programs()
-    next(program for program in programs[1:] if name in called(program)).kill()
-    assert demo.process.wait(60) == 1
-    assert "stopped unexpectedly" in demo.complaint()
-    assert still_running(programs) == []
-
-
-def test_a_demo_that_was_killed_is_in_nobodys_way(data_dir: Path, port: int) -> None:
+def test_a_demo_that_was_killed_is_in_nobodys_way(demos: Demos) -> None:
     """It cannot stop what it started any more; the next one does, and leaves alone what belongs to a third."""
-    killed, third = Demo(data_dir, port), Demo(data_dir, free_port())
-    killed.wait_until_it_greets()
-    third.wait_until_it_greets()
+    third, killed = demos.any(), demos.start()
     left = [process for process in killed.programs()[1:] if called(process) and "postgres" not in called(process)[0]]
     killed.process.kill()
     killed.process.wait()
     left = still_running(left)
     assert {"granian", "worker"} <= {word for process in left for word in called(process)}
-    late = Demo(data_dir, port)
-    assert "Stopped the remaining processes" in late.wait_until_it_greets()
+    late = demos.start()
+    assert "Stopped the remaining processes" in demos.greeting_of[late]
     assert still_running(left) == []
-    assert late.stop() == 0
     assert third.process.poll() is None
-    assert third.stop() == 0
+    sign_in(third, "support")
 
 
-def is_web_server(program: psutil.Process) -> bool:
-    try:
-        return "granian" in called(program) and bool(program.children())
-    except psutil.NoSuchProcess:
-        # One of those that run for a moment.
-        return False
-
-
-def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
-    demo.wait_until_it_greets()
-    (server,) = filter(is_web_server, demo.programs()[1:])
-    (serving,) = server.children()
-    serving.kill()
-    psutil.wait_procs([serving], 10)
-    running.wait_until_ready(int(demo.address.rpartition(":")[2]), [])
-    assert demo.process.poll() is None
+@pytest.mark.parametrize("name", ["worker", "granian"])
+def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
+    # The database stays for another demo, if there is one.
+    programs = [each for each in demo.programs() if "postgres" not in called(each)[0]]
+    next(program for program in programs[1:] if name in called(program)).kill()
+    assert demo.process.wait(60) == 1
+    assert "stopped unexpectedly" in demo.complaint()
+    assert still_running(programs) == []
 
 
 def test_a_taken_port_is_one_sentence(data_dir: Path, port: int) -> None:
