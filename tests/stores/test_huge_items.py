@@ -1,4 +1,4 @@
-"""An item of 50 MB in a file of SQLite, in Redis and in a folder of JSON: its page, its file, and its redaction."""
+"""An item of 12 MB in a file of SQLite, in Redis and in a folder of JSON: its page, its file, and its redaction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tests.stores.test_json_file import LinesAgent
 from tests.stores.test_redis import RedisAgent
 
 MEGABYTE = 1_000_000
-SIZE = 50 * MEGABYTE
+SIZE = 12 * MEGABYTE
+"""Above all that a page, and the memory for it, may take: an item that is read whole is noticed."""
 WORDS = "the bank account of the neighbour"
 FILLING = "All work and no play makes it a long letter. "
 HUGE = f"{WORDS} {FILLING * (SIZE // len(FILLING))} {WORDS}"
