@@ -1,4 +1,4 @@
-"""Three sequencers as programs, killed at random while events are written: nothing may be lost, doubled or out of place.
+"""Three sequencers as programs, killed at random during writes: nothing may be lost, doubled or out of place.
 
 `MEMADMIN_FAULT_SECONDS=60` makes it last as long as the figure in docs/performance.md.
 """
