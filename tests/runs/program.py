@@ -1,33 +1,35 @@
-"""A worker for one run, as a program: `python -m tests.runs.program DATABASE RUN [VARIANT ...]`.
+"""A worker for one run, in a process that a test stops at any place.
 
-Prints each place that it comes to and waits for a line on its standard input before it continues. The variants are
-ways to break the engine, or to shorten its lease.
+Reports each place that it comes to and waits for an answer before it continues. The variants are ways to break the
+engine, or to shorten its lease.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 import django
 from django.conf import settings
 
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+django.setup()
 
-def main(database: str, run_id: str, *variants: str) -> None:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-    settings.DATABASES["default"]["NAME"] = database
+from memadmin.runs import engine  # noqa: E402
+from memadmin.runs.models import Run  # noqa: E402
+from tests.runs import moving  # noqa: E402
+
+
+def main(test: Connection, database: str, data_dir: Path, run_id: int, variants: tuple[str, ...]) -> None:
+    settings.DATABASES["default"] |= {"NAME": database, "DATA_DIR": data_dir}
     # What was committed must survive that PostgreSQL is killed.
     settings.DATABASES["default"]["OPTIONS"].pop("options")
-    django.setup()
-
-    from memadmin.runs import engine
-    from memadmin.runs.models import Run
-    from tests.runs import moving
 
     def wait_at(place: str) -> None:
-        print(place, flush=True)
-        sys.stdin.readline()
+        test.send(place)
+        test.recv()
 
     def locked_without_a_look(lease: engine.Lease) -> Run:
         return Run.objects.get(pk=lease.run.pk)
@@ -40,8 +42,4 @@ def main(database: str, run_id: str, *variants: str) -> None:
     if "without_timeout" in variants:
         setattr(engine.Lease, "_limit_idle_time", lambda lease: None)  # noqa: B010  # a broken variant
     run = engine.carry_on(Run.objects.get(pk=run_id))
-    print("end", run.state, flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    test.send(f"end {run.state}")

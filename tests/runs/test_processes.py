@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +24,26 @@ from memadmin.runs.models import Run
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.people import person
 from tests.processes import kill
-from tests.runs import moving
+from tests.runs import moving, program
 from tests.runs.conftest import ROWS, let_the_lease_expire
 from tests.runs.moving import count_done
 
 State = Run.State
 
 
+PROCESSES = get_context("forkserver")
+# Its children are processes of their own, without the seconds that it takes to import Django.
+PROCESSES.set_forkserver_preload(["tests.runs.program"])
+
+
 class Program:
     """A worker in a process of its own, which stands at the place that it came to last."""
 
-    def __init__(self, database: str, run_id: int, *variants: str, **environment: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.runs.program", database, str(run_id), *variants],
-            cwd=settings.CHECKOUT_DIR,
-            env={**os.environ, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, database: str, run_id: int, *variants: str, data_dir: Path = settings.DATA_DIR) -> None:
+        self.places, theirs = PROCESSES.Pipe()
+        self.process = PROCESSES.Process(target=program.main, args=(theirs, database, data_dir, run_id, variants))
+        self.process.start()
+        theirs.close()
 
     def comes_to(self, place: str, *, from_there: bool = True) -> None:
         """Lets it go on until it comes to a place."""
@@ -51,15 +53,15 @@ class Program:
             from_there = True
 
     def goes_on(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        self.places.send(None)
 
     def next_place(self, *, goes_on: bool = True) -> str:
-        assert self.process.stdout
         if goes_on:
             self.goes_on()
-        return self.process.stdout.readline().strip()
+        try:
+            return str(self.places.recv())
+        except EOFError:
+            return ""
 
     def runs_to_its_end(self) -> str:
         while not (place := self.next_place()).startswith("end"):
@@ -67,7 +69,13 @@ class Program:
         return place.removeprefix("end ")
 
     def send(self, signal_number: signal.Signals) -> None:
+        assert self.process.pid
         os.kill(self.process.pid, signal_number)
+
+    def end(self) -> None:
+        """Ends it wherever it is, also where it is stopped."""
+        self.process.kill()
+        self.process.join()
 
 
 @pytest.fixture
@@ -76,16 +84,14 @@ def start() -> Iterator[Callable[..., Program]]:
     started = list[Program]()
 
     def start(run: Run, place: str, *variants: str) -> Program:
-        program = Program(connection.settings_dict["NAME"], run.pk, *variants)
-        started.append(program)
-        program.comes_to(place, from_there=False)
-        return program
+        worker = Program(connection.settings_dict["NAME"], run.pk, *variants)
+        started.append(worker)
+        worker.comes_to(place, from_there=False)
+        return worker
 
     yield start
-    for program in started:
-        program.send(signal.SIGCONT)
-        program.process.kill()
-        program.process.communicate()
+    for worker in started:
+        worker.end()
 
 
 def wait_until_it_can_be_taken(run: Run) -> None:
@@ -107,12 +113,12 @@ def test_killed_anywhere_it_is_finished_by_another(
     committed_run: Run, start: Callable[..., Program], chunks: int, place: str
 ) -> None:
     run = committed_run
-    program = start(run, "begin")
+    worker = start(run, "begin")
     for _ in range(chunks):
-        program.comes_to("written")
+        worker.comes_to("written")
     if place != "begin":
-        program.comes_to(place)
-    kill(program.process.pid)
+        worker.comes_to(place)
+    kill(worker.process.pid)
     wait_until_it_can_be_taken(run)
     assert take(run.pk) is None, "its lease still holds"
     let_the_lease_expire(run)
@@ -205,13 +211,13 @@ def test_a_pause_waits_for_the_chunk_and_comes_before_the_next(
 ) -> None:
     monkeypatch.setattr(services, "PATIENCE", "60s")
     compliance = person("compliance")
-    program = start(committed_run, "written")
+    worker = start(committed_run, "written")
     with somebody_else() as elsewhere:
         paused = elsewhere(lambda: services.pause_run(committed_run, by=compliance))
         wait_until_blocked(paused)
-        program.goes_on()
+        worker.goes_on()
         assert paused.result().state == State.PAUSED
-    assert program.runs_to_its_end() == State.PAUSED
+    assert worker.runs_to_its_end() == State.PAUSED
     committed_run.refresh_from_db()
     assert committed_run.done == count_done()[0] == 10
 
@@ -219,35 +225,33 @@ def test_a_pause_waits_for_the_chunk_and_comes_before_the_next(
 @pytest.mark.slow
 def test_it_survives_that_postgresql_is_killed_within_a_chunk(tmp_path: Path) -> None:
     server = server_for(tmp_path)
-    environment = {"MEMADMIN_DATA_DIR": str(tmp_path)}
     subprocess.run(
         [sys.executable, "manage.py", "migrate", "--verbosity=0"],
         check=True,
         cwd=settings.CHECKOUT_DIR,
-        env=os.environ | environment,
+        env=os.environ | {"MEMADMIN_DATA_DIR": str(tmp_path)},
     )
     with connected(server) as database:
         database.execute(moving.TABLES)
         database.execute("INSERT INTO runs_todo SELECT generate_series(1, %s)", [ROWS])
         database.execute("INSERT INTO runs_run (number, kind) VALUES (1, 'test_moving')")
-    program = Program("memadmin", 1, **environment)
+    started = Program("memadmin", 1, data_dir=tmp_path)
     try:
-        program.comes_to("written", from_there=False)
-        program.comes_to("written")
+        started.comes_to("written", from_there=False)
+        started.comes_to("written")
         kill(server.ensure_running().pid)
-        assert program.runs_to_its_end() == State.WAITING
+        assert started.runs_to_its_end() == State.WAITING
         with connected(server) as database:
             row = database.execute("SELECT done, attempts FROM runs_run").fetchone()
             assert row == (10, 1), "the chunk was lost, and the one before was not"
             database.execute("UPDATE runs_run SET retry_at = NULL")
-        again = Program("memadmin", 1, **environment)
+        again = Program("memadmin", 1, data_dir=tmp_path)
         assert again.next_place(goes_on=False) == "begin"
         assert again.runs_to_its_end() == State.COMPLETE
         with connected(server) as database:
             assert database.execute("SELECT count(*), count(DISTINCT id) FROM runs_done").fetchone() == (ROWS, ROWS)
     finally:
-        program.process.kill()
-        program.process.communicate()
+        started.end()
         server.leave()
 
 
