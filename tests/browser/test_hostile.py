@@ -102,7 +102,7 @@ class Trap:
     def visit(self, path: str, about: str = "") -> None:
         """Opens a page and looks around on it; `about` names its texts, where they are few."""
         self.page.goto(path)
-        self.look_around(f"{path} {about}")
+        self.look_around(f"{path} ({about})" if about else path)
 
     def look_around(self, path: str) -> None:
         """On the page that is there, with everything on it opened, wide and narrow; notes whatever happens on it."""

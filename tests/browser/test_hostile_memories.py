@@ -88,18 +88,20 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
             ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
             SavedView.objects.get_or_create(owner=officer, name=storable(text, 60))
     lists = [reverse("memories:list"), reverse("reviews:list"), f"{reverse('reviews:list')}?as=table"]
-    for path in [*lists, reverse("reviews:rules"), reverse("reviews:health"), reverse("audit:list")]:
+    # The log has a text in the names of subjects and rules.
+    named = [reverse("audit:list", query={"type": f"{kind}.row_inserted"}) for kind in ("subject", "approval_rule")]
+    for path in [*lists, reverse("reviews:rules"), reverse("reviews:health"), *named]:
         while path:
             trap.visit(path)
             older = page.locator("nav.pager a", has_text="Older")
             path = (older.first.get_attribute("href") or "") if older.count() else ""
     # One of whom a memory has every sixth text.
     about_all = records[0]
-    known, _ = write_memories(about_all, *list(CORPUS.values())[::6])
+    texts = list(CORPUS.values())[::6]
+    known, _ = write_memories(about_all, *texts)
     trap.visit(reverse("memories:learned-from", args=[about_all.pk]))
-    for evidence in known.evidence.order_by("pk")[:4]:
-        for tool in evidence.tools or ():
-            trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': tool})}")
+    for text in texts[::3]:
+        trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': storable(text, 200)})}")
     assert about_all.subject
     trap.visit(about_all.subject.get_absolute_url())
     trap.visit(about_all.get_absolute_url())
