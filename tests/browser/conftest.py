@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from django.conf import settings
@@ -106,17 +106,22 @@ def sign_in(context: BrowserContext, live_server: LiveServer) -> Callable[..., U
     return sign_in
 
 
+class Look(Protocol):
+    def __call__(self, path: str, *, with_shell: bool = False) -> None: ...
+
+
 @pytest.fixture
-def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
+def look(page: Page, pytestconfig: pytest.Config) -> Look:
     """Looks at an address wide and narrow, light and dark: no sideways scroll, and axe finds nothing serious.
 
     Contrasts depend on the theme, and which controls there are on the width: axe looks at contrasts in both themes,
-    wide, and at structure in the light, wide, and in the dark, narrow. With `pytest tests/browser --look FOLDER` it
-    looks at everything in all four views, and screenshots are kept there.
+    wide, and at structure in the light, wide, and in the dark, narrow. The shell is the same around every page: axe
+    looks at it `with_shell`. With `pytest tests/browser --look FOLDER` it looks at everything in all four views, and
+    screenshots are kept there.
     """
     folder: Path | None = pytestconfig.getoption("--look", None)
 
-    def look(path: str) -> None:
+    def look(path: str, *, with_shell: bool = False) -> None:
         for view in looking.each_view(page, path):
             if folder:
                 looking.photograph(page, view, looking.name_of(path), folder)
@@ -125,9 +130,10 @@ def look(page: Page, pytestconfig: pytest.Config) -> Callable[[str], None]:
             if folder:
                 looking.assert_accessible(page)
             elif view.is_wide:
-                looking.assert_accessible(page, rules="all" if view.theme == "light" else "contrast")
+                rules: looking.Rules = "all" if view.theme == "light" else "contrast"
+                looking.assert_accessible(page, rules=rules, with_shell=with_shell)
             elif view.theme == "dark":
-                looking.assert_accessible(page, rules="structure")
+                looking.assert_accessible(page, rules="structure", with_shell=with_shell)
 
     return look
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pytest
@@ -16,15 +17,19 @@ from pytest_django.live_server_helper import LiveServer
 from sessions_app.models import SessionIdPattern, SessionRecord, SubjectKind
 from sessions_app.services import subjects
 from tests.agents import add_items, attach_main_store
-from tests.browser.conftest import Watch
-from tests.browser.looking import assert_accessible
+from tests.browser.conftest import Look, Watch
+from tests.browser.looking import (
+    assert_accessible,
+    assert_buttons_hold_their_words,
+    assert_no_sideways_scroll,
+    each_view,
+)
 from tests.builders import make_session, make_store, make_subject
 from tests.people import person
 from tests.sessions.stores import stores
 
 __all__ = ["stores"]
 
-Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
 
 
@@ -68,7 +73,8 @@ class TestLooks:
         look("/subjects/")
         look(subject.get_absolute_url())
 
-    def test_ids_as_long_as_they_can_be(self, agent_tables: None, look: Look, sign_in: SignIn) -> None:
+    def test_ids_as_long_as_they_can_be(self, agent_tables: None, page: Page, sign_in: SignIn) -> None:
+        """Room does not depend on the theme, nor a colour on the length of an id: by day, without contrasts."""
         sign_in("support")
         attach_main_store()
         add_items("x" * 10_000, "w" * 10_000)
@@ -80,7 +86,10 @@ class TestLooks:
         pages = [record.get_absolute_url() for record in SessionRecord.objects.all()]
         filtered = f"/sessions/?subject={subject.pk}&agent={'a' * 200}&ticket={'t' * 200}&label={'l' * 50}"
         for address in ("/sessions/", filtered, "/subjects/", subject.get_absolute_url(), "/", *pages):
-            look(address)
+            for _ in islice(each_view(page, address), 2):
+                assert_no_sideways_scroll(page)
+                assert_buttons_hold_their_words(page)
+                assert_accessible(page, rules="structure")
 
     def test_stores_and_overview(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
         sign_in("support", "administrator")
@@ -95,7 +104,7 @@ class TestLooks:
         self, transactional_db: None, look: Look, sign_in: SignIn, role: str
     ) -> None:
         sign_in(role)
-        look("/")
+        look("/", with_shell=True)
 
 
 class TestKeys:

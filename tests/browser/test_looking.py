@@ -9,9 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route
 
+from tests.browser.conftest import Look
 from tests.browser.looking import VIEWS, turn_to
 
-Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
 
 SOUND = """<!doctype html>
@@ -69,6 +69,14 @@ def test_fault_is_found(page: Page, look: Look, name: str) -> None:
             look("/sample/")
     else:
         look("/sample/")
+
+
+def test_fault_of_the_shell_is_found_where_it_is_looked_at(page: Page, look: Look) -> None:
+    html = SOUND.format(style="", body=f'</main><header class="topbar">{NAMELESS}</header><main>')
+    page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body=html))
+    look("/sample/")
+    with pytest.raises(AssertionError, match="button-name"):
+        look("/sample/", with_shell=True)
 
 
 def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:

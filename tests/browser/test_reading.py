@@ -11,9 +11,8 @@ from playwright.sync_api import Page, expect
 
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Look, Watch
 
-Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
 
 
@@ -43,7 +42,7 @@ def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
     expect(page.get_by_text("Where is my order?")).to_be_visible()
     page.goto(addresses[1])
     expect(page.get_by_text("And mine?")).to_be_visible()
-    look("/accounts/purpose/")
+    look("/accounts/purpose/", with_shell=True)
 
 
 def test_who_opens_too_many_sessions_is_told_when_to_go_on(

@@ -11,10 +11,9 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 from playwright.sync_api import Error, Page, expect
 
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Look, Watch
 from tests.browser.looking import assert_accessible
 
-Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
 
 
@@ -34,19 +33,19 @@ def rows(page: Page, sign_in: SignIn) -> Page:
 
 def test_shell_looks_sound(look: Look, sign_in: SignIn) -> None:
     sign_in("support", "administrator")
-    look("/")
+    look("/", with_shell=True)
 
 
 def test_404_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
     watch.expect("status of 404")
     sign_in("auditor")
-    look("/no/such/page/")
+    look("/no/such/page/", with_shell=True)
 
 
 def test_403_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
     watch.expect("status of 403")
     sign_in("support", "reviewer")
-    look("/admin/")
+    look("/admin/", with_shell=True)
 
 
 @pytest.mark.parametrize(
