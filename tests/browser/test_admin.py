@@ -80,27 +80,30 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")
     assert_sound(page)
+    coloured: set[str] = set()
     for model in admin.site._registry:
         name = f"{model._meta.app_label}_{model._meta.model_name}"
-        page.goto(reverse(f"admin:{name}_changelist"))
-        assert_sound(page)
-        if page.locator(".object-tools .addlink").count():
-            page.goto(reverse(f"admin:{name}_add"))
-            expect(page.locator("#content-main form")).to_be_visible()
-            assert_sound(page)
         row = model._default_manager.first()
         assert row, f"nothing to look at in {name}"
-        page.goto(change := reverse(f"admin:{name}_change", args=[row.pk]))
+        page.goto(reverse(f"admin:{name}_change", args=[row.pk]))
         expect(page.locator("#content-main form")).to_be_visible()
         assert_sound(page)
-        for link in (".historylink", ".deletelink"):
-            page.goto(change)
-            if page.locator(link).count():
-                page.locator(link).click()
-                assert_sound(page)
+        # A form has the colours of its fields; each other kind of page has the same ones for every model.
+        others = {kind: page.locator(f".{kind}") for kind in ("historylink", "deletelink")}
+        pages = {kind: link.get_attribute("href") or "" for kind, link in others.items() if link.count()}
+        page.goto(reverse(f"admin:{name}_changelist"))
+        assert_sound(page, with_colours="list" not in coloured)
+        if page.locator(".object-tools .addlink").count():
+            pages["add"] = reverse(f"admin:{name}_add")
+        for kind, path in pages.items():
+            page.goto(path)
+            if kind == "add":
+                expect(page.locator("#content-main form")).to_be_visible()
+            assert_sound(page, with_colours=kind not in coloured)
+        coloured |= {"list", *pages}
 
 
-def assert_sound(page: Page) -> None:
+def assert_sound(page: Page, *, with_colours: bool = True) -> None:
     """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious.
 
     Django's own controls are the same at both widths: narrow, axe looks at contrasts alone.
@@ -109,7 +112,10 @@ def assert_sound(page: Page) -> None:
     for view in (VIEWS[0], VIEWS[-1]):
         turn_to(page, view)
         assert_no_sideways_scroll(page)
-        assert_accessible(page, rules="all" if view.is_wide else "contrast")
+        if view.is_wide:
+            assert_accessible(page, rules="all" if with_colours else "structure")
+        elif with_colours:
+            assert_accessible(page, rules="contrast")
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
