@@ -33,7 +33,7 @@ from tests.people import person
 
 SHORT_STORIES = [story for story in STORIES if story is not tutor.HUNDRED_WORDS]
 
-pytestmark = pytest.mark.usefixtures("agent_tables", "no_network")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("agent_tables", "no_network")]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from agno.db.base import SessionType
 from agno.db.postgres import PostgresDb
 from agno.db.sqlite import SqliteDb
@@ -28,6 +29,8 @@ from tests.stores.document_agents import (
     first_text,
     older,
 )
+
+pytestmark = pytest.mark.slow
 
 
 class AgnoAgent(DocumentAgent):

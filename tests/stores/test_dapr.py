@@ -35,6 +35,8 @@ from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, cont
 from tests.stores.dapr_sidecar import STATE_STORE, Sidecar
 from tests.stores.sealed_contract import SealedContract
 
+pytestmark = pytest.mark.slow
+
 VARIABLE, TOKEN_VARIABLE = "SUPPORT_DAPR", "SUPPORT_DAPR_TOKEN"
 
 

@@ -26,6 +26,8 @@ from tests.stores.sqlite_files import SqliteAgent
 from tests.stores.test_json_file import LinesAgent
 from tests.stores.test_redis import RedisAgent
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 SIZE = 12 * MEGABYTE
 """Above all that a page, and the memory for it, may take: an item that is read whole is noticed."""

@@ -42,6 +42,8 @@ from tests.stores.contract import (
 from tests.stores.mongo_stand_in import MongoStandIn
 from tests.stores.sealed_contract import SealedContract
 
+pytestmark = pytest.mark.slow
+
 VARIABLE = "SUPPORT_MONGO_URL"
 
 

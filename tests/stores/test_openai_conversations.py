@@ -33,6 +33,8 @@ from tests.stores.contract import CALL, OUTPUT, SECRET, Item, SdkAgent, StoreCon
 from tests.stores.contract import Trouble as Broken
 from tests.stores.conversations_api import KEY, ConversationsServer, Trouble
 
+pytestmark = pytest.mark.slow
+
 KEY_VARIABLE, ADDRESS_VARIABLE = "HELPDESK_OPENAI_KEY", "HELPDESK_OPENAI_URL"
 
 

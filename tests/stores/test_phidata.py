@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from phi.agent.session import AgentSession
 from phi.memory.agent import AgentMemory, AgentRun
 from phi.model.message import Message
@@ -26,6 +27,8 @@ from tests.stores.document_agents import (
     first_text,
     older,
 )
+
+pytestmark = pytest.mark.slow
 
 
 class PhidataAgent(DocumentAgent):

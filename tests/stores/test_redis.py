@@ -41,6 +41,8 @@ from tests.stores.contract import SECRET, SdkAgent, StoreContract, Trouble, enum
 from tests.stores.sealed_contract import SealedContract
 from tests.stores.servers import RedisServer, own_redis
 
+pytestmark = pytest.mark.slow
+
 VARIABLE = "SUPPORT_REDIS_URL"
 
 

@@ -30,6 +30,8 @@ from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.mariadb import MariaDb
 from tests.stores.remote_agents import VARIABLE, MariaDbAgent, PostgresAgent, RemoteAgent
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def postgres(db: None, second_database: URL) -> Iterator[PostgresAgent]:

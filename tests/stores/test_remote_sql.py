@@ -13,6 +13,8 @@ from tests.stores.mariadb import MariaDb
 from tests.stores.remote_agents import MariaDbAgent, PostgresAgent, SqliteByUrlAgent
 from tests.stores.sealed_contract import SealedContract
 
+pytestmark = pytest.mark.slow
+
 
 class TestOtherPostgres(StoreContract, SealedContract):
     @pytest.fixture
