@@ -43,6 +43,8 @@ class Program:
         self.places, theirs = PROCESSES.Pipe()
         self.process = PROCESSES.Process(target=program.main, args=(theirs, database, data_dir, run_id, variants))
         self.process.start()
+        assert self.process.pid
+        self.pid = self.process.pid
         theirs.close()
 
     def comes_to(self, place: str, *, from_there: bool = True) -> None:
@@ -69,8 +71,7 @@ class Program:
         return place.removeprefix("end ")
 
     def send(self, signal_number: signal.Signals) -> None:
-        assert self.process.pid
-        os.kill(self.process.pid, signal_number)
+        os.kill(self.pid, signal_number)
 
     def end(self) -> None:
         """Ends it wherever it is, also where it is stopped."""
@@ -118,7 +119,7 @@ def test_killed_anywhere_it_is_finished_by_another(
         worker.comes_to("written")
     if place != "begin":
         worker.comes_to(place)
-    kill(worker.process.pid)
+    kill(worker.pid)
     wait_until_it_can_be_taken(run)
     assert take(run.pk) is None, "its lease still holds"
     let_the_lease_expire(run)
