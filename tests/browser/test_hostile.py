@@ -244,7 +244,7 @@ def test_raw_admin_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, pag
     person = sign_in("administrator")
     person.user_permissions.add(Permission.objects.get(codename="raw_edit"))
     records = list(write_all(dict(list(CORPUS.items())[::6]), TOGETHER))
-    rows = [("agentmessage", message) for message in items_with_all_texts(records[0])]
+    rows: list[tuple[str, object]] = [("agentmessage", message) for message in items_with_all_texts(records[0])]
     rows += [("sessionrecord", record.pk) for record in records]
     rows += [("subject", record.subject_id) for record in records]
     for model, pk in rows:
