@@ -35,7 +35,7 @@ from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import ItemChanged, StoreUnavailable
 from sessions_app.stores.documents import backend as documents
-from sessions_app.stores.documents.json_text import Swaps
+from sessions_app.stores.documents.json_edit import Swaps
 from tests.agents import assistant, user
 from tests.stores.contract import SECRET, contents, enumerated, said
 from tests.stores.document_agents import SCHEMA, USER, VARIABLE, DocumentAgent, InFile, InPostgres, as_message

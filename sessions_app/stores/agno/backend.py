@@ -12,7 +12,7 @@ from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
 from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
-from sessions_app.stores.documents.json_text import Swaps
+from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
     conversation_without,

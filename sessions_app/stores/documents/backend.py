@@ -33,7 +33,7 @@ from sessions_app.stores.base import (
 )
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, TableAdapter
 from sessions_app.stores.documents.database import DatabaseSession, DocumentDatabase, DocumentRow
-from sessions_app.stores.documents.json_text import Swaps
+from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.kinds import EnvironmentField, PathField
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
 from sessions_app.stores.previews import preview_from

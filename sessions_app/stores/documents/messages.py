@@ -14,7 +14,7 @@ from zlib import crc32
 from memadmin.json_spans import NotReadable, Part, elements, members, value_of, with_replaced, without
 from sessions_app.stores.documents.adapter import Fragment
 from sessions_app.stores.documents.database import instant
-from sessions_app.stores.documents.json_text import STRUCTURAL, words_in
+from sessions_app.stores.documents.json_edit import STRUCTURAL, words_in
 
 MESSAGES = "messages"
 
