@@ -180,7 +180,7 @@ def _sentence(problem: Exception) -> str:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"not JSON: {name} is no number")
+    raise ValueError(f"not JSON: {name} is not a number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)

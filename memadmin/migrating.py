@@ -36,8 +36,8 @@ class OneWay(Operation):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         raise CommandError(
-            f"The first migrations of {app_label} are not undone: without them nothing would guard its tables."
-            " Drop the database instead."
+            f"The first migrations of {app_label} cannot be reversed, because they protect the tables."
+            " To start again, drop the database."
         )
 
 

@@ -86,11 +86,13 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_HTTPS", "Secure cookies, HSTS and redirects to HTTPS.", "no"),
         Variable(
             "MEMADMIN_BEHIND_PROXY",
-            "Trust `X-Forwarded-Proto` and the last entry of `X-Forwarded-For`. The proxy has to set the one and append"
-            " to the other.",
+            "Trust `X-Forwarded-Proto` and the last entry of `X-Forwarded-For`. The proxy must set the first header"
+            " and append to the second.",
             "no",
         ),
-        Variable("MEMADMIN_TRUSTED_ORIGINS", "Origins of forms, such as `https://memadmin.example.org`."),
+        Variable(
+            "MEMADMIN_TRUSTED_ORIGINS", "Trusted origins of submitted forms, such as `https://memadmin.example.org`."
+        ),
         Variable("MEMADMIN_URL", "Address of the console for links in mail. Required with `MEMADMIN_MAIL_URL`."),
         Variable(
             "MEMADMIN_SECRET_KEY",
@@ -201,10 +203,10 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             " log](audit.md).",
             unset="embedded PostgreSQL: generated once, kept in the data folder; otherwise checkpoints are not signed",
         ),
-        Variable("MEMADMIN_SIGNING_KEY_BEFORE", "The key before a rotation: it signs the new key in."),
+        Variable("MEMADMIN_SIGNING_KEY_BEFORE", "The previous signing key, during a rotation: it signs the new key."),
         Variable(
             "MEMADMIN_TRUSTED_KEYS",
-            "Public keys of checkpoints, separated by commas, that the previous key did not sign in.",
+            "More trusted public keys, separated by commas: those that were not signed with the previous key.",
         ),
         Variable(
             "MEMADMIN_ANCHOR_PATH",

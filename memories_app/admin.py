@@ -72,7 +72,7 @@ class DataField(forms.JSONField):
         try:
             return super().to_python(value)
         except RecursionError:
-            raise forms.ValidationError("This is nested too deeply.") from None
+            raise forms.ValidationError("The JSON is nested too deeply.") from None
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         try:
@@ -90,7 +90,7 @@ class Moment(forms.DateTimeField):
 
     def __init__(self, **given: Any) -> None:
         widget = forms.DateTimeInput({"size": 20})
-        super().__init__(required=False, widget=widget, help_text="As 2026-11-22 09:00, in UTC.", **given)
+        super().__init__(required=False, widget=widget, help_text="Format: 2026-11-22 09:00, in UTC.", **given)
 
 
 class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]

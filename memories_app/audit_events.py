@@ -41,7 +41,7 @@ class EraseReason(TextChoices):
 
 class ExpiryReason(TextChoices):
     OVER = "over", "end of its validity"
-    UNUSED = "unused", "uncertain, approved by a rule only, and never used in a run"
+    UNUSED = "unused", "low confidence, approved only by a rule, never used in a run"
 
 
 MEMORIES_LISTED = declare("memory.listed", "A person viewed a list of memories.", counters=("memories",))

@@ -86,7 +86,7 @@ class StoreForm(forms.Form):
         max_length=64,
         initial="UTC",
         widget=forms.TextInput({"class": "form-control"}),
-        help_text="The zone of times that the agents store without a zone, such as Europe/Riga.",
+        help_text="Time zone of timestamps that the agents store without a zone, such as Europe/Riga.",
     )
 
     def __init__(
@@ -139,7 +139,7 @@ class EncryptionForm(forms.Form):
         names = {*keyring().keys, *filter(None, [store.encryption_key])}
         field = self.fields["key"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "no key; encrypted items stay unreadable"), *((name, name) for name in sorted(names))]
+        field.choices = [("", "no key; encrypted items cannot be read"), *((name, name) for name in sorted(names))]
 
 
 class RegisterForm(forms.Form):
@@ -163,7 +163,7 @@ class RegisterForm(forms.Form):
             raise forms.ValidationError("Enter the IDs, one per line.")
         if len(ids) > self.MOST:
             raise forms.ValidationError(
-                f"These are {len(ids):,}, and {self.MOST} are taken at once. For more there is the command"
+                f"You entered {len(ids):,} IDs; the maximum is {self.MOST}. For more, use the command"
                 " register_sessions."
             )
         return ids

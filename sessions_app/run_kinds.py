@@ -73,7 +73,7 @@ class KeyRotationKind(RunKind):
     sentences = {  # noqa: RUF012
         rotation.OLD_KEY: "Items are still encrypted with the old key: an agent uses it.",
         rotation.UNREADABLE: "Neither key opens these items. They were not changed.",
-        rotation.BUSY: "An agent held the session all the time.",
+        rotation.BUSY: "An agent kept the session locked. Run rotate_key again.",
     }
     hints = frozenset({rotation.UNREADABLE, rotation.BUSY})
 
@@ -96,7 +96,7 @@ class PurgeKind(RunKind):
     title = "Purge"
     unit = "sessions"
     counters = purging.COUNTERS
-    sentences = {purging.BUSY: "An agent held the session all the time. Start another purge."}  # noqa: RUF012
+    sentences = {purging.BUSY: "An agent kept the session locked. Start another purge."}  # noqa: RUF012
 
     def work(self, lease: Lease) -> None:
         purging.work(lease)

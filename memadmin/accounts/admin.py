@@ -100,7 +100,8 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         else:
             messages.success(
                 request,
-                "Second factors reset. The person's sessions ended; a new second factor is set up at the next sign-in.",
+                "Second factors reset. The person was signed out everywhere and must set up a new second factor"
+                " at the next sign-in.",
             )
         return redirect("admin:auth_user_change", person_id)
 

@@ -48,9 +48,9 @@ class ContentGrant(models.Model):
 
         WAITING = "waiting", "waiting for a second person"
         LAPSED = "lapsed", "expired without a decision"
-        REFUSED = "refused", "refused"
+        REFUSED = "refused", "rejected"
         OPEN = "open", "open"
-        OVER = "over", "over"
+        OVER = "over", "closed"
         REVIEWED = "reviewed", "ended and reviewed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -122,8 +122,8 @@ class ContentGrant(models.Model):
             ],
         )
         permissions: ClassVar = [
-            ("request_grant", "Can ask for access to locked sessions"),
-            ("decide_grant", "Can decide on and review other people's grants"),
+            ("request_grant", "Can request access to locked sessions"),
+            ("decide_grant", "Can approve, reject and review grants of other people"),
         ]
 
     def __str__(self) -> str:

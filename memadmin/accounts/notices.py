@@ -40,9 +40,9 @@ READING_IS_NEWS = timedelta(days=7)
 Kind = Notice.Kind
 
 SUBJECTS = {
-    Kind.REQUESTED: "A grant waits for a second person",
-    Kind.OPENED_ALONE: "A grant opened without a second person",
-    Kind.REVIEW: "A grant has ended and waits for review",
+    Kind.REQUESTED: "A grant request waits for a decision",
+    Kind.OPENED_ALONE: "A grant opened without approval",
+    Kind.REVIEW: "A grant has ended and must be reviewed",
     Kind.READING: "A person opened unusually many sessions",
 }
 TEXTS = {
@@ -174,5 +174,8 @@ def why_no_notices() -> str:
         )
     failed = Notice.objects.filter(sent_at__isnull=True, tries__gt=1).count()
     if failed:
-        return f"The mail server did not take {failed} {'notice' if failed == 1 else 'notices'}; memadmin tries again."
+        return (
+            f"The mail server did not accept {failed} {'notice' if failed == 1 else 'notices'}; memadmin"
+            " will try again."
+        )
     return ""

@@ -67,7 +67,7 @@ class RefusedByDatabase(Exception):
     """The database works, and refused the statement."""
 
     def __init__(self, sqlstate: str) -> None:
-        super().__init__(f"The database refused it ({sqlstate}).")
+        super().__init__(f"The database rejected the statement ({sqlstate}).")
         self.sqlstate = sqlstate
 
 

@@ -94,4 +94,4 @@ class MemoryHooks(RunHooks[Any]):
         try:
             await telling
         except Exception as problem:
-            logger.warning("A signal was lost (%s).", type(problem).__name__)
+            logger.warning("A signal was not stored (%s).", type(problem).__name__)

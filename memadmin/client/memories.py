@@ -361,7 +361,9 @@ class MemoryClient:
         try:
             return await asyncio.wait_for(asking, self.console.seconds / 2)
         except Exception as problem:
-            logger.warning("The vector index fails (%s); the database compares vectors itself.", type(problem).__name__)
+            logger.warning(
+                "The vector index failed (%s); the database compares the vectors instead.", type(problem).__name__
+            )
             self._index_rests_until = time.monotonic() + self.console.rest_seconds
             return None
 
@@ -378,7 +380,7 @@ class MemoryClient:
         except Exception as problem:
             self._embedder_rests_until = time.monotonic() + self.console.rest_seconds
             if not self._is_embedder_away:
-                logger.warning("The embedder fails (%s); memories are recalled by words only.", type(problem).__name__)
+                logger.warning("The embedder failed (%s); memories are recalled by words only.", type(problem).__name__)
             self._is_embedder_away = True
             return None
         self._is_embedder_away = False

@@ -13,17 +13,17 @@ class RefusalReason(Enum):
 
     EMPTY = "The text is empty."
     TOO_LONG = "The text is too long: at most 2,000 characters for a statement, 4,000 for other texts."
-    TOO_MANY = "There are too many: at most 50 quotes, for at most 50 agents."
+    TOO_MANY = "Too many quotes or agents: the maximum is 50 of each."
     FULL = "Too many proposals about this subject are waiting for review."
-    UNREADABLE = "It contains characters or values that cannot be stored."
+    UNREADABLE = "The proposal contains characters or values that cannot be stored."
     NO_SUBJECT = "The subject is unknown."
     BAD_SUBJECT = "The subject's id is empty or too long."
-    NOT_THEIR_WORDS = "Its evidence is from a session that is not registered, or is about another subject."
+    NOT_THEIR_WORDS = "The evidence is from a session that is not registered or that is about another subject."
     STOPPED = "Learning is stopped for this subject."
-    NOT_ALLOWED = "The database does not allow this run to store it."
+    NOT_ALLOWED = "The agents' database role may not store this."
     INVALID = "The database rejects one of its values."
-    IN_THE_WAY = "Another change in the database came first; it was not stored."
-    AWAY = "The console's database is not responding; it was not stored."
+    IN_THE_WAY = "Nothing was stored, because another change was saved first. Try again."
+    AWAY = "Nothing was stored, because the console's database is not responding."
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class SubjectErased(Exception):
     """This session was erased at its subject's request and cannot be written to again. Begin another one."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__("This session was erased and cannot be written again. Begin another one, under another id.")
+        super().__init__("This session was erased and cannot be written to again. Start a new session with another id.")
         self.session_id = session_id
 
 
@@ -175,7 +175,9 @@ class GovernedSession(SessionABC):
             except RefusedByDatabase as refusal:
                 may_go_on = refusal.sqlstate != ERASED
                 if may_go_on:
-                    logger.warning("memadmin did not take a session of store %s (%s).", self._store, refusal.sqlstate)
+                    logger.warning(
+                        "memadmin could not register a session of the store %s (%s).", self._store, refusal.sqlstate
+                    )
                     self._told = told
                 elif self._erased == "refuse":
                     raise SubjectErased(self.session_id) from None

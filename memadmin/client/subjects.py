@@ -18,7 +18,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"A subject is a {', '.join(KINDS[:-1])} or {KINDS[-1]}; {self.kind!r} is neither.")
+            raise ValueError(f"A subject is a {', '.join(KINDS[:-1])} or {KINDS[-1]}; {self.kind!r} is none of these.")
 
     def __bool__(self) -> bool:
         """True unless it is NOBODY."""

@@ -13,7 +13,7 @@ from memadmin.client.proposal_results import Answer
 
 EXTRACTOR = "agent/remember"
 
-NOTED = "Noted for a person to review. It is not known to you before they approve it."
+NOTED = "Saved as a proposal. You can use it only after a reviewer approves it."
 
 
 def memory_tools(client: MemoryClient) -> list[Tool]:
@@ -57,7 +57,7 @@ def memory_tools(client: MemoryClient) -> list[Tool]:
         """
         agent = getattr(getattr(context, "agent", None), "name", "")
         recalled = await client.recall(question, client.subject_in_run(context.context), agent=agent)
-        return str(recalled.refused) if recalled.refused else recalled.text or "Nothing is known about that."
+        return str(recalled.refused) if recalled.refused else recalled.text or "No memory found."
 
     @function_tool
     async def forget(context: RunContextWrapper[Any], what: str) -> str:
@@ -67,10 +67,10 @@ def memory_tools(client: MemoryClient) -> list[Tool]:
             what: What is to be forgotten, in their words.
         """
         answer = await client.forget(what, subject=client.subject_in_run(context.context))
-        return "Passed on to a person, who decides." if answer else f"Not passed on. {answer}"
+        return "Sent to a reviewer, who decides." if answer else f"Not sent. {answer}"
 
     return [remember, recall, forget]
 
 
 def _told(answer: Answer) -> str:
-    return NOTED if answer else f"Not noted. {answer}"
+    return NOTED if answer else f"Not saved. {answer}"

@@ -107,7 +107,10 @@ def make_logins(password: str) -> list[str]:
         email = f"{role.name}@demo.invalid"
         person = people.get(role.name) or User(username=role.name, email=email)
         if person.email != email:
-            raise NameTaken(f"A user named {role.name} already exists; the demo does not change their password.")
+            raise NameTaken(
+                f"A user named {role.name} already exists, and the demo does not change that user's password."
+                " Use another database, or rename the user."
+            )
         if person.password != hashed:
             person.password = hashed
             person.save()

@@ -150,7 +150,7 @@ def _close_doors(roles: Roles) -> SqlStep:
         statements += [grant.format(where, sql.Identifier(other)) for (other,) in others]
         statements.append(sql.SQL("REVOKE {} FROM PUBLIC").format(where))
     return SqlStep(
-        "The right to create tables, temporary ones too, is no longer everybody's; roles that had it keep it",
+        "PUBLIC loses the right to create tables, including temporary ones; existing roles keep it",
         tuple(statements),
     )
 

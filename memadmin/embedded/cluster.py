@@ -175,7 +175,9 @@ def stop(cluster: Path) -> None:
     try:
         process.wait(START_SECONDS)
     except psutil.TimeoutExpired:
-        logger.warning("The embedded PostgreSQL (process %s) takes long to stop; it is left to finish.", found.pid)
+        logger.warning(
+            "The embedded PostgreSQL (process %s) is still stopping; memadmin does not wait for it.", found.pid
+        )
         return
     if found.socket_dir != str(cluster):
         shutil.rmtree(found.socket_dir, ignore_errors=True)
@@ -216,7 +218,7 @@ def _make(cluster: Path, account: RunAs) -> None:
     if result.returncode:
         # Then it tidies up, which may fail as well.
         said = result.stderr.partition("initdb: removing ")[0]
-        raise CannotStart(f"its data directory could not be made ({_reason(said)})")
+        raise CannotStart(f"its data directory could not be created ({_reason(said)})")
     unfinished.rename(cluster)
 
 

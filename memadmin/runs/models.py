@@ -74,8 +74,8 @@ class Run(models.Model):
     class Meta:
         default_permissions: ClassVar = []
         permissions: ClassVar = [
-            ("view_run", "Can see runs"),
-            ("control_run", "Can pause, resume and cancel runs"),
+            ("view_run", "Can view background runs"),
+            ("control_run", "Can pause, resume, cancel and limit background runs"),
         ]
         indexes: ClassVar = [
             models.Index("number", condition=Q(ended_at__isnull=True), name="run_unfinished"),

@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("key", models.CharField(blank=True, db_default="", max_length=80)),
-                ("statement", models.TextField(help_text="What agents read, word for word.")),
+                ("statement", models.TextField(help_text="The exact text that agents read.")),
                 ("data", models.JSONField(blank=True, db_default=models.Value({}, models.JSONField()), default=dict)),
                 (
                     "agents",
@@ -220,9 +220,9 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "memories",
                 "permissions": [
-                    ("read_memory", "Can read what agents learned"),
-                    ("review_memory", "Can decide which memories agents may use"),
-                    ("retire_memory", "Can stop agents from recalling memories"),
+                    ("read_memory", "Can read memories"),
+                    ("review_memory", "Can review proposals and samples"),
+                    ("retire_memory", "Can retire memories"),
                 ],
                 "indexes": [
                     models.Index(
@@ -622,7 +622,9 @@ class Migration(migrations.Migration):
                 (
                     "sample_percent",
                     models.PositiveSmallIntegerField(
-                        db_default=10, default=10, help_text="How many of a hundred a person sees all the same."
+                        db_default=10,
+                        default=10,
+                        help_text="Percentage of approved proposals that a reviewer checks afterwards.",
                     ),
                 ),
                 ("is_active", models.BooleanField(db_default=False, default=False)),
@@ -1326,7 +1328,7 @@ class Migration(migrations.Migration):
                 ("since", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
             options={
-                "permissions": [("stop_learning", "Can say that nothing is to be learned from a subject")],
+                "permissions": [("stop_learning", "Can stop and allow learning about a subject")],
                 "triggers": [
                     pgtrigger.compiler.Trigger(
                         name="wait_for_learners",

@@ -29,7 +29,7 @@ class ApprovalRule(models.Model):
     extractor = models.CharField(max_length=80, blank=True, db_default="", default="")
     min_confidence = models.FloatField(db_default=0.9, default=0.9)
     sample_percent = models.PositiveSmallIntegerField(
-        db_default=10, default=10, help_text="How many of a hundred a person sees all the same."
+        db_default=10, default=10, help_text="Percentage of approved proposals that a reviewer checks afterwards."
     )
     is_active = models.BooleanField(db_default=False, default=False)
     created_by = models.ForeignKey(

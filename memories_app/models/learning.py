@@ -30,7 +30,7 @@ class LearningStop(models.Model):
             Calling("wait_for_learners", "memadmin_wait_for_learners()", before="INSERT", level=pgtrigger.Row),
             *audit.govern("learning_stop", columns=["subject"], subject="subject"),
         ]
-        permissions: ClassVar = [("stop_learning", "Can say that nothing is to be learned from a subject")]
+        permissions: ClassVar = [("stop_learning", "Can stop and allow learning about a subject")]
 
     def __str__(self) -> str:
         return f"learning stop of subject {self.subject_id}"

@@ -82,7 +82,7 @@ class Memory(models.Model):
     kind = models.CharField(max_length=16, choices=Kind)
     # The topic, such as `refund_method`: two memories of one subject, kind and key contradict each other.
     key = models.CharField(max_length=80, db_default="", blank=True)
-    statement = models.TextField(help_text="What agents read, word for word.")
+    statement = models.TextField(help_text="The exact text that agents read.")
     data = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
     # Names of the agents that may recall it; empty: all of them.
     agents = ArrayField(models.CharField(max_length=200), default=list, db_default=Value("{}"), blank=True)
@@ -318,9 +318,9 @@ class Memory(models.Model):
             ),
         ]
         permissions: ClassVar = [
-            ("read_memory", "Can read what agents learned"),
-            ("review_memory", "Can decide which memories agents may use"),
-            ("retire_memory", "Can stop agents from recalling memories"),
+            ("read_memory", "Can read memories"),
+            ("review_memory", "Can review proposals and samples"),
+            ("retire_memory", "Can retire memories"),
         ]
 
     def __str__(self) -> str:

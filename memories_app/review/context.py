@@ -155,10 +155,10 @@ def checks_of(memory: Memory) -> list[Check]:
             Check("Approving this ends the memory that it changes: agents no longer recall that memory", True)
         )
     if memory.subject_id is None:
-        checks.append(Check("Agents would read it for every subject", True))
+        checks.append(Check("Shared: agents would read it for every subject", True))
     if memory.source in (Memory.Source.TOOL, Memory.Source.WEB):
         whence = "a tool" if memory.source == Memory.Source.TOOL else "a web page"
-        checks.append(Check(f"Comes from {whence}, not from a person", True))
+        checks.append(Check(f"Source is {whence}, not a person", True))
     return checks
 
 

@@ -33,7 +33,7 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
     review = last_review(memory)
     if review is None or review.reviewer_id != by.pk:
         who = name_of(review.reviewer) if review else "No reviewer"
-        raise CannotBeUndone(memory, f"{who} made the latest decision; only they can undo it.")
+        raise CannotBeUndone(memory, f"You cannot undo this: the latest decision is not yours ({who}).")
     moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
     if moment - review.decided_at > UNDO_WITHIN:
         raise CannotBeUndone(

@@ -16,7 +16,7 @@ def session_keys_are_usable(**options: Any) -> list[CheckMessage]:
         *(
             Warning(
                 sentence,
-                hint="Encrypted sessions of stores that use it stay closed; everything else works.",
+                hint="Encrypted sessions of stores with this key cannot be read; everything else works.",
                 id="memadmin.W002",
             )
             for sentence in keys.problems.values()

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["created_at", "id"],
-                "permissions": [("merge_subject", "Can merge subjects and undo it")],
+                "permissions": [("merge_subject", "Can merge subjects and undo merges")],
                 "indexes": [
                     models.Index(
                         models.OrderBy(models.F("created_at"), descending=True),
@@ -327,7 +327,10 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "text",
-                    models.TextField(default="", help_text="empty for all text of an item, and as soon as it is done"),
+                    models.TextField(
+                        default="",
+                        help_text="Empty if all text of an item is redacted, and after the redaction has ended.",
+                    ),
                 ),
                 ("takes_all", models.BooleanField(default=False)),
                 ("takes_compactions", models.BooleanField(default=False)),
@@ -339,7 +342,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("expires_at", models.DateTimeField(help_text="Not begun until then, it is not done any more.")),
+                (
+                    "expires_at",
+                    models.DateTimeField(help_text="The redaction is cancelled if it has not started by this time."),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "run",
@@ -349,7 +355,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": [("redact_content", "Can take text out of sessions for good")],
+                "permissions": [("redact_content", "Can redact text in sessions")],
                 "default_permissions": [],
                 "constraints": [
                     models.CheckConstraint(
@@ -383,7 +389,7 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        default="sqlalchemy", help_text="what stores.kinds knows by this name", max_length=32
+                        default="sqlalchemy", help_text="Kind of store, as listed in stores.kinds.", max_length=32
                     ),
                 ),
                 (
@@ -402,7 +408,7 @@ class Migration(migrations.Migration):
                     "writer_timezone",
                     models.CharField(
                         default="UTC",
-                        help_text="The zone in which the agents' CURRENT_TIMESTAMP is written.",
+                        help_text="Time zone of the timestamps (CURRENT_TIMESTAMP) that the agents write.",
                         max_length=64,
                     ),
                 ),
@@ -410,7 +416,7 @@ class Migration(migrations.Migration):
                     "is_sensitive",
                     models.BooleanField(
                         default=False,
-                        help_text="Reading what was said in any of its sessions takes a grant: a reason and a ticket.",
+                        help_text="Reading the content of sessions in this store needs a grant.",
                     ),
                 ),
                 (
@@ -440,7 +446,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=600,
                         default=600,
-                        help_text="After how many seconds agents no longer read a sealed item.",
+                        help_text="Number of seconds after which agents no longer read an encrypted item.",
                     ),
                 ),
                 (
@@ -449,7 +455,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="How the wrapper's session id follows from the stored one; empty where it is the same.",
+                        help_text="How the session id of EncryptedSession is derived from the stored id; empty if both are the same.",
                         max_length=300,
                     ),
                 ),
@@ -471,8 +477,8 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["name", "pk"],
                 "permissions": [
-                    ("raw_edit", "Can edit the agents' own rows"),
-                    ("reveal_personal_data", "Can see what is masked, for a reason and recorded"),
+                    ("raw_edit", "Can edit agents' rows in raw edits"),
+                    ("reveal_personal_data", "Can reveal masked values"),
                 ],
                 "triggers": [
                     pgtrigger.compiler.Trigger(
@@ -625,10 +631,12 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "name",
-                    models.SlugField(help_text="With which the names of its stores begin.", max_length=40, unique=True),
+                    models.SlugField(
+                        help_text="Prefix of the names of the stores on this path.", max_length=40, unique=True
+                    ),
                 ),
                 ("kind", models.CharField(max_length=32)),
-                ("options", models.JSONField(default=dict, help_text="of each store, with the path")),
+                ("options", models.JSONField(default=dict, help_text="Settings of each store, including the path.")),
                 ("sessions_table", models.CharField(default="agent_sessions", max_length=127)),
                 ("messages_table", models.CharField(default="agent_messages", max_length=127)),
                 ("writer_timezone", models.CharField(default="UTC", max_length=64)),
@@ -764,7 +772,7 @@ class Migration(migrations.Migration):
                 (
                     "is_sensitive",
                     models.BooleanField(
-                        db_default=False, help_text="Reading what was said in it takes a grant: a reason and a ticket."
+                        db_default=False, help_text="Reading the content of this session needs a grant."
                     ),
                 ),
                 ("finding_count", models.PositiveIntegerField(db_default=0, editable=False)),
@@ -786,9 +794,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "permissions": [
-                    ("read_content", "Can read what was said in a session"),
+                    ("read_content", "Can read the content of sessions"),
                     ("attach_session", "Can attach sessions to a subject and label them"),
-                    ("mark_sensitive", "Can lock sessions, so that reading them takes a grant"),
+                    ("mark_sensitive", "Can lock and unlock sessions"),
                 ],
                 "indexes": [
                     models.Index(

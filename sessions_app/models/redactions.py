@@ -29,13 +29,15 @@ class Redaction(models.Model):
     # What the item was when somebody looked at it, as a keyed hash: where items have no ids, another may move there.
     item_mark = models.CharField(max_length=64, default="")
     subject = models.ForeignKey(Subject, null=True, on_delete=models.CASCADE, db_constraint=False, related_name="+")
-    text = models.TextField(default="", help_text="empty for all text of an item, and as soon as it is done")
+    text = models.TextField(
+        default="", help_text="Empty if all text of an item is redacted, and after the redaction has ended."
+    )
     takes_all = models.BooleanField(default=False)
     takes_compactions = models.BooleanField(default=False)
     reason = models.CharField(max_length=40)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     requested_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(help_text="Not begun until then, it is not done any more.")
+    expires_at = models.DateTimeField(help_text="The redaction is cancelled if it has not started by this time.")
     ended_at = models.DateTimeField(null=True)
     # How far it is, and what came of it.
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="redaction")
@@ -47,7 +49,7 @@ class Redaction(models.Model):
             ),
         ]
         default_permissions: ClassVar = []
-        permissions: ClassVar = [("redact_content", "Can take text out of sessions for good")]
+        permissions: ClassVar = [("redact_content", "Can redact text in sessions")]
 
     def __str__(self) -> str:
         return f"redaction {self.pk}"

@@ -55,9 +55,7 @@ class SessionRecord(models.Model):
     agent = models.CharField(max_length=200, db_default="", blank=True)
     labels = ArrayField(models.CharField(max_length=50), db_default=models.Value("{}"), blank=True)
     is_encrypted = models.BooleanField(db_default=False, editable=False)
-    is_sensitive = models.BooleanField(
-        db_default=False, help_text="Reading what was said in it takes a grant: a reason and a ticket."
-    )
+    is_sensitive = models.BooleanField(db_default=False, help_text="Reading the content of this session needs a grant.")
     finding_count = models.PositiveIntegerField(db_default=0, editable=False)
     registered_at = models.DateTimeField(db_default=Now(), editable=False)
     last_activity_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -137,9 +135,9 @@ class SessionRecord(models.Model):
             agents_through_us=["INSERT", "UPDATE"],
         )
         permissions: ClassVar = [
-            ("read_content", "Can read what was said in a session"),
+            ("read_content", "Can read the content of sessions"),
             ("attach_session", "Can attach sessions to a subject and label them"),
-            ("mark_sensitive", "Can lock sessions, so that reading them takes a grant"),
+            ("mark_sensitive", "Can lock and unlock sessions"),
         ]
 
     def __str__(self) -> str:

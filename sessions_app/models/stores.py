@@ -23,17 +23,17 @@ class SessionStore(models.Model):
         DROP = "drop", "drop: the run completes, the write is discarded and counted"
 
     name = models.SlugField(max_length=64, unique=True)
-    kind = models.CharField(max_length=32, default="sqlalchemy", help_text="what stores.kinds knows by this name")
+    kind = models.CharField(max_length=32, default="sqlalchemy", help_text="Kind of store, as listed in stores.kinds.")
     sessions_table = models.CharField(max_length=127, default="agent_sessions", help_text="table, or schema.table")
     messages_table = models.CharField(max_length=127, default="agent_messages", help_text="table, or schema.table")
     # What `attach_store` was told of the place, in the words of the kind's form. Never a secret: the name of the
     # environment variable that holds it.
     options = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     writer_timezone = models.CharField(
-        max_length=64, default="UTC", help_text="The zone in which the agents' CURRENT_TIMESTAMP is written."
+        max_length=64, default="UTC", help_text="Time zone of the timestamps (CURRENT_TIMESTAMP) that the agents write."
     )
     is_sensitive = models.BooleanField(
-        default=False, help_text="Reading what was said in any of its sessions takes a grant: a reason and a ticket."
+        default=False, help_text="Reading the content of sessions in this store needs a grant."
     )
     fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
     # Under which the agents write; what others write to their tables is recorded. Empty: nobody has said so.
@@ -41,14 +41,14 @@ class SessionStore(models.Model):
     # The name of the key that agents seal sessions with, never the key; empty: nobody has said so.
     encryption_key = models.CharField(max_length=40, default="", db_default="", blank=True)
     encryption_ttl_seconds = models.PositiveIntegerField(
-        default=600, db_default=600, help_text="After how many seconds agents no longer read a sealed item."
+        default=600, db_default=600, help_text="Number of seconds after which agents no longer read an encrypted item."
     )
     encryption_ids = models.CharField(
         max_length=300,
         default="",
         db_default="",
         blank=True,
-        help_text="How the wrapper's session id follows from the stored one; empty where it is the same.",
+        help_text="How the session id of EncryptedSession is derived from the stored id; empty if both are the same.",
     )
     # Writes to erased sessions that the fence discarded; FenceOutbox has those of the last seconds.
     dropped_writes = models.PositiveBigIntegerField(db_default=0, default=0, editable=False)
@@ -67,8 +67,8 @@ class SessionStore(models.Model):
     class Meta:
         ordering: ClassVar = ["name", "pk"]
         permissions: ClassVar = [
-            ("raw_edit", "Can edit the agents' own rows"),
-            ("reveal_personal_data", "Can see what is masked, for a reason and recorded"),
+            ("raw_edit", "Can edit agents' rows in raw edits"),
+            ("reveal_personal_data", "Can reveal masked values"),
         ]
         triggers: ClassVar = audit.govern(
             "store",
@@ -125,9 +125,9 @@ class SessionIdPattern(models.Model):
 class WatchedPath(models.Model):
     """A path with `*`: each file or folder that it names, now or later, becomes a store of this kind."""
 
-    name = models.SlugField(max_length=40, unique=True, help_text="With which the names of its stores begin.")
+    name = models.SlugField(max_length=40, unique=True, help_text="Prefix of the names of the stores on this path.")
     kind = models.CharField(max_length=32)
-    options = models.JSONField(default=dict, help_text="of each store, with the path")
+    options = models.JSONField(default=dict, help_text="Settings of each store, including the path.")
     sessions_table = models.CharField(max_length=127, default="agent_sessions")
     messages_table = models.CharField(max_length=127, default="agent_messages")
     writer_timezone = models.CharField(max_length=64, default="UTC")

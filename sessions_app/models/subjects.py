@@ -58,7 +58,7 @@ class Subject(models.Model):
         triggers: ClassVar = audit.govern(
             "subject", columns=["merged_into"], subject="id", agents_through_us=["INSERT", "DELETE"]
         )
-        permissions: ClassVar = [("merge_subject", "Can merge subjects and undo it")]
+        permissions: ClassVar = [("merge_subject", "Can merge subjects and undo merges")]
 
     def __str__(self) -> str:
         return f"subject {self.id}"

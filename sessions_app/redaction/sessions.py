@@ -41,10 +41,10 @@ class Left(StrEnum):
         member.sentence = sentence
         return member
 
-    AWAY = "away", "The store did not respond, or refused the change."
+    AWAY = "away", "The store did not respond or rejected the change. Redact again when it is available."
     CANNOT = "cannot", "The text of items cannot be replaced in this store."
     SEALED = "sealed", "Encrypted with a key that this console does not have; it could not be inspected."
-    BUSY = "busy", "An agent kept the session locked."
+    BUSY = "busy", "An agent kept the session locked. Redact again while no agent uses it."
     WRITTEN_AGAIN = "written_again", "An agent wrote the text again during the redaction."
     UNFIT = "unfit", "The item would be invalid for the agent without the text."
     CHANGED = "changed", "The item changed after the preview."
@@ -111,7 +111,7 @@ class RedactionOutcome:
 COUNTERS = {
     "changed": "Sessions changed",
     "items": "Items redacted",
-    "places": "Places redacted",
+    "places": "Occurrences redacted",
     "kept": "Occurrences kept in ids and names",
     "taken_out": "Compaction blocks removed",
     "replayed": "Histories replayed",

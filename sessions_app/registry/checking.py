@@ -185,7 +185,7 @@ def _health_of_discovered(
     if swept := store.discovery.get("swept", 0):
         hints.append(
             f"{swept:,} time{pluralize(swept)} an agent wrote to an erased session, which was erased again. The agent"
-            " still has the conversation in memory: end it."
+            " still has the conversation in memory: stop the agent."
         )
     return replace(found, problems=tuple(problems), hints=tuple(hints))
 
@@ -193,8 +193,10 @@ def _health_of_discovered(
 def _sentence_on_returned(store: SessionStore, returned: int) -> str:
     what = f"{returned:,} erased session{pluralize(returned, ' has,s have')} returned: an agent that was still running"
     if Capability.ERASE_SESSIONS in backend_for(store).capabilities:
-        return f"{what} wrote to it again. Each discovery erases such sessions again, until the agent has ended."
-    return f"{what} wrote to it again, and this store cannot erase. End the agent, and delete the session there."
+        return f"{what} wrote to it again. Each discovery erases such sessions again, until the agent stops."
+    return (
+        f"{what} wrote to it again, and this store cannot erase. Stop the agent, and delete the session in the store."
+    )
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
@@ -204,7 +206,7 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Store
         yield StoreProblem("not-attached", f"{sentence} {_attach(store)}")
         return
     if store.attached_at is None:
-        yield StoreProblem("unfinished", f"Attaching it was started and not finished. {_attach(store)}")
+        yield StoreProblem("unfinished", f"The last attach_store for this store did not finish. {_attach(store)}")
     faults = [faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables)]
     other_mode = next(mode for mode in SessionStore.FenceMode if mode != store.fence_mode)
     in_other_mode = [

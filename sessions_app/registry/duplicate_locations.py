@@ -87,7 +87,7 @@ def obstacles_in_place(store: SessionStore) -> list[StoreProblem]:
     return [
         StoreProblem(
             "same-place",
-            f"The store {other} is already in this place under other settings: each session would be listed twice. To"
+            f"The store {other} already uses this location with other settings: each session would be listed twice. To"
             f" use this name instead, run attach_store {other} --remove first.",
         )
         for other in Places(stores_with_a_place).others_with(store)
@@ -99,7 +99,7 @@ def problems_of_place(store: SessionStore, places: Places) -> list[StoreProblem]
     return [
         StoreProblem(
             "same-place",
-            f"The store {other} is in this place, too: each session is listed twice, and erased in the registry of"
+            f"The store {other} uses the same location: each session is listed twice, and erased in the registry of"
             " one of them only. Keep one of the two, and run attach_store --remove for the other.",
         )
         for other in places.others_with(store)

@@ -20,7 +20,7 @@ def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
         return
     sealing = sealing_of(store)
     if sealing.keys.get(store.encryption_key) is None:
-        sentence = f"{sealing.keys.why_not(store.encryption_key)} Items encrypted by its agents stay closed."
+        sentence = f"{sealing.keys.why_not(store.encryption_key)} Encrypted items of this store cannot be read."
         yield StoreProblem("session-key-missing", sentence)
         return
     if doubt := sealing.keys.doubts.get(store.encryption_key):

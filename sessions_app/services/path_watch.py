@@ -84,8 +84,7 @@ def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: 
         return watched
     if any(getattr(standing, name) != getattr(watched, name) for name in fields):
         raise registry.AttachRefused(
-            f"{name} is already the watched path {standing.path}, with these or other settings. Remove it first, or"
-            " use another name."
+            f"There is already a watched path {name}, for {standing.path}. Remove it first, or use another name."
         )
     return standing
 

@@ -95,8 +95,9 @@ def checked_instant(store: SessionStore, older_than: timedelta | None) -> dateti
     ttl = sealing_of(store).ttl
     if older_than is not None and older_than < ttl:
         raise PurgeRefused(
-            f"Agents of {store} still read items younger than {int(ttl.total_seconds()):,} seconds. Give at least"
-            " that, or set a shorter ttl with store_key."
+            f"Agents of {store} still read items younger than {int(ttl.total_seconds()):,} seconds. Use"
+            " --older-than with at least"
+            " that age, or set a shorter ttl with store_key."
         )
     return earliest_kept(now(), ttl, older_than)
 

@@ -132,7 +132,7 @@ def check_text(message: AgentMessage, text: str) -> None:
 
 
 def refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is JavaScript")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def is_item(value: object) -> bool:

@@ -150,7 +150,7 @@ def _refuse_place_of_another(store: SessionStore) -> None:
     for other in others:
         tables = (other.sessions_table, other.messages_table)
         if not kind_of(store).has_tables or tables == (store.sessions_table, store.messages_table):
-            raise AttachRefused(f"The store {other} is already in this place.")
+            raise AttachRefused(f"The store {other} already uses this location.")
 
 
 def _is_changed(store: SessionStore) -> bool:

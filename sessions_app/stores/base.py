@@ -86,14 +86,14 @@ class Capability(StrEnum):
         return member
 
     ENUMERATE = "enumerate", "It cannot list its sessions: agents or operators have to register them."
-    ITEM_TIMES = "item times", "It keeps no time for an item, so nothing in it expires by age except whole sessions."
+    ITEM_TIMES = "item times", "Its items have no timestamps, so only whole sessions can expire by age."
     ITEM_IDS = "item ids", "Its items have no ids: when one is deleted, those after it move up."
     ERASE_SESSIONS = "erase sessions", "Its sessions cannot be erased."
-    ERASE_IN_STEPS = "erase in steps", "A session is erased in one step, however long it is."
+    ERASE_IN_STEPS = "erase in steps", "A session is always erased in one step, even a long one."
     ERASE_ITEMS = "erase items", "Single items of a session cannot be deleted."
     REPLACE_ITEMS = "replace items", "The text of an item cannot be replaced."
     FENCE = "fence", "It has no fence: an agent that is still running can write to an erased session again."
-    WORD_INDEX = "word index", "It has no search index: a search reads its sessions from the newest on."
+    WORD_INDEX = "word index", "It has no search index: a search reads the sessions one by one, newest first."
     # Without a sentence: no operator needs to know about a store without these.
     SELF_EXPIRY = "self-expiry"
     BRANCHES = "branches"

@@ -56,7 +56,7 @@ def asking(store: SessionStore, *, anyway: bool = False) -> Iterator[None]:
     began = monotonic()
     if not anyway and began < until:
         seconds = math.ceil(until - began)
-        raise StoreResting(f"{said} Pages ask it again in {seconds} second{'' if seconds == 1 else 's'}.")
+        raise StoreResting(f"{said} The console tries again in {seconds} second{'' if seconds == 1 else 's'}.")
     try:
         yield
     except SessionBusy:
@@ -106,7 +106,9 @@ def ask_all(
 
 def _answer_of(store: SessionStore, answer: Future[T | StoreUnavailable]) -> T | StoreUnavailable:
     if answer.cancelled():
-        return StoreTooSlow(f"The store {store} was not asked: others took too long.")
+        return StoreTooSlow(
+            f"The store {store} was not read, because other stores used up the time limit. Reload the page."
+        )
     if not answer.done():
         away = StoreTooSlow(f"The store {store} did not respond within {PAGE_SECONDS:g} seconds.")
         _rests(store, away)

@@ -94,8 +94,7 @@ class Missing:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise StoreUnavailable(
-            f"Stores of the kind {self.store.kind} are unknown here. MEMADMIN_STORE_KINDS names the files of kinds"
-            " that are not built in."
+            f"The kind of store {self.store.kind} is not installed. Add its dotted path to MEMADMIN_STORE_KINDS."
         )
 
 

@@ -11,11 +11,11 @@ BADGES = {
     SealState.OTHER_KEY: Badge("orange", "key", "other key"),
     SealState.WRONG_KEY: Badge("red", "key-off", "wrong key"),
     SealState.TAMPERED: Badge("red", "alert-octagon", "tampered"),
-    SealState.NO_KEY: Badge("secondary", "key-off", "no key here"),
+    SealState.NO_KEY: Badge("secondary", "key-off", "key not available"),
     SealState.UNCHECKED: Badge("secondary", "circle-dashed", "not checked"),
 }
 EXPIRED = Badge("secondary", "hourglass-off", "expired")
-AHEAD = Badge("orange", "clock", "not yet")
+AHEAD = Badge("orange", "clock", "time in the future")
 PLAINTEXT = Badge("orange", "lock-open", "plain text")
 
 
@@ -34,30 +34,32 @@ def sentences_of(seal: Seal) -> Iterator[str]:
     match seal.state:
         case SealState.OTHER_KEY:
             yield (
-                f"Sealed with the key “{seal.key_name}”, and the store's is “{seal.store_key}”: agents with that one do"
-                " not see it until rotate_key has sealed it anew."
+                f"Encrypted with the key “{seal.key_name}”; the key of the store is “{seal.store_key}”. Agents"
+                " with the store's"
+                " key do not see this item. Run rotate_key to encrypt it again."
             )
         case SealState.WRONG_KEY:
             yield (
-                f"Written with another key than “{seal.store_key}”, or under another session id. An agent that holds"
-                f" “{seal.store_key}” sees an empty history here."
+                f"Encrypted with a key other than “{seal.store_key}”, or under another session id. An agent"
+                " with the key"
+                f" “{seal.store_key}” sees an empty history."
             )
         case SealState.TAMPERED:
             yield (
-                "No seal of the key that opens other items here: changed after it was sealed, brought from another"
-                " session, or sealed with a key that nobody named. Agents skip it."
+                "The key of the other items does not decrypt this item: it was changed, copied from another session,"
+                " or encrypted with an unknown key. Agents skip it."
                 if seal.store_key
-                else "No key opens this: it was cut or changed. Agents skip it."
+                else "No key decrypts this item: it was truncated or changed. Agents skip it."
             )
         case SealState.NO_KEY:
             yield (
                 f"The key “{seal.store_key}” is not in the keyring of this console."
                 if seal.store_key
-                else "No key is named for this store, so nothing sealed in it can be read here."
+                else "No key is configured for this store, so its encrypted items cannot be read. Run store_key."
             )
         case SealState.UNCHECKED:
-            yield "Too large to be opened among others; the page of the item alone has it."
+            yield "Too large to decrypt on this page. Open the page of the item."
     if seal.is_expired:
-        yield "Agents no longer read it; the row is still stored."
+        yield "Agents no longer read this item; it is still stored."
     if seal.is_ahead:
-        yield "Its time is still to come, and agents do not read it before that."
+        yield "The time of this item is in the future; agents cannot read it until then."

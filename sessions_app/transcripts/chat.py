@@ -58,7 +58,7 @@ def convert(messages: Sequence[object]) -> Converted:
 def _items(message: object, number: int, open_calls: list[_Call]) -> list[Item]:
     """At least one item. Calls are added to `open_calls`, the one that an output answers is taken from it."""
     if not isinstance(message, dict):
-        raise _NoItem("it is no object")
+        raise _NoItem("the message is not an object")
     match message.get("role"):
         case "user" | "system" | "developer" as role:
             return [{"role": role, "content": _content(message)}]
@@ -67,7 +67,7 @@ def _items(message: object, number: int, open_calls: list[_Call]) -> list[Item]:
         case "tool" | "function":
             return [_output(message, number, open_calls)]
         case str(role):
-            raise _NoItem(f"the role {role[:40]!r} is not known")
+            raise _NoItem(f"unknown role {role[:40]!r}")
         case _:
             raise _NoItem("it has no role")
 
@@ -75,7 +75,7 @@ def _items(message: object, number: int, open_calls: list[_Call]) -> list[Item]:
 def _answer(message: Mapping[str, Any], number: int, open_calls: list[_Call]) -> list[Item]:
     called = message.get("tool_calls") or []
     if not isinstance(called, list):
-        raise _NoItem("its tool calls are no list")
+        raise _NoItem("tool_calls is not a list")
     calls = [_call(call, f"call_{number}_{place}") for place, call in enumerate(called, 1)]
     if legacy := message.get("function_call"):
         calls.append(_call({"function": legacy}, f"call_{number}"))
@@ -95,7 +95,7 @@ def _answer(message: Mapping[str, Any], number: int, open_calls: list[_Call]) ->
 
 def _call(call: object, id_if_missing: str) -> Item:
     if not isinstance(call, dict):
-        raise _NoItem("a tool call is no object")
+        raise _NoItem("a tool call is not an object")
     call_id = identifier(call.get("id")) or id_if_missing
     if isinstance(custom := call.get("custom"), dict):
         return {
@@ -106,7 +106,7 @@ def _call(call: object, id_if_missing: str) -> Item:
         }
     function = call.get("function")
     if not isinstance(function, dict):
-        raise _NoItem("a tool call names no function")
+        raise _NoItem("a tool call has no function name")
     return {
         "type": "function_call",
         "call_id": call_id,

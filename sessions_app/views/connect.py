@@ -42,7 +42,7 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
                     given = {**form.cleaned_data, "kind": chosen.name, "options": settings.cleaned_data}
                     look = path_watch.look_now(path_watch.watch_path(**given, by=request.user), by=request.user)
                     new = f"{len(look.connected):,} new store{pluralize(look.connected)}"
-                    messages.success(request, f"The path is now watched. It matches {look.places:,} now: {new}.")
+                    messages.success(request, f"The path is now watched. Current matches: {look.places:,}; {new}.")
                     return redirect("sessions:stores")
                 store = connect_store(**form.cleaned_data, kind=chosen, options=settings.cleaned_data)
             except (registry.AttachRefused, StoreUnavailable) as refusal:

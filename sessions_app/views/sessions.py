@@ -90,7 +90,7 @@ def label(request: OperatorRequest) -> HttpResponse:
     word = form.cleaned_data["label"]
     count = label_sessions(form.cleaned_data["session"], word, by=request.user)
     have_it = f"These sessions already have the label “{word}”."
-    messages.success(request, f"{sessions(count)} got the label “{word}”." if count else have_it)
+    messages.success(request, f"Label “{word}” added to {sessions(count)}." if count else have_it)
     return redirect(way_back(request))
 
 
@@ -101,7 +101,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
         return refused(request, *sentences(form))
     word = form.cleaned_data["label"]
     count = unlabel_sessions(form.cleaned_data["session"], word, by=request.user)
-    messages.success(request, f"{sessions(count)} lost the label “{word}”.")
+    messages.success(request, f"Label “{word}” removed from {sessions(count)}.")
     return redirect(way_back(request))
 
 

@@ -160,7 +160,7 @@ def register(request: OperatorRequest, name: str) -> HttpResponse:
         except (CannotRegister, StoreUnavailable) as refusal:
             form.add_error("ids", str(refusal))
         else:
-            done = f"{told.new:,} session{pluralize(told.new)} registered, {told.known:,} on record before."
+            done = f"{told.new:,} session{pluralize(told.new)} registered, {told.known:,} already registered."
             if not told.not_there and not told.erased:
                 messages.success(request, done)
                 return redirect("sessions:store", name)
@@ -173,12 +173,10 @@ def register(request: OperatorRequest, name: str) -> HttpResponse:
 def sentence_on_left(told: Registration) -> str:
     missing, erased = len(told.not_there), len(told.erased)
     parts = [
-        f"{missing:,} {'is' if missing == 1 else 'are'} not in this store" if missing else "",
-        f"{erased:,} {'was' if erased == 1 else 'were'} erased, and {'stays' if erased == 1 else 'stay'} so"
-        if erased
-        else "",
+        f"{missing:,} not in this store" if missing else "",
+        f"{erased:,} erased earlier" if erased else "",
     ]
-    return f"Of what is left here, {' and '.join(filter(None, parts))}."
+    return f"IDs not registered: {', '.join(filter(None, parts))}."
 
 
 def search_index_of(shown: SessionStore) -> str:

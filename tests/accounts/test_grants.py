@@ -171,7 +171,7 @@ def test_where_nobody_else_is_asked_it_opens_at_once_and_is_reviewed_all_the_sam
     ("changed", "sentence"),
     [
         ({"record_ids": []}, "No session was selected"),
-        ({"record_ids": [uuid4() for _ in range(51)]}, "50 sessions at most"),
+        ({"record_ids": [uuid4() for _ in range(51)]}, "at most 50 sessions"),
         ({"minutes": 61}, "15, 30 or 60"),
     ],
 )

@@ -94,7 +94,7 @@ def test_those_who_decide_are_told_that_a_grant_waits(support: User, compliance:
     assert notices.send_notices() == 1
     [message] = mail.outbox
     assert message.to == ["officer@example.org"]
-    assert message.subject == "memadmin: A grant waits for a second person"
+    assert message.subject == "memadmin: A grant request waits for a decision"
     assert "2 locked sessions" in message.body
     assert f"https://console.example.org{grant.get_absolute_url()}" in message.body
     event = AuditEvent.objects.get(type="grant.notice_sent")
@@ -130,14 +130,14 @@ def test_what_was_decided_meanwhile_is_told_no_more(support: User, compliance: U
 def test_they_are_told_when_it_opened_without_a_second_person(support: User, compliance: User) -> None:
     asked(support)
     notices.send_notices()
-    assert subjects() == ["A grant opened without a second person"]
+    assert subjects() == ["A grant opened without approval"]
 
 
 @override_settings(GRANT_APPROVAL=False)
 def test_they_are_told_of_that_too_when_it_is_over_already(support: User, compliance: User) -> None:
     over(ContentGrant.objects.get(pk=asked(support).pk))
     notices.send_notices()
-    assert subjects() == ["A grant opened without a second person", "A grant has ended and waits for review"]
+    assert subjects() == ["A grant opened without approval", "A grant has ended and must be reviewed"]
 
 
 def test_they_are_told_that_it_waits_for_review(support: User, compliance: User) -> None:
@@ -145,7 +145,7 @@ def test_they_are_told_that_it_waits_for_review(support: User, compliance: User)
     notices.send_notices()
     over(verbs.approve_grant(grant, by=compliance))
     notices.send_notices()
-    assert subjects()[1:] == ["A grant has ended and waits for review"]
+    assert subjects()[1:] == ["A grant has ended and must be reviewed"]
     verbs.review_grant(grant, by=compliance, note="")
     assert notices.send_notices() == 0
 
@@ -224,7 +224,7 @@ def test_a_mail_server_that_is_away_loses_nothing_and_stops_nobody(
     over(ContentGrant.objects.get())
     wait_for_next_try()
     assert notices.send_notices() == 1
-    assert subjects() == ["A grant has ended and waits for review"]
+    assert subjects() == ["A grant has ended and must be reviewed"]
 
 
 def test_tries_move_apart_and_never_end(nobody_listens: None, support: User, compliance: User) -> None:
@@ -351,7 +351,7 @@ def test_the_page_says_that_nobody_has_a_verified_address(client: Client, db: No
 def test_the_page_says_that_mail_does_not_go_out(support: User, compliance: User, client: Client) -> None:
     Notice.objects.create(grant=asked(support), kind="requested", tries=2)
     client.force_login(compliance)
-    assert "The mail server did not take 1 notice" in client.get(reverse("accounts:grants")).text
+    assert "The mail server did not accept 1 notice" in client.get(reverse("accounts:grants")).text
     client.force_login(support)
     assert "mail server" not in client.get(reverse("accounts:grants")).text
 

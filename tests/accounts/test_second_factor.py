@@ -144,7 +144,7 @@ def test_a_session_older_than_the_factor_has_to_show_it(clerk: User) -> None:
     secret = with_app(clerk)
     assert client.get("/accounts/")["Location"] == SECOND_FACTOR
     page = client.get(SECOND_FACTOR)
-    assert "You signed in before it was set up" in page.text
+    assert "You signed in before you set up this second factor" in page.text
     assert "Your password" not in page.text
     assert client.post(SECOND_FACTOR, {"confirm-password": "support"}).status_code == 422
     assert client.post(SECOND_FACTOR, {"confirm-code": "000000"}).status_code == 422

@@ -142,7 +142,7 @@ class TestNames:
     def test_of_jobs_and_roles_stay(self, officer: User) -> None:
         role = AuditActor.objects.filter(kind="database").first()
         assert role
-        with pytest.raises(erasing.CannotErase, match="Only people"):
+        with pytest.raises(erasing.CannotErase, match="Only the name of a person"):
             erasing.erase_name(role.ref, by=officer, reason="not_needed")
 
     def test_are_erased_once(self, officer: User) -> None:

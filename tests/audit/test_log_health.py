@@ -40,12 +40,12 @@ def colour(client: Client) -> str:
 
 
 def test_a_log_that_nobody_verified_says_so(auditor: Client) -> None:
-    assert "The log was not verified yet." in head(auditor)
+    assert "The log has not been verified yet." in head(auditor)
 
 
 def test_a_log_that_is_whole_says_how_much_was_checked_and_when(auditor: Client) -> None:
     AuditVerdict.objects.create(verdict="ok", size=1_284_113)
-    assert "The log is intact. 1,284,113 events match the sealed tree, checked just now" in head(auditor)
+    assert "The log is intact. 1,284,113 events match the signed tree, verified just now" in head(auditor)
 
 
 def test_a_log_that_was_changed_names_what_was_found(auditor: Client) -> None:
@@ -96,7 +96,7 @@ def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:
     size = AuditCheckpoint.objects.latest("size").size
     insert_notes(3)
     # The three, and the event that the log is looked at.
-    assert "4 newer events will be sealed within a minute" in head(auditor)
+    assert "4 newer events will be covered by a signed checkpoint within a minute" in head(auditor)
     assert f"of {size:,} event" in head(auditor)
 
 

@@ -64,7 +64,7 @@ def test_a_path_with_a_star_is_watched_and_left_again_by_keyboard(
     page.get_by_label("Name", exact=True).fill("hotline")
     page.get_by_label("Folder").fill(f"{tmp_path}/*")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The path is now watched. It matches 2 now: 2 new stores.")).to_be_visible()
+    expect(page.get_by_text("The path is now watched. Current matches: 2; 2 new stores.")).to_be_visible()
     expect(page.get_by_role("link", name="hotline-night")).to_be_visible()
     (tmp_path / "weekend").mkdir()
     (tmp_path / "weekend" / "cust_2.json").write_text("[]")

@@ -160,7 +160,7 @@ class TestWork:
         list_page.locator("summary", has_text="Label").click()
         list_page.get_by_role("textbox", name="Label").fill("urgent")
         list_page.get_by_role("button", name="Add label").click()
-        expect(list_page.get_by_text("2 sessions got the label “urgent”.")).to_be_visible()
+        expect(list_page.get_by_text("Label “urgent” added to 2 sessions.")).to_be_visible()
         assert SessionRecord.objects.labelled("urgent").count() == 2
 
     def test_support_attaches_a_session_to_a_subject_made_on_the_way(self, list_page: Page, watch: Watch) -> None:
@@ -259,5 +259,5 @@ def test_sessions_are_labelled_without_javascript(
     page.locator("summary", has_text="Label").click()
     page.get_by_role("textbox", name="Label").fill("urgent")
     page.get_by_role("button", name="Add label").click()
-    expect(page.get_by_text("1 session got the label “urgent”.")).to_be_visible()
+    expect(page.get_by_text("Label “urgent” added to 1 session.")).to_be_visible()
     context.close()

@@ -307,7 +307,7 @@ def test_an_embedder_that_fails_leaves_the_words(dsn: str, ada: Subject, caplog:
 
     in_agent(run)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-        "The embedder fails (ConnectionError); memories are recalled by words only."
+        "The embedder failed (ConnectionError); memories are recalled by words only."
     ]
 
 
@@ -488,9 +488,9 @@ def test_an_agent_remembers_recalls_and_forgets_with_tools(client: MemoryClient,
         return [item["output"] for item in items if item.get("type") == "function_call_output"]
 
     remembered, recalled, forgotten = in_agent(run)
-    assert remembered.startswith("Noted for a person to review.")
-    assert recalled == "Nothing is known about that."
-    assert forgotten.startswith("Passed on to a person")
+    assert remembered.startswith("Saved as a proposal.")
+    assert recalled == "No memory found."
+    assert forgotten.startswith("Sent to a reviewer")
     memory = Memory.objects.get()
     assert (memory.key, memory.provenance, memory.extractor) == ("favourite_drink", "explicit", "agent/remember")
     quote = memory.evidence.get().quote

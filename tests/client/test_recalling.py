@@ -74,7 +74,9 @@ def test_of_two_that_contradict_each_other_one_is_told(winner: dict[str, Any], r
     loser = candidate(1, meaning=0.9, words=1, **plain)
     choice = choose([loser, candidate(2, meaning=0.1, **plain | winner)])
     assert [chosen.memory.id.int for chosen in choice.chosen] == [2]
-    assert [(out.memory.id.int, out.reason) for out in choice.left_out] == [(1, f"Contradicted by one that {reason}.")]
+    assert [(out.memory.id.int, out.reason) for out in choice.left_out] == [
+        (1, f"Contradicted by a memory that {reason}.")
+    ]
 
 
 def test_other_subjects_and_kinds_do_not_contradict() -> None:

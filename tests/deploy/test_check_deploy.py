@@ -106,7 +106,7 @@ WIDER = {
     "GRANT TRIGGER ON audit_node TO PUBLIC": "may TRIGGER on audit_node",
     "GRANT pg_write_all_data TO {web}": "is a member of pg_write_all_data",
     "GRANT pg_execute_server_program TO {agents}": "is a member of pg_execute_server_program",
-    "GRANT CREATE ON SCHEMA public TO {agents}": "may make functions in public",
+    "GRANT CREATE ON SCHEMA public TO {agents}": "may create functions in public",
     "GRANT TEMPORARY ON DATABASE {database} TO {web}": "may create temporary tables",
     "GRANT SET ON PARAMETER session_replication_role TO {web}": "may SET session_replication_role",
     "GRANT SELECT ON auth_user TO {agents}": "which has rights on our tables (auth_user)",
@@ -291,7 +291,7 @@ def test_stores_whose_agents_roles_nobody_said_are_told() -> None:
 
 
 def test_backups_are_told_as_far_as_the_database_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "archives no log" in hints(operation.backups, "warning")[0]
+    assert "no archive of its write-ahead log" in hints(operation.backups, "warning")[0]
     for row, expected in (
         (("on", True, now(), False), [("error", "backups")]),
         (("on", False, None, False), []),

@@ -45,7 +45,7 @@ def command(roles: Roles, *arguments: str) -> str:
 def test_nothing_is_missing_once_they_are_in_force(ours: Roles) -> None:
     assert plan.plan(ours) == []
     assert command(ours, "--print") == "-- Nothing is missing.\n"
-    assert command(ours, "--apply").startswith("Nothing was missing")
+    assert command(ours, "--apply").startswith("No change needed")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_json_names_roles_and_statements() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_it_is_recorded_when_something_changed(in_force: Roles) -> None:
-    assert command(in_force, "--apply").startswith("In force: ")
-    assert command(in_force, "--apply").startswith("Nothing was missing")
+    assert command(in_force, "--apply").startswith("Roles and rights set up: ")
+    assert command(in_force, "--apply").startswith("No change needed")
     event = AuditEvent.objects.get(type="database_rights.changed")
     assert event.counters["statements"] > 50
 
@@ -219,13 +219,13 @@ def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: py
         return done.stdout
 
     manage("boss", "migrate", "--verbosity=0")
-    assert manage("boss", "db_roles", "--apply").startswith("In force")
+    assert manage("boss", "db_roles", "--apply").startswith("Roles and rights set up")
     with psycopg.connect(host=host, user="boss", dbname="memadmin") as boss:
         boss.execute("ALTER ROLE memadmin_web RESET statement_timeout")
-    assert manage("boss", "db_roles", "--apply").startswith("In force")
+    assert manage("boss", "db_roles", "--apply").startswith("Roles and rights set up")
     assert manage("memadmin_migrator", "migrate", "--verbosity=0") == ""
     manage("memadmin_migrator", "attach_store", "main", "--agent-role", "memadmin_agents")
-    assert manage("memadmin_migrator", "db_roles", "--apply").startswith("Nothing was missing")
+    assert manage("memadmin_migrator", "db_roles", "--apply").startswith("No change needed")
     with psycopg.connect(host=host, user="memadmin_agents", dbname="memadmin") as agent:
         agent.execute("INSERT INTO agent_sessions (session_id) VALUES ('chat-1')")
     taken: dict[str, Any] = json.loads(manage("memadmin_worker", "sequence_audit", "--once", "--json"))

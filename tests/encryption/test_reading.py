@@ -281,8 +281,8 @@ class TestStates:
         add_sealed("s", SECRET, key=OLD_KEY)
         grant(record_of())
         shown = page(reader)
-        assert "no key here" in shown
-        assert "No key is named for this store" in shown
+        assert "key not available" in shown
+        assert "No key is configured for this store" in shown
         assert "Request access" not in shown
         assert [code for code, _ in codes()] == ["no_key"]
 
@@ -297,7 +297,7 @@ class TestStates:
         grant(record_of())
         shown = page(reader)
         assert "wrong key" in shown
-        assert "An agent that holds “old” sees an empty history here." in shown
+        assert "An agent with the key “old” sees an empty history." in shown
         assert [code for code, _ in codes()] == ["wrong_key"]
         assert not events("session.decrypted")
 
@@ -331,7 +331,7 @@ class TestStates:
     def test_expired_for_agents_but_still_there(self, reader: Client, grant: Grant) -> None:
         add_sealed("s", "long ago", key=OLD_KEY, age=timedelta(days=3))
         add_sealed("s", SECRET, key=OLD_KEY)
-        assert "Agents no longer read it; the row is still stored." in page(reader)
+        assert "Agents no longer read this item; it is still stored." in page(reader)
         grant(record_of())
         shown = page(reader)
         assert "long ago" in shown

@@ -83,7 +83,7 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
     known = approved("Drinks tea.", subject=subject)
     contradicts = seen(waiting("Never offer vouchers.", subject=subject, key="refund"), ada)
     [out] = [place for place in contradicts.places if place.statement == "Accepts vouchers."]
-    assert (out.now, out.after, out.why) == (out.now, None, "Contradicted by one that is newer.")
+    assert (out.now, out.after, out.why) == (out.now, None, "Contradicted by a memory that is newer.")
     changes = seen(waiting("Drinks green tea.", replaces=known), ada, "Tea?")
     [out] = [place for place in changes.places if place.statement == "Drinks tea."]
     assert (out.after, out.why) == (None, "Replaced by this proposal.")

@@ -123,7 +123,7 @@ class TestSwitch:
 
 
 def test_a_timeline_says_that_something_was_learned_from_it(record: SessionRecord, support: Client) -> None:
-    assert "Learned from here" not in support.get(record.get_absolute_url()).text
+    assert "Learned from this session" not in support.get(record.get_absolute_url()).text
     memory = approved("Drinks tea.", subject=record.subject)
     Evidence.objects.create(memory=memory, record_id=record.pk, quote="tea")
     assert reverse("memories:learned-from", args=[record.pk]) in support.get(record.get_absolute_url()).text

@@ -314,7 +314,7 @@ class TestUndoing:
     def test_the_decision_of_somebody_else_stands(self, first: User, second: User) -> None:
         memory = approve(waiting(shared=True), first)
         approve(memory, second)
-        with pytest.raises(CannotBeUndone, match="second made the latest decision"):
+        with pytest.raises(CannotBeUndone, match="the latest decision is not yours"):
             undo_decision(memory, by=first)
 
     def test_a_change_under_another_one_stands(self, first: User) -> None:

@@ -525,7 +525,7 @@ class TestRefusals:
 
     def test_tables_that_another_store_has(self, agent_tables: None) -> None:
         attach_main_store()
-        with pytest.raises(CommandError, match="The store main is already in this place"):
+        with pytest.raises(CommandError, match="The store main already uses this location"):
             attach_command(
                 "again", "--sessions-table", "public.agent_sessions", "--messages-table", "public.agent_messages"
             )

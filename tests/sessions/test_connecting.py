@@ -81,7 +81,7 @@ class TestConnecting:
             ({"name": ""}, "This field is required."),
             ({"name": "two words"}, "Enter a valid “slug”"),
             ({"path": "here"}, "here is not an absolute path; begin it with /."),
-            ({"ending": "a/b"}, "Give the ending of a file"),
+            ({"ending": "a/b"}, "Enter a file name extension"),
         ],
     )
     def test_what_makes_no_sense_is_said_at_its_field(
@@ -94,7 +94,10 @@ class TestConnecting:
 
     def test_a_name_or_a_place_that_another_store_has_is_refused(self, administrator: Client, chats: Path) -> None:
         administrator.post(form_of("json_file"), {"name": "hotline", "path": str(chats)})
-        for name, sentence in (("hotline", "There is already a store hotline."), ("other", "is already in this place")):
+        for name, sentence in (
+            ("hotline", "There is already a store hotline."),
+            ("other", "already uses this location"),
+        ):
             page = administrator.post(form_of("json_file"), {"name": name, "path": str(chats)})
             assert page.status_code == 422
             assert sentence in page.text

@@ -210,16 +210,16 @@ def test_messages_become_items(messages: list[Any], turns: list[list[dict[str, A
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ("hello", "it is no object"),
+        ("hello", "the message is not an object"),
         ({"content": "hello"}, "it has no role"),
         ({"role": "critic", "content": "hello"}, "the role 'critic' is not known"),
         ({"role": "user"}, "it has no content"),
         ({"role": "assistant", "content": None}, "it has no content"),
         ({"role": "user", "content": 42}, "its content is neither text nor a list of parts"),
         ({"role": "user", "content": [{"text": "hello"}]}, "a part of its content has no type"),
-        ({"role": "assistant", "tool_calls": "look_up"}, "its tool calls are no list"),
-        ({"role": "assistant", "tool_calls": ["look_up"]}, "a tool call is no object"),
-        ({"role": "assistant", "tool_calls": [{"id": "c1"}]}, "a tool call names no function"),
+        ({"role": "assistant", "tool_calls": "look_up"}, "tool_calls is not a list"),
+        ({"role": "assistant", "tool_calls": ["look_up"]}, "a tool call is not an object"),
+        ({"role": "assistant", "tool_calls": [{"id": "c1"}]}, "a tool call has no function name"),
         ({"role": "assistant", "tool_calls": [call("", id="c1")]}, "a tool call has no name"),
     ],
 )

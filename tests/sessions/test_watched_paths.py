@@ -115,7 +115,7 @@ class TestLooking:
     def test_a_file_of_another_store_and_kind_is_named(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "shop.db")
         declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
-        assert look_at(watched).refused == {str(file): "The store shop is already in this place."}
+        assert look_at(watched).refused == {str(file): "The store shop already uses this location."}
         assert names() == {"shop"}
 
     def test_a_file_that_somebody_connected_or_detached_is_left_alone(
@@ -261,7 +261,7 @@ class TestPages:
         assert "A path with <code>*</code> connects each matching file" in administrator.get(form).text
         page = administrator.post(form, {"name": "chats", "path": f"{tmp_path}/*"}, follow=True)
         assert page.redirect_chain == [(reverse("sessions:stores"), 302)]
-        assert "The path is now watched. It matches 1 now: 1 new store." in page.text
+        assert "The path is now watched. Current matches: 1; 1 new store." in page.text
         assert names() == {"chats-support"}
         added = AuditEvent.objects.get(type="watched_path.added")
         assert AuditActor.objects.get(ref=added.actor_ref).label == "administrator"

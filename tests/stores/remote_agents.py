@@ -229,7 +229,7 @@ class SqliteByUrlAgent(RemoteAgent):
         return {
             **super().troubles(),
             "no such file": lambda: self.elsewhere("sqlite:////nowhere.db", "There is no file /nowhere.db"),
-            "in memory": lambda: self.elsewhere("sqlite://", "names no file"),
+            "in memory": lambda: self.elsewhere("sqlite://", "contains no absolute file path"),
         }
 
     @contextmanager

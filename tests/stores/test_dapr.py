@@ -373,5 +373,5 @@ class TestOperators:
 
     def test_the_page_of_the_store_says_what_it_was_tried_on(self, agent: DaprAgent, administrator: Client) -> None:
         page = administrator.get(reverse("sessions:store", args=["cluster"])).text
-        assert "on a server that stands in for the sidecar" in page
+        assert "on a simulated sidecar" in page
         assert "agents or operators have to register them" in page

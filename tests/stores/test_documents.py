@@ -450,7 +450,7 @@ class TestEither:
 @pytest.mark.parametrize(
     ("kind", "options", "sentence"),
     [
-        ("phidata", {}, "Give the table"),
+        ("phidata", {}, "Enter the name of the table"),
         ("agno", {"table": "a.b.c"}, "is not a table name"),
         ("agno", {"path": "/x.db", "url_env": "SOME_URL"}, "not both"),
         ("agno", {"path": "x.db"}, "not an absolute path"),

@@ -310,7 +310,7 @@ class TestFolder:
         ("options", "sentence"),
         [
             ({"path": "sessions"}, "not an absolute path"),
-            ({"path": "/x", "ending": "/../x"}, "ending of a file's name"),
+            ({"path": "/x", "ending": "/../x"}, "file name extension"),
             ({"path": "/x", "names": "odd"}, "names: "),
         ],
     )

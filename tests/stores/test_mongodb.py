@@ -1,4 +1,4 @@
-"""Sessions of the SDK's MongoDBSession, on a server that stands in for MongoDB, through its real drivers."""
+"""Sessions of the SDK's MongoDBSession, on a simulated server, through its real drivers."""
 
 from __future__ import annotations
 
@@ -421,6 +421,6 @@ class TestOperators:
 
     def test_the_page_of_the_store_says_what_it_was_tried_on(self, agent: MongoAgent, administrator: Client) -> None:
         page = administrator.get(reverse("sessions:store", args=["documents"])).text
-        assert "on a server that stands in for MongoDB" in page
+        assert "on a simulated server" in page
         assert "icons.svg#brand-mongodb" in page
         assert "agent_messages" in page

@@ -139,7 +139,7 @@ class ConversationsAgent(SdkAgent):
             "a key that may not": lambda: self.meeting(Trouble(403, said), "does not let the key"),
             "rate limit": lambda: self.meeting(Trouble(429, said, {"Retry-After": "90"}), "for the next 90 seconds"),
             "used up": lambda: self.meeting(Trouble(429, used_up), "is used up"),
-            "fault": lambda: self.meeting(Trouble(503, said), r"fault of its own \(503\)"),
+            "fault": lambda: self.meeting(Trouble(503, said), r"internal error \(503\)"),
             "teapot": lambda: self.meeting(Trouble(418, said), r"refuses \(418\)"),
             "frozen": self.frozen,
         }
@@ -311,7 +311,7 @@ class TestRegistering:
         address = reverse("sessions:store-register", args=["helpdesk"])
         assert "Register sessions" in administrator.get(reverse("sessions:store", args=["helpdesk"])).text
         page = administrator.post(address, {"ids": f"{first}\r\n\r\n{second}\r\n"}, follow=True)
-        assert "2 sessions registered, 0 on record before." in page.text
+        assert "2 sessions registered, 0 already registered." in page.text
 
         backend_for(agent.store).erase_session(first)
         left = administrator.post(address, {"ids": f"{first}\n{second}\nconv_of_nobody"})
@@ -325,7 +325,7 @@ class TestRegistering:
         [
             (" \n", "Enter the IDs, one per line."),
             ("", "Enter the IDs, one per line."),
-            ("\n".join(map(str, range(501))), "there is the command register_sessions"),
+            ("\n".join(map(str, range(501))), "use the command register_sessions"),
             ("x" * 3_000, "is not a valid session ID"),
         ],
     )
@@ -341,7 +341,7 @@ class TestRegistering:
         with agent.meeting(Trouble(503, "{}"), ""):
             page = administrator.post(reverse("sessions:store-register", args=["helpdesk"]), {"ids": "conv_1"})
         assert page.status_code == 422
-        assert "has a fault of its own (503)" in page.text
+        assert "has an internal error (503)" in page.text
         assert "conv_1</textarea>" in page.text
 
     def test_an_erased_one_stays_erased(self, agent: ConversationsAgent, backend: Backend) -> None:

@@ -120,7 +120,7 @@ class TestExample(StoreContract):
     ) -> None:
         link = tmp_path / "another-name"
         link.symlink_to(tmp_path, target_is_directory=True)
-        with pytest.raises(registry.AttachRefused, match="The store lines is already in this place"):
+        with pytest.raises(registry.AttachRefused, match="The store lines already uses this location"):
             attach_store(declare_store("again", kind=kind, options={"path": str(link / agent.folder.name), **more}))
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()

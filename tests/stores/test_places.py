@@ -66,7 +66,7 @@ def connected(name: str, kind: str, options: Mapping[str, str], **tables: str) -
 def refuses(name: str, kind: str, options: Mapping[str, str], *, because_of: str, **tables: str) -> None:
     """By the verb of the page and by the command; nothing is kept."""
     before = SessionStore.objects.count()
-    sentence = rf"The store {because_of} is already in this place .* attach_store {because_of} --remove"
+    sentence = rf"The store {because_of} already uses this location .* attach_store {because_of} --remove"
     with pytest.raises(registry.AttachRefused, match=sentence):
         connected(name, kind, options, **tables)
     given = {**options, **tables}.items()
@@ -166,7 +166,7 @@ class TestOwnDatabase:
 
     def test_nor_is_main_attached_after_them_until_they_are_detached(self, ways: list[str], reach: Reach) -> None:
         elsewhere = connected("elsewhere", "remote_sql", reach(ONE, ways[1]))
-        with pytest.raises(CommandError, match="The store elsewhere is already in this place"):
+        with pytest.raises(CommandError, match="The store elsewhere already uses this location"):
             call_command("attach_store", "main")
         detach_store(elsewhere)
         assert shared(attached_store("main")) == []
@@ -295,11 +295,11 @@ class TestHealth:
         call_command("check_stores", "--json", stdout=said)
         told = {each["name"]: each for each in json.loads(said.getvalue())["stores"]}
         for store, other in zip(two, reversed(two), strict=True):
-            sentence = f"The store {other} is in this place, too: each session is listed twice"
+            sentence = f"The store {other} uses the same location: each session is listed twice"
             assert [sentence in each for each in told[store.name]["problems"]] == [True]
             assert told[store.name]["state"] == "degraded"
             assert sentence in administrator.get(reverse("sessions:store", args=[store.name])).text
-        assert administrator.get(reverse("sessions:stores")).text.count("is in this place, too") == 2
+        assert administrator.get(reverse("sessions:stores")).text.count("uses the same location") == 2
 
     def test_it_is_over_when_one_is_detached(self, two: list[SessionStore]) -> None:
         detach_store(two[1])
@@ -342,7 +342,7 @@ class TestPeople:
         typed = {"name": "twin", **reach(ONE, f"sqlite:///{file}"), **tables}
         page = administrator.post(reverse("sessions:connect-kind", args=["remote_sql"]), typed)
         assert page.status_code == 422
-        assert "The store files is already in this place" in page.text
+        assert "The store files already uses this location" in page.text
         assert 'value="twin"' in page.text
         assert AuditEvent.objects.filter(type="store.declared").count() == declared
 
@@ -373,5 +373,5 @@ class TestPeople:
         detach_store(before)
         connected("after", "remote_sql", reach(ONE, f"sqlite:///{file}"))
         assert SessionRecord.objects.filter(store=before).exists()
-        with pytest.raises(registry.AttachRefused, match="The store after is already in this place"):
+        with pytest.raises(registry.AttachRefused, match="The store after already uses this location"):
             attach_store(before)

@@ -98,7 +98,7 @@ class TestCaseBlindTables:
         assert contents(backend.first_page("m1", 5).items) == ["lower"]
         assert (backend.count("M1"), backend.previews(["m1"])["m1"].first_user_text) == (1, "lower")
         assert {session.session_id for session in enumerated(backend)} == {"M1", "m1"}
-        assert "M1 and m1 are one session" in problems_of(agent.store)["ids-not-exact"]
+        assert "M1 and m1 as one session id" in problems_of(agent.store)["ids-not-exact"]
 
     def test_erasing_one_leaves_the_other(self, agent: MariaDbAgent) -> None:
         """Their items hang on one row, whose deletion would take those of both."""

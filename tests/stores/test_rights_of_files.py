@@ -128,9 +128,9 @@ class TestSqlite:
             call_command("check_stores", stdout=printed)
             assert discover_sessions() == 0
             for ask in (lambda: backend.first_page("talk", 5), lambda: backend.erase_session("talk")):
-                with pytest.raises(StoreUnavailable, match="may lack a right to it"):
+                with pytest.raises(StoreUnavailable, match="check the permissions of the file"):
                     ask()
-        assert f"The file {agent.path} cannot be opened; this console may lack a right to it" in problem.sentence
+        assert f"The file {agent.path} cannot be opened; check the permissions of the file" in problem.sentence
         assert problem.sentence in printed.getvalue()
         agent.path.parent.chmod(0o755)
 

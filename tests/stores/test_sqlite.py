@@ -90,7 +90,7 @@ class TestLeftovers:
         with closing(sqlite3.connect(agent.path, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM agent_messages").fetchone()
-            with pytest.raises(SessionBusy, match=r"write-ahead log\. Do it again"):
+            with pytest.raises(SessionBusy, match=r"write-ahead log\. Repeat the operation"):
                 backend_for(agent.store).erase_session("gone")
             agent.add("kept", said(1))
         assert agent.leftovers(SECRET)
@@ -193,7 +193,7 @@ class TestFiles:
 
     def test_two_stores_are_not_in_one_place(self, db: None, tmp_path: Path) -> None:
         agent = SqliteAgent(tmp_path)
-        with pytest.raises(registry.AttachRefused, match="The store files is already in this place"):
+        with pytest.raises(registry.AttachRefused, match="The store files already uses this location"):
             declare_store("again", kind="sqlite", options={"path": f"{tmp_path}/../{tmp_path.name}/agents.db"})
         with pytest.raises(registry.AttachRefused, match="before it moves to another"):
             declare_store("files", options={"path": "/elsewhere.db"})

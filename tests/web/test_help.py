@@ -228,13 +228,13 @@ def test_who_may_is_what_the_roles_say() -> None:
 
 def test_who_may_follows_the_permissions(outsider: Client) -> None:
     (before,) = rights_of(["runs.control_run"])
-    assert before.label == "Pause, resume and cancel runs"
+    assert before.label == "Pause, resume, cancel and limit background runs"
     assert before.roles == ["administrator", "compliance"]
     group = Group.objects.create(name="night watch")
     group.permissions.add(Permission.objects.get(codename="control_run"))
     assert "administrator, compliance, night watch" in outsider.get("/help/runs/").text
     Permission.objects.get(codename="control_run").group_set.clear()
-    assert "no role; given to single people" in outsider.get("/help/runs/").text
+    assert "no role; assigned to individual users" in outsider.get("/help/runs/").text
 
 
 def test_who_may_takes_one_query(db: None, django_assert_num_queries: object) -> None:

@@ -73,7 +73,9 @@ class ContentAccess:
 
 def ask(request: OperatorRequest) -> HttpResponse:
     if not request.accepts("text/html"):
-        return JsonResponse({"error": "Choose a purpose first, on a page of the console."}, status=403)
+        return JsonResponse(
+            {"error": "State a purpose first: open any session in the console and choose a purpose."}, status=403
+        )
     if request.htmx and not request.htmx.boosted:
         return HttpResponseClientRedirect(address_for(request.htmx.current_url_abs_path or "/"))
     if request.method in READING:

@@ -73,7 +73,9 @@ def request_grant(
     if not wanted:
         raise GrantError("No session was selected. A grant needs a list of sessions.")
     if len(wanted) > SESSIONS_A_GRANT:
-        raise GrantError(f"A grant covers {SESSIONS_A_GRANT} sessions at most; you selected {len(wanted)}.")
+        raise GrantError(
+            f"A grant covers at most {SESSIONS_A_GRANT} sessions; you selected {len(wanted)}. Select fewer sessions."
+        )
     if minutes not in MINUTES:
         raise GrantError("A grant lasts 15, 30 or 60 minutes.")
     grant = ContentGrant(requested_by=by, reason=reason, ticket=ticket, explanation=explanation, minutes=minutes)

@@ -444,8 +444,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "permissions": [
-                    ("request_grant", "Can ask for access to locked sessions"),
-                    ("decide_grant", "Can decide on and review other people's grants"),
+                    ("request_grant", "Can request access to locked sessions"),
+                    ("decide_grant", "Can approve, reject and review grants of other people"),
                 ],
                 "indexes": [
                     models.Index(

@@ -39,7 +39,7 @@ def account(request: OperatorRequest) -> HttpResponse:
 @operator_page(methods="POST")
 def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
     user_actions.end_sessions(request.user, [access.own_session(request.user, session_id)], by=request.user)
-    messages.success(request, "The session is signed out.")
+    messages.success(request, "The sign-in was ended.")
     return redirect("accounts:account")
 
 
@@ -47,7 +47,7 @@ def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
 def end_other_sessions(request: OperatorRequest) -> HttpResponse:
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
     user_actions.end_sessions(request.user, others, by=request.user)
-    messages.success(request, "All other sessions are signed out.")
+    messages.success(request, "You are signed out everywhere else.")
     return redirect("accounts:account")
 
 
@@ -65,7 +65,7 @@ class ChangePassword(PasswordChangeView):  # type: ignore[misc]  # allauth has n
 
     def form_valid(self, form: Form) -> HttpResponse:
         response: HttpResponse = super().form_valid(form)
-        messages.success(self.request, "The password is changed. All your other sessions are signed out.")
+        messages.success(self.request, "Password changed. You are signed out everywhere else.")
         return response
 
     def form_invalid(self, form: Form) -> HttpResponse:

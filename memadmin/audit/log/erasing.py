@@ -100,9 +100,9 @@ def erase_name(actor_ref: UUID, *, by: User, reason: str) -> None:
 def why_name_stays(actor: AuditActor) -> str:
     """Reason why the name cannot be erased, a sentence; empty when it can."""
     if actor.kind != ActorKind.PERSON:
-        return "Only people have a name that can be erased."
+        return "Only the name of a person can be erased; this actor is not a person."
     if actor.user_id and get_user_model().objects.filter(pk=actor.user_id, is_active=True).exists():
-        return "This person can still sign in. Their name can be erased once their account is switched off."
+        return "This account is active. Disable the account first; then the name can be erased."
     return ""
 
 

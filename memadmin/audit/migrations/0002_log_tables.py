@@ -121,8 +121,8 @@ class Migration(migrations.Migration):
                 "permissions": [
                     ("view_auditevent", "Can read the audit log"),
                     ("export_log", "Can download the audit log"),
-                    ("verify_log", "Can have the audit log verified"),
-                    ("erase_beside_log", "Can erase details of events, and who people in the log were"),
+                    ("verify_log", "Can verify the audit log"),
+                    ("erase_beside_log", "Can erase event details and the names of people in the audit log"),
                 ],
                 "default_permissions": (),
                 "indexes": [

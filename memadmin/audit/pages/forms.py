@@ -106,7 +106,7 @@ class AuditFilter(FilterForm):
         sections: list[tuple[str, Any]] = [
             (
                 noun.replace("_", " ").capitalize(),
-                [(noun + EVERY, f"{noun}: every event"), *zip(some, some, strict=True)],
+                [(noun + EVERY, f"{noun}: all events"), *zip(some, some, strict=True)],
             )
             for noun, some in nouns.items()
         ]
@@ -238,7 +238,7 @@ class AuditFilter(FilterForm):
     def spelled_out(self, name: str, value: Any) -> str:
         match name:
             case "type":
-                return GROUPS.get(value) or str(value).replace(EVERY, ": every event")
+                return GROUPS.get(value) or str(value).replace(EVERY, ": all events")
             case "actor":
                 return f"by {actor_label(value)}"
             case "since" | "until":
@@ -246,7 +246,7 @@ class AuditFilter(FilterForm):
             case "subject":
                 return f"about {self.names.of(SUBJECT, value).text}"
             case "object":
-                return f"on {label_registry.short(value)}"
+                return f"object {label_registry.short(value)}"
         return str(value)
 
 

@@ -457,13 +457,16 @@ class LogReader:
             if at < highest_at and self._apart(at, highest_at):
                 self.report.add(
                     "clock_step_back",
-                    f"The event at {index} has the time {at}, the one numbered before it {highest_at}.",
+                    f"The event at {index} has the time {at}, but the event numbered before it has the later"
+                    f" time {highest_at}.",
                     id_,
                 )
             self._highest = (number, at)
         elif at > highest_at and self._apart(highest_at, at):
             self.report.add(
-                "clock_step_back", f"The event at {index} has the time {at}, one numbered after it {highest_at}.", id_
+                "clock_step_back",
+                f"The event at {index} has the time {at}, but an event numbered after it has {highest_at}.",
+                id_,
             )
 
     @staticmethod

@@ -78,13 +78,17 @@ def backups() -> Iterator[CheckFinding]:
     """Backups that the database knows of; it cannot see dumps or disk snapshots."""
     ((mode, is_failing, failed_at, has_replica),) = fetch(ARCHIVING)
     if mode != "off" and is_failing:
-        hint = f"PostgreSQL could not archive its log at {failed_at:%Y-%m-%d %H:%M} UTC; backups end there."
+        hint = (
+            f"PostgreSQL could not archive its write-ahead log at {failed_at:%Y-%m-%d %H:%M} UTC; backups"
+            " contain nothing newer."
+        )
         yield CheckFinding("error", "backups", hint)
     elif mode == "off" and not has_replica:
         yield CheckFinding(
             "warning",
             "backups",
-            "PostgreSQL archives no log and has no replica: everything written since the last dump would be lost.",
+            "PostgreSQL has no archive of its write-ahead log and no replica: everything written since the last"
+            " dump would be lost.",
         )
 
 

@@ -35,7 +35,7 @@ def own_roles() -> Iterator[CheckFinding]:
     seen = {web, worker}
     yield from _of_role(web, "memadmin connects as", f"let it connect as the role for the web server, {_variable()}")
     if worker and worker != web:
-        advice = "let the worker connect as its own role, by MEMADMIN_WORKER_DATABASE_URL"
+        advice = "set MEMADMIN_WORKER_DATABASE_URL so that the worker connects as its own role"
         yield from _of_role(worker, "The worker connects as", advice)
         if not _may_sequence(worker):
             hint = f"The worker connects as {worker}, which may not sequence audit events. {APPLY}"
@@ -127,7 +127,10 @@ def grants() -> Iterator[CheckFinding]:
 
 
 def _revoke(role: str) -> str:
-    return f"{APPLY} Where {role} is none of its roles, REVOKE it from them, or from the role that they are in."
+    return (
+        f"{APPLY} If {role} is not one of memadmin's roles, REVOKE the right from it, or from the role of"
+        " which it is a member."
+    )
 
 
 MAKERS = f"""
@@ -166,8 +169,8 @@ def ways_round() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "error",
             "grants",
-            f"{maker} may make functions in {schema}, where one of a fitting name would be called instead of ours and"
-            f" run with the owner's rights. Run REVOKE CREATE ON SCHEMA {schema} FROM {maker}.",
+            f"{maker} may create functions in {schema}. A function with the name of one of memadmin's would be called"
+            f" instead, with the owner's rights. Run REVOKE CREATE ON SCHEMA {schema} FROM {maker}.",
         )
     if has_temporary:
         yield CheckFinding(

@@ -94,7 +94,10 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": [("view_run", "Can see runs"), ("control_run", "Can pause, resume and cancel runs")],
+                "permissions": [
+                    ("view_run", "Can view background runs"),
+                    ("control_run", "Can pause, resume, cancel and limit background runs"),
+                ],
                 "default_permissions": [],
             },
         ),

@@ -90,7 +90,7 @@ class OmissionReason(StrEnum):
             OmissionReason.READ_BEFORE: "it comes from a message that was read before",
             OmissionReason.UNFIT: "it is empty, too long or not a valid memory",
             OmissionReason.SECRET: "it contains a password, key or card number",
-            OmissionReason.TOO_MANY: "there were too many",
+            OmissionReason.TOO_MANY: "the model returned too many results",
         }[self]
 
 

@@ -71,7 +71,10 @@ def edit(request: OperatorRequest, changed: ApprovalRule) -> HttpResponse:
     else:
         rules.save_rule(form.instance, by=request.user, values=form.cleaned_data)
         messages.success(
-            request, "The rule is saved." if form.instance.is_active else "The rule is saved and inactive."
+            request,
+            "The rule is saved."
+            if form.instance.is_active
+            else "The rule is saved, but not active: it approves nothing until you activate it.",
         )
         return redirect("reviews:rules")
     context = {"form": form, "is_new": is_new, "hindsight": hindsight, "rule": changed}
@@ -88,7 +91,10 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
     except MemoryActionRefused as problem:
         messages.error(request, str(problem))
     else:
-        messages.success(request, "Noted." if agreed else "Returned to the queue; agents no longer recall it.")
+        messages.success(
+            request,
+            "Agreement with the sample saved." if agreed else "Returned to the queue; agents no longer recall it.",
+        )
     filters = QueueFilter(request.GET, request.user)
     if filters.active.get("show") != "sampled":
         return redirect("reviews:rules")

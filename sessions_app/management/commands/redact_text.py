@@ -127,4 +127,4 @@ class Command(BaseCommand):
 
 
 def in_words(places: int, items: int) -> str:
-    return f"{places:,} place{pluralize(places)} in {items:,} item{pluralize(items)}"
+    return f"{places:,} occurrence{pluralize(places)} in {items:,} item{pluralize(items)}"

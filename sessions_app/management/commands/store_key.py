@@ -26,7 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("name", help="name of the store, for example main")
         key = parser.add_mutually_exclusive_group()
         key.add_argument("--key", metavar="NAME", help="name of the key, as in MEMADMIN_KEYRING")
-        key.add_argument("--no-key", action="store_true", help="remove the key's name; encrypted items stay closed")
+        key.add_argument(
+            "--no-key", action="store_true", help="remove the name of the key; encrypted items can no longer be read"
+        )
         parser.add_argument(
             "--ttl", type=int, metavar="SECONDS", help="ttl that the agents use; the SDK's default is 600"
         )

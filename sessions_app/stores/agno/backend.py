@@ -327,9 +327,9 @@ KIND = StoreKind(
     open=AgnoBackend,
     form=AgnoForm,
     limits=(
-        "A run that is under way when its session is erased or redacted is written as the agent holds it in memory.",
+        "An agent that is running while its session is erased or redacted writes the removed text again.",
         "Compactions, transcripts, results of tools, learnings, traces and approvals are erased and redacted with"
         " their session, but not shown; evaluations and metrics are neither.",
-        "Memories belong to the user and stay when a session goes; connect their table as a store of its own.",
+        "Memories belong to the user and are kept when a session is erased. Connect their table as a separate store.",
     ),
 )

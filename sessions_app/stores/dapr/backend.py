@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 class DaprForm(forms.Form):
     url_env = EnvironmentField(
-        label="Address, from the variable",
+        label="Environment variable with the address",
         max_length=200,
         help_text="The name of the environment variable with the sidecar's gRPC address, such as localhost:50001.",
     )
@@ -65,7 +65,7 @@ class DaprForm(forms.Form):
         max_length=200, help_text="The name of the component, which the agents give to DaprSession as state_store_name."
     )
     token_env = EnvironmentField(
-        label="Token, from the variable",
+        label="Environment variable with the API token",
         required=False,
         max_length=200,
         help_text="The name of the environment variable with the sidecar's API token, if it requires one.",
@@ -310,11 +310,11 @@ KIND = StoreKind(
     open=DaprBackend,
     form=DaprForm,
     limits=(
-        "Tested with the SDK's own class on a server that stands in for the sidecar, not on Dapr itself.",
-        "A sidecar shows the keys of its own app id: connect one that has the agents'.",
-        "An empty list stays under the key of an erased session, so that no agent writes back what it had read;"
-        " erasing the session again deletes that, too.",
+        "Tested with the SDK's class on a simulated sidecar, not on Dapr itself.",
+        "A sidecar shows only the keys of its own app id: use a sidecar with the app id of the agents.",
+        "After an erasure an empty list remains, so that agents cannot write the old items back. Erase the session"
+        " again to delete the list, too.",
         "Each page of a session, and each line of a list, reads the whole session.",
-        "An erased text stays in the files and backups of what is behind the state store for as long as those do.",
+        "Erased text remains in the files and backups of the database behind the state store until these are deleted.",
     ),
 )

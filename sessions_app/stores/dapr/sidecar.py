@@ -86,7 +86,7 @@ class StateStore:
             )
             for item in answer.items:
                 if item.error:
-                    raise StoreUnavailable(f"{self.place.label} cannot read a key; its state store has a fault.")
+                    raise StoreUnavailable(f"{self.place.label} cannot read a key: an error of its state store.")
                 if value := value_of(item):
                     found[item.key] = value
         return found

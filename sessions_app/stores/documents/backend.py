@@ -48,12 +48,12 @@ SESSIONS_AT_ONCE = 100
 
 class DocumentForm(forms.Form):
     url_env = EnvironmentField(
-        label="Address in",
+        label="Environment variable with the address",
         required=False,
         max_length=200,
         help_text="The environment variable with the SQLAlchemy URL of the agents' database, such as SUPPORT_DB_URL.",
     )
-    path = PathField(label="File", required=False, max_length=1_000, help_text="The file of SQLite.")
+    path = PathField(label="File", required=False, max_length=1_000, help_text="Path of the SQLite file.")
     table = forms.CharField(
         label="Table",
         required=False,
@@ -65,7 +65,9 @@ class DocumentForm(forms.Form):
     def clean_table(self) -> str:
         table = str(self.cleaned_data["table"]) or self.default_table
         if not table:
-            raise forms.ValidationError("Give the table. There is no default; the agents' code has its name.")
+            raise forms.ValidationError(
+                "Enter the name of the table; it has no default. The agents' code contains the name."
+            )
         if not all(table.split(".")) or table.count(".") > 1:
             raise forms.ValidationError(f"{table} is not a table name; use table, or schema.table.")
         return table

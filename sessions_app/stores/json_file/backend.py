@@ -45,13 +45,13 @@ class JsonFileForm(forms.Form):
         is_folder=True, label="Folder", max_length=1_000, help_text="The folder with one file per session."
     )
     ending = forms.CharField(
-        label="Ending of the names",
+        label="File name extension",
         required=False,
         max_length=50,
-        help_text="Ending of the names of sessions' files; .json if not given.",
+        help_text="Extension of the session files; default: .json.",
     )
     names = forms.ChoiceField(
-        label="Names",
+        label="File names",
         required=False,
         choices=[("plain", "the session id as it is"), ("quoted", "the session id, percent-encoded")],
         help_text="Names of the files: plain, the session id as it is, or quoted, percent-encoded.",
@@ -60,7 +60,7 @@ class JsonFileForm(forms.Form):
     def clean_ending(self) -> str:
         ending = str(self.cleaned_data["ending"]) or ".json"
         if "/" in ending or "\0" in ending:
-            raise forms.ValidationError("Give the ending of a file's name, such as .json or .jsonl.")
+            raise forms.ValidationError("Enter a file name extension, such as .json or .jsonl.")
         return ending
 
     def clean_names(self) -> str:

@@ -211,8 +211,8 @@ class Folder:
     def _check_replaceable(self, status: os.stat_result) -> None:
         if status.st_nlink > 1:
             raise FileUnusable(
-                "The session's file has a second name (a hard link), under which all of it would stay; nothing was"
-                " changed."
+                "The session's file has a hard link, under which erased text would remain. Nothing was changed. Remove"
+                " the hard link first."
             )
 
     # --- opened -------------------------------------------------------------------------------------------------------

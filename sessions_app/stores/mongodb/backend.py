@@ -64,7 +64,7 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2106, 1, 1, tzinfo
 
 class MongoForm(forms.Form):
     url_env = EnvironmentField(
-        label="Address, from the variable",
+        label="Environment variable with the address",
         max_length=200,
         help_text="The name of the environment variable with the address, such as mongodb://user:password@host:27017.",
     )
@@ -435,9 +435,8 @@ KIND = StoreKind(
     open=MongoBackend,
     form=MongoForm,
     limits=(
-        "Tested with the SDK's own class and the real driver on a server that stands in for MongoDB, not on MongoDB"
-        " itself.",
+        "Tested with the SDK's class and the real driver on a simulated server, not on MongoDB itself.",
         "The time of an item is the second in which its agent wrote it, by the agent's own clock.",
-        "An erased text stays in the server's journal, oplog and backups for as long as those do.",
+        "Erased text remains in the journal, the oplog and the backups of the server until these are deleted.",
     ),
 )

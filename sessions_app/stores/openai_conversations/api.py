@@ -193,14 +193,16 @@ def _sentence(place: Account, problem: Any, changed: str) -> str:
     if status == 404:
         return not_the_api(place)
     if status >= 500:
-        return f"{place.label} has a fault of its own ({status}); try again later.{changed}"
+        return f"{place.label} has an internal error ({status}); try again later.{changed}"
     return f"{place.label} refuses ({status})."
 
 
 def _asked_to_wait(place: Account, problem: Any) -> StoreUnavailable:
     said = problem.body if isinstance(problem.body, dict) else {}
     if said.get("code") == "insufficient_quota":
-        return StoreUnavailable(f"{place.label} refuses: the account of the key in {place.key_variable} is used up.")
+        return StoreUnavailable(
+            f"{place.label} refuses: the quota of the account for the key in {place.key_variable} is used up."
+        )
     try:
         seconds = max(float(problem.response.headers.get("retry-after", "")), 0.0)
     except ValueError:

@@ -68,12 +68,12 @@ R = TypeVar("R")
 
 class ConversationsForm(forms.Form):
     key_env = EnvironmentField(
-        label="Key, from the variable",
+        label="Environment variable with the API key",
         max_length=200,
         help_text="The name of the environment variable with a key of the agents' project, such as OPENAI_API_KEY.",
     )
     url_env = EnvironmentField(
-        label="Address, from the variable",
+        label="Environment variable with the address",
         required=False,
         max_length=200,
         help_text=f"The name of the environment variable with the API's address, if it is not {OFFICIAL_ADDRESS}.",
@@ -324,8 +324,8 @@ class ConversationsBackend(PagedBackend):
         while has_more:
             if monotonic() > until:
                 raise StoreTooSlow(
-                    f"{self.api.place.label} did not hand over the whole conversation within {WALK_SECONDS:g} seconds;"
-                    " it is long. Read it from its beginning, or as a file."
+                    f"{self.api.place.label} did not return the whole conversation within {WALK_SECONDS:g} seconds,"
+                    " because it is long. Open its first page, or download it."
                 )
             items, has_more = self._items(session_id, after=after, limit=PAGE_ITEMS)
             yield from items
@@ -379,13 +379,12 @@ KIND = StoreKind(
     form=ConversationsForm,
     limits=(
         "A conversation that the key may not read looks like a deleted one: use a key of the agents' project.",
-        "Responses that a run stored have ids of their own, which no conversation names: they are out of reach, and"
-        " OpenAI keeps them for as long as it does.",
+        "Responses stored by a run do not belong to a conversation: memadmin cannot delete them, and OpenAI"
+        " keeps them for its own retention period.",
         "An item that an agent adds between the deletion of the last item and that of its conversation is out of reach:"
         " erase while no agent uses it.",
         "The end of a conversation is found by reading it from its beginning, a hundred items a request.",
-        "Tested with the SDK's own class and the real openai client on a server that stands in for the API, not on"
-        " OpenAI itself.",
+        "Tested with the SDK's class and the real openai client on a simulated API, not on OpenAI itself.",
     ),
     lacks={
         Capability.FENCE: "It needs no fence: an agent whose conversation was deleted fails when it writes. One that"

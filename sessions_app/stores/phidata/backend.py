@@ -165,8 +165,8 @@ KIND = StoreKind(
     open=PhidataBackend,
     form=PhidataForm,
     limits=(
-        "An agent holds a session in memory and writes all of it with each run: one that is at work brings back what"
-        " was erased or redacted.",
-        "Memories belong to the user and stay when a session goes; connect their table as a store of its own.",
+        "An agent that is running while its session is erased or redacted writes the removed text again: it has the"
+        " whole session in memory and saves all of it.",
+        "Memories belong to the user and are kept when a session is erased. Connect their table as a separate store.",
     ),
 )

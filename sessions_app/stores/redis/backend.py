@@ -52,12 +52,12 @@ LIST, COUNTER = b":messages", b":counter"
 
 class RedisForm(forms.Form):
     url_env = EnvironmentField(
-        label="Address, from the variable",
+        label="Environment variable with the address",
         max_length=200,
         help_text="The name of the environment variable with the address, such as redis://user:password@host:6379/0.",
     )
     key_prefix = forms.CharField(
-        label="Prefix of the keys",
+        label="Key prefix",
         required=False,
         max_length=200,
         strip=False,

@@ -83,7 +83,7 @@ AHEAD_AT_MOST = timedelta(minutes=5)
 
 class RemoteSqlForm(forms.Form):
     url_env = EnvironmentField(
-        label="Address in",
+        label="Environment variable with the address",
         max_length=200,
         help_text="The environment variable with the SQLAlchemy URL of the agents' database, such as SUPPORT_DB_URL.",
     )
@@ -146,14 +146,15 @@ class RemoteSqlBackend(PagedBackend):
         if not layout.ids_are_exact:
             yield StoreProblem(
                 "ids-not-exact",
-                "For this database M1 and m1 are one session: agents that use both read each other's items. Here they"
-                " are two. Give the column session_id of both tables a binary collation, such as utf8mb4_bin.",
+                "This database treats M1 and m1 as one session id: agents that use both read each other's items. The"
+                " console shows two sessions. Give the column session_id of both tables a binary collation,"
+                " such as utf8mb4_bin.",
             )
         if layout.has_short_texts:
             yield StoreProblem(
                 "texts-too-short",
-                f"message_data of {messages} ends at 64 KB or before: an agent whose item is longer, as one with a"
-                " picture is, fails. Make it a MEDIUMTEXT.",
+                f"The column message_data of {messages} holds 64 KB at most: agents fail to store longer items, such as"
+                " pictures. Change its type to MEDIUMTEXT.",
             )
         if not layout.has_time_index:
             yield StoreProblem(

@@ -50,7 +50,7 @@ SENTENCES = {
     " not to be trusted, or a file of certificates cannot be read here.",
     Refusal.MUST_ENCRYPT: "The server accepts encrypted connections only; set that in {variable}, as with"
     " sslmode=require or ssl_ca=/path/of/ca.pem.",
-    Refusal.WRONG_OPTION: "{variable} has an option behind its ? that the driver does not know.",
+    Refusal.WRONG_OPTION: "{variable} has an unknown option after the question mark.",
     Refusal.FULL: "The server that {variable} names has no free connection.",
     Refusal.NO_TABLES: "The tables {tables} are not in the database that {variable} names.",
     Refusal.NO_COLUMNS: "The tables {tables} do not have the columns that the agents' SDK uses.",
@@ -191,7 +191,7 @@ class RemoteDatabase:
         if name == "sqlite":
             if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
                 raise StoreUnavailable(
-                    f"{self.variable} names no file; four slashes begin one: sqlite:////path/of/file."
+                    f"{self.variable} contains no absolute file path. Write four slashes: sqlite:////path/of/file."
                 )
             return Sqlite(url.database)
         if name in ("postgresql", "postgres"):
@@ -221,7 +221,9 @@ class RemoteDatabase:
         try:
             yield
         except NoneFree as problem:
-            raise StoreTooSlow(f"All connections of this console to the store {self.store} are taken.") from problem
+            raise StoreTooSlow(
+                f"All connections of this console to the store {self.store} are in use. Try again."
+            ) from problem
         except NoSuchTableError as problem:
             raise self._unavailable(Refusal.NO_TABLES) from problem
         except sqlite3.Error:

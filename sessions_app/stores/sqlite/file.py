@@ -37,7 +37,7 @@ CHECK_EVERY = 20_000
 WITH_LOG = b"\x02\x02"
 """Header bytes of a file with a write-ahead log."""
 
-NOT_OPENED = "The file {path} cannot be opened; this console may lack a right to it or to its folder."
+NOT_OPENED = "The file {path} cannot be opened; check the permissions of the file and of its folder."
 
 TABLES_WRONG = ("no such table", "no such column", "has no column")
 
@@ -143,8 +143,8 @@ def empty_log(connection: sqlite3.Connection, path: str) -> None:
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if monotonic() > give_up_at:
             raise SessionBusy(
-                f"The change is made, but another program kept reading {path}, so the old text is still in its"
-                " write-ahead log. Do it again: that empties the log."
+                f"The change was made, but another program was reading {path}, so the old text is still in its"
+                " write-ahead log. Repeat the operation to empty the log."
             )
         sleep(CHECKPOINT_TURN_MS / 1000)
 
@@ -173,7 +173,7 @@ def plain_words(path: str) -> Iterator[None]:
         elif code == sqlite3.SQLITE_FULL:
             sentence = f"The disk with {path} is full; nothing was changed."
         elif code == sqlite3.SQLITE_IOERR:
-            sentence = f"The disk with {path} has a fault."
+            sentence = f"The disk with {path} reported an I/O error."
         elif any(words in str(problem) for words in TABLES_WRONG):
             sentence = f"The file {path} does not have the tables that the agents' SDK uses."
         else:

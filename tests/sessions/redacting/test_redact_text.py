@@ -66,7 +66,7 @@ def test_what_is_left_is_named_and_makes_it_fail(
         call_command("redact_text", "--subject", "customer_1", "--reason", "leaked_secret")
     assert ended.value.code == 1
     told = capsys.readouterr().out
-    assert "refused the change. (bots: 1)" in told
+    assert "rejected the change. Redact again when it is available. (bots: 1)" in told
     assert SECRET not in told
 
 

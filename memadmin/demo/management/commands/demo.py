@@ -53,7 +53,7 @@ class Command(BaseCommand):
         preparing.wait_for_turn()
         names = preparing.prepare(password)
         if conversations := preparing.tell_stories():
-            self.stdout.write(f"The demo agents had {conversations} conversations.")
+            self.stdout.write(f"Created {conversations} demo conversations.")
         connection.close()
         # The password is on the screen for all to read, so a second factor would protect nothing.
         os.environ.setdefault("MEMADMIN_SECOND_FACTOR", "optional")
@@ -67,10 +67,12 @@ class Command(BaseCommand):
             asyncio.run(self.attend(programs))
 
     def greet(self, port: int, names: Sequence[str], password: str) -> None:
-        self.stdout.write(f"\nmemadmin is at http://127.0.0.1:{port}/\n\nLog in with the password {password} as")
+        self.stdout.write(
+            f"\nOpen http://127.0.0.1:{port}/\n\nSign in with the password {password} and one of these user names:"
+        )
         for name in names:
             self.stdout.write(f"  {name}")
-        self.stdout.write("\nCtrl-C stops it.")
+        self.stdout.write("\nPress Ctrl-C to stop the demo.")
         self.stdout.flush()
         self.stdout.flush()
 

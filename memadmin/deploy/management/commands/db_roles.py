@@ -50,7 +50,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"roles": roles.names, "is_applied": apply, "steps": told}, indent=2))
         elif apply:
             names = ", ".join(roles.names.values())
-            self.stdout.write(f"In force: {names}." if steps else f"Nothing was missing: {names} are in force.")
+            self.stdout.write(
+                f"Roles and rights set up: {names}." if steps else f"No change needed: {names} have all their rights."
+            )
         elif steps:
             self.stdout.write("BEGIN;\n\n" + "\n\n".join(step.as_script() for step in steps) + "\n\nCOMMIT;")
         else:
