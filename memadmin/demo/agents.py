@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
@@ -28,7 +28,20 @@ from agents.run_error_handlers import RunErrorHandlerInput, RunErrorHandlerResul
 from agents.testing import ModelStep, ScriptedModel
 from django.db import OperationalError
 from openai import AsyncOpenAI, OpenAIError
-from sqlalchemy import TIMESTAMP, Column, MetaData, Table, Text, func, select, update
+from sqlalchemy import (
+    TIMESTAMP,
+    Column,
+    ColumnElement,
+    Interval,
+    MetaData,
+    Table,
+    Text,
+    column,
+    func,
+    select,
+    update,
+    values,
+)
 from sqlalchemy.exc import DBAPIError
 
 from memadmin.client.sessions import SubjectErased
@@ -45,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 Bot: TypeAlias = Agent[Person]
 Result: TypeAlias = RunResult | RunResultStreaming
+Pause: TypeAlias = tuple[datetime, timedelta]
+"""When the database reached a pause of a story, and how long it is."""
 
 EXCHANGES_WITH_A_REAL_MODEL = 8
 """Limit for a real model, which takes seconds and money for each exchange."""
@@ -125,12 +140,13 @@ async def _tell(story: Story, tables: AgentTables) -> None:
         _kept(story, stored), ticket=story.session_id.partition(":ticket_")[2], agent=story.bot.name
     )
     person, bot = Person(story.person), story.bot
+    pauses: list[Pause] = []
     for exchange in story.exchanges[: EXCHANGES_WITH_A_REAL_MODEL if has_real_model() else None]:
-        await _move_into_the_past(tables, story.session_id, exchange.after)
+        pauses.append((await _now(tables), exchange.after))
         for _ in range(exchange.takes_back):
             await session.pop_item()
         bot = await _play(exchange, bot, person, session)
-    await _finish(tables, story)
+    await _date(tables, story, pauses)
 
 
 async def _play(exchange: Exchange, bot: Bot, person: Person, session: Session) -> Bot:
@@ -187,35 +203,50 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
 # --- demo time -------------------------------------------------------------------------------------------------------
 #
 # A scripted story runs in milliseconds, and the database stamps its items with its own clock: all sessions would be
-# from now. So the demo, and only the demo, shifts the times of its own items: before each exchange by the time since
-# the previous one, at the end to the day on which the story began. Both tables in one transaction, so that the trigger
-# updates an attached registry.
+# from now. So the demo, and only the demo, changes the times of its own items at the end of each story: items from
+# before a pause are older by its length, and the session began on the story's day. Both tables in one transaction, so
+# that the trigger updates an attached registry.
 
 
-async def _move_into_the_past(tables: AgentTables, session_id: str, time: timedelta) -> None:
+async def _now(tables: AgentTables) -> datetime:
+    """The time of the database, in the zone in which it stamps items."""
+    async with tables.engine.connect() as connection:
+        return cast(datetime, (await connection.execute(select(func.localtimestamp()))).scalar_one())
+
+
+async def _date(tables: AgentTables, story: Story, pauses: Sequence[Pause]) -> None:
+    """Moves the session's start to a full minute, which marks it for `_finished`; live sessions have seconds."""
     sessions, messages = _columns(tables)
+    now = await _now(tables)
+    of_session = sessions.c.session_id == story.session_id
     async with tables.engine.begin() as connection:
         # The session's row first, as the SDK locks them.
+        found = await connection.execute(select(sessions.c.created_at).where(of_session).with_for_update())
+        created_at = cast(datetime, found.scalar_one())
+        began_at = (now - story.began).replace(second=0, microsecond=0)
+        later = sum((length for at, length in pauses if at > created_at), timedelta())
+        older = _older_by([*pauses, (now, created_at - later - began_at)])
         await connection.execute(
             update(sessions)
-            .where(sessions.c.session_id == session_id)
-            .values(created_at=sessions.c.created_at - time, updated_at=sessions.c.updated_at - time)
+            .where(of_session)
+            .values(created_at=older(sessions.c.created_at), updated_at=older(sessions.c.updated_at))
         )
         await connection.execute(
-            update(messages).where(messages.c.session_id == session_id).values(created_at=messages.c.created_at - time)
+            update(messages)
+            .where(messages.c.session_id == story.session_id)
+            .values(created_at=older(messages.c.created_at))
         )
 
 
-async def _finish(tables: AgentTables, story: Story) -> None:
-    """Moves the session's start to a full minute, which marks it for `_finished`; live sessions have seconds."""
-    sessions, _ = _columns(tables)
-    async with tables.engine.begin() as connection:
-        row = await connection.execute(
-            select(sessions.c.created_at, func.localtimestamp()).where(sessions.c.session_id == story.session_id)
-        )
-        created_at, now = cast("tuple[datetime, datetime]", row.one())
-    began_at = (now - story.began).replace(second=0, microsecond=0)
-    await _move_into_the_past(tables, story.session_id, created_at - began_at)
+def _older_by(pauses: Sequence[Pause]) -> Callable[[Column[datetime]], ColumnElement[datetime]]:
+    """The time in a column, earlier by the lengths of all pauses after it."""
+    table = values(column("at", TIMESTAMP), column("length", Interval), name="pauses").data(list(pauses))
+
+    def older(time: Column[datetime]) -> ColumnElement[datetime]:
+        lengths = select(func.coalesce(func.sum(table.c.length), timedelta())).where(table.c.at > time)
+        return time - lengths.scalar_subquery()
+
+    return older
 
 
 async def _finished(tables: AgentTables, session_ids: list[str]) -> set[str]:

@@ -109,6 +109,18 @@ def test_sessions_are_spread_over_the_past_two_weeks_in_the_order_of_their_words
         assert times[-1] <= session.updated_at.replace(tzinfo=None) < today - timedelta(hours=1)
 
 
+def test_questions_are_as_far_apart_as_in_the_story() -> None:
+    story = support.WHERE_IS_MY_ORDER
+    agents.run_all([story])
+    rows = AgentMessage.objects.filter(session_id=story.session_id).order_by("id")
+    asked = [row.created_at for row in rows if json.loads(row.message_data).get("role") == "user"]
+    assert len(asked) == len(story.exchanges) > 1
+    for earlier, later, exchange in zip(asked, asked[1:], story.exchanges[1:], strict=False):
+        assert later - earlier >= exchange.after > timedelta(0)
+    session = AgentSession.objects.get(pk=story.session_id)
+    assert (session.created_at.second, session.created_at.microsecond) == (0, 0)
+
+
 def test_an_attached_registry_follows_into_the_past() -> None:
     attach_main_store()
     agents.run_all([support.WHERE_IS_MY_ORDER])
