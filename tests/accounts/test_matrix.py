@@ -295,6 +295,7 @@ def brief_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("django.request"), "disabled", True)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", [STRANGER, *sorted(EVERYBODY)])
 def test_role_at_every_address(tables: None, brief_refusals: None, role: str) -> None:
@@ -338,6 +339,7 @@ def try_at(tries: Tries, world: World, name: str, rule: Rule, method: str, allow
         tries.expect(method, address_of(name, world, **world.locked), 403)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_what_asks_for_a_fresh_proof_and_what_does_not(tables: None, brief_refusals: None) -> None:
     user = somebody(SUPERUSER)
@@ -384,6 +386,7 @@ def test_a_rule_that_is_too_wide_or_too_narrow_is_found(tables: None) -> None:
     assert len(tries.wrong) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", sorted(EVERYBODY))
 def test_crawling_the_admin_shows_what_the_role_may_see_and_no_words(tables: None, role: str) -> None:

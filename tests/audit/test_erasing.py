@@ -134,7 +134,7 @@ class TestNames:
     def test_of_who_can_still_sign_in_stay(self, officer: User) -> None:
         note(by=officer)
         actor = AuditActor.objects.get(user_id=officer.pk)
-        with pytest.raises(erasing.CannotErase, match="can still sign in"):
+        with pytest.raises(erasing.CannotErase, match="This account is active"):
             erasing.erase_name(actor.ref, by=officer, reason="not_needed")
         assert AuditActor.objects.filter(ref=actor.ref).exists()
         assert not AuditEvent.objects.filter(type="name.erased").exists()
@@ -259,10 +259,10 @@ class TestThePage:
 
     def test_says_why_a_name_stays(self, compliance: Client) -> None:
         theirs = note(by=person("support"))
-        assert "can still sign in" in page_of(compliance, theirs)
+        assert "This account is active" in page_of(compliance, theirs)
         refused = erase(compliance, "name", theirs)
         assert refused.status_code == 409
-        assert "can still sign in" in words_of(refused)
+        assert "This account is active" in words_of(refused)
 
     def test_says_that_somebody_was_faster(self, compliance: Client, officer: User) -> None:
         verb = note(details={"reason": WORDS})

@@ -364,7 +364,7 @@ class TestFilters:
             for chip in re.findall(r'<span class="chip">(.*?)</span>', page.text, re.S)
         ]
         short = str(self.subject.pk)[:8], str(self.session.pk)[:8]
-        assert chips == ["reads of content", "by support", f"about subject {short[0]}", f"on {short[1]}"]
+        assert chips == ["reads of content", "by support", f"about subject {short[0]}", f"object {short[1]}"]
         removal = re.search(r'href="([^"]*)"\s*aria-label="Remove filter by support"', page.text)
         assert removal
         assert set(parse_qs(urlsplit(removal[1].replace("&amp;", "&")).query)) == {"type", "subject", "object"}
