@@ -45,7 +45,7 @@ def test_from_the_session_to_the_result_by_keyboard(record: SessionRecord, page:
     page.keyboard.press("Tab")
     page.get_by_label("Reason", exact=True).select_option("leaked_secret")
     page.get_by_role("button", name="Preview").press("Enter")
-    expect(page.locator("#preview")).to_contain_text("1 place in 1 item")
+    expect(page.locator("#preview")).to_contain_text("1 occurrence in 1 item")
     expect(page.locator("#preview")).to_contain_text(
         "1 compaction block may also contain the text and cannot be inspected."
     )

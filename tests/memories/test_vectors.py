@@ -449,5 +449,5 @@ def test_an_agent_asks_the_index_and_does_without_it_when_it_is_away(
     assert first == without == resting == [TEA, TRAIN]
     assert asked[0]["subjects"] == [ada.pk]
     assert len(asked) == 2, "after a failure it rests"
-    assert caplog.text.count("the database compares vectors itself") == 1
+    assert caplog.text.count("the database compares the vectors instead") == 1
     assert tea.statement not in caplog.text

@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_imported(file: Callable[..., 
         {"session": "s2", "messages": SAID},
     )
     reasons = {
-        1: "message 3: the role 'critic' is not known",
+        1: "message 3: unknown role 'critic'",
         2: "not JSON: Unterminated string starting at (column 13)",
         3: "not UTF-8",
     }

@@ -212,7 +212,7 @@ def test_messages_become_items(messages: list[Any], turns: list[list[dict[str, A
     [
         ("hello", "the message is not an object"),
         ({"content": "hello"}, "it has no role"),
-        ({"role": "critic", "content": "hello"}, "the role 'critic' is not known"),
+        ({"role": "critic", "content": "hello"}, "unknown role 'critic'"),
         ({"role": "user"}, "it has no content"),
         ({"role": "assistant", "content": None}, "it has no content"),
         ({"role": "user", "content": 42}, "its content is neither text nor a list of parts"),

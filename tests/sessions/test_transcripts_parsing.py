@@ -118,7 +118,7 @@ def test_bad_lines_are_named_and_the_others_read() -> None:
         7: "its session id is neither text nor a number",
         8: "its session id has a character that no database can store",
         9: "its session id has a character that no database can store",
-        10: "not JSON: NaN is no number",
+        10: "not JSON: NaN is not a number",
         11: "nested too deeply",
         13: "not JSON: Unterminated string starting at (column 40)",
     }

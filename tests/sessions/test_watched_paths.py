@@ -245,7 +245,10 @@ class TestCommand:
 
     def test_a_name_means_one_path_and_no_store(self, watched: WatchedPath) -> None:
         declare_store("till", kind="sqlite", options={"path": "/none/till.db"})
-        for name, sentence in (("bots", "is already the watched path"), ("till", "There is already a store till")):
+        for name, sentence in (
+            ("bots", "There is already a watched path bots"),
+            ("till", "There is already a store till"),
+        ):
             with pytest.raises(CommandError, match=sentence):
                 call_command("attach_store", name, "--kind", "sqlite", "--path", "/other/*.db")
         with pytest.raises(CommandError, match="at most 40 characters"):
@@ -268,7 +271,7 @@ class TestPages:
 
         page = administrator.post(form, {"name": "chats", "path": f"{tmp_path}/other-*"})
         assert page.status_code == 422
-        assert "chats is already the watched path" in page.text
+        assert "There is already a watched path chats" in page.text
 
     def test_the_page_of_stores_names_what_is_watched_and_what_is_wrong(
         self, administrator: Client, operator: Client, watched: WatchedPath, tmp_path: Path

@@ -98,7 +98,7 @@ def test_every_page_of_the_help_is_there_for_everybody_who_is_signed_in(outsider
         page = outsider.get(area.url)
         assert page.status_code == 200
         assert f'<h1 class="page-title">{area.title}</h1>' in page.text
-        assert "Who may do what" in page.text
+        assert "Permissions" in page.text
     assert outsider.get("/help/no-such-area/").status_code == 404
 
 

@@ -137,7 +137,7 @@ class TestEditing:
         [
             ('{"role": "user"', "This is not valid JSON: Expecting ',' delimiter, in line 1, column 16."),
             ("", "This field is required."),
-            ('{"role": "user", "content": NaN}', "This is not valid JSON: NaN is JavaScript."),
+            ('{"role": "user", "content": NaN}', "This is not valid JSON: NaN is not a JSON value."),
             ('["role"]', "An item is a JSON object with a type or a role"),
             ('{"content": "hello"}', "An item is a JSON object with a type or a role"),
             ("[" * 100_000, "nested too deeply"),

@@ -52,7 +52,7 @@ def looked(client: Client, address: str, **given: str) -> dict[str, str]:
 
 def test_what_would_go_is_said_before_anything_is_done(officer: Client, record: SessionRecord) -> None:
     page = officer.post(of_session(record), GIVEN)
-    assert "1 place in 1 item" in " ".join(page.text.split())
+    assert "1 occurrence in 1 item" in " ".join(page.text.split())
     assert not Redaction.objects.exists()
     assert AuditEvent.objects.filter(type="redaction.previewed").count() == 1
     assert "My key is" not in page.text, "a preview counts, and quotes nothing"
@@ -68,7 +68,7 @@ def test_sent_again_it_is_done_and_the_page_tells(officer: Client, record: Sessi
     work_off()
     page = officer.get(answer["Location"])
     told = " ".join(page.text.split())
-    assert "1 place in 1 item" in told
+    assert "1 occurrence in 1 item" in told
     assert "The history can still be replayed" in told
     assert 'hx-trigger="every 2s"' not in page.text
     assert read()[0] == user("My key is [redacted]")
