@@ -211,7 +211,7 @@ def _kept(story: Story, stored: SQLAlchemySession) -> Session:
 async def _now(tables: AgentTables) -> datetime:
     """The time of the database, in the zone in which it stamps items."""
     async with tables.engine.connect() as connection:
-        return cast(datetime, (await connection.execute(select(func.localtimestamp()))).scalar_one())
+        return (await connection.execute(select(func.localtimestamp()))).scalar_one()
 
 
 async def _date(tables: AgentTables, story: Story, pauses: Sequence[Pause]) -> None:
