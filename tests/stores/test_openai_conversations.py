@@ -316,7 +316,7 @@ class TestRegistering:
         backend_for(agent.store).erase_session(first)
         left = administrator.post(address, {"ids": f"{first}\n{second}\nconv_of_nobody"})
         assert left.status_code == 422
-        assert "1 is not in this store and 1 was erased, and stays so." in left.text
+        assert "IDs not registered: 1 not in this store, 1 erased earlier." in left.text
         assert f"conv_of_nobody\n{first}</textarea>" in left.text
         assert SessionRecord.objects.on_record().get().session_id == second
 
