@@ -83,6 +83,7 @@ def every_request(world: World) -> Iterator[tuple[str, str]]:
                 yield method, address_of(name, world)
 
 
+@pytest.mark.slow
 def test_no_canary_gets_into_events_jobs_or_log_lines(
     owner: User, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

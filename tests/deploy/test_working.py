@@ -91,6 +91,7 @@ def answers(client: Client, world: World, *names: str) -> dict[tuple[str, str], 
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(ours: Roles) -> None:
     by = somebody(SUPERUSER)
     world, client = make_world(by), browser_of(by)

@@ -161,7 +161,7 @@ class PostgresAgent(RemoteAgent):
             "unknown host": refused("No database responds", **{**tcp, "host": "nowhere.invalid"}),
             "no database": refused("no database of that name", database="nowhere"),
             "no user": refused("refuses the user name or the password", username="nobody_at_all"),
-            "unknown option": refused("does not know", query={**self.url.query, "colour": "green"}),
+            "unknown option": refused("unknown option", query={**self.url.query, "colour": "green"}),
         }
 
 
@@ -210,7 +210,7 @@ class MariaDbAgent(RemoteAgent):
             "no database": refused("no database of that name|lacks a right", database="nowhere"),
             "no encryption": refused("asks for an encrypted connection", query={**query, "ssl_ca": certificates()}),
             "no certificates": refused("cannot be read", query={**query, "ssl_ca": "/nowhere.pem"}),
-            "unknown option": refused("does not know", query={**query, "colour": "green"}),
+            "unknown option": refused("unknown option", query={**query, "colour": "green"}),
         }
 
 
