@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from http.cookiejar import CookieJar
 from pathlib import Path
+from threading import Timer
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
 
@@ -18,6 +19,9 @@ import pytest
 from django.conf import settings
 
 PASSWORD = "tried by a test"
+
+GREETS_WITHIN_SECONDS = 600
+"""Minutes more than it takes on a busy machine."""
 
 
 class Demo:
@@ -52,12 +56,18 @@ class Demo:
         )
 
     def wait_until_it_greets(self) -> str:
+        """What it printed. One that does not greet is ended, and fails the test with what it printed."""
         assert self.process.stdout
         said = []
-        for line in self.process.stdout:
-            said.append(line)
-            if line.startswith("Ctrl-C"):
-                return "".join(said)
+        patience = Timer(GREETS_WITHIN_SECONDS, self.process.terminate)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                said.append(line)
+                if line.startswith("Press Ctrl-C"):
+                    return "".join(said)
+        finally:
+            patience.cancel()
         pytest.fail(f"It ended with {self.process.wait()}: {''.join(said)}{self.complaint()}")
 
     def complaint(self) -> str:
