@@ -1,8 +1,8 @@
 # Two commands are enough: `make demo` to look at it, `make test` to change it. CONTRIBUTING.md has the others.
 PYTHON = .venv/bin/python
 # A file's tests stay together and in order: those with a browser come last, for its event loop runs until the end.
-# Four processes, for on two cores two of them wait for programs half of the time. Two orders of sets: tests/test_names.py.
-SIDE_BY_SIDE = --tx 2*popen//env:PYTHONHASHSEED=1 --tx 2*popen//env:PYTHONHASHSEED=2 --dist loadfile --no-loadscope-reorder
+# Two processes, each with an order of sets of its own; tests/test_names.py.
+SIDE_BY_SIDE = --tx popen//env:PYTHONHASHSEED=1 --tx popen//env:PYTHONHASHSEED=2 --dist loadfile --no-loadscope-reorder
 PYTEST = $(PYTHON) -m pytest
 MANAGE = $(PYTHON) manage.py
 BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --clean
