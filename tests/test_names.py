@@ -42,7 +42,8 @@ def test_a_name_that_changes_is_noticed(tmp_path: Path, text: str, outcome: str)
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "xdist", *side_by_side()],
         cwd=tmp_path,
-        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "yes"},
+        # A folder of its own: pytest closes the usual one to others, and servers under another user work in it.
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "yes", "PYTEST_DEBUG_TEMPROOT": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

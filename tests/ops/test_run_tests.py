@@ -76,7 +76,8 @@ def run(folder: Path, *arguments: str, **files: str) -> tuple[int, str]:
     ended = subprocess.run(
         [sys.executable, str(CHECKOUT_DIR / "tools/run_tests.py"), *arguments],
         cwd=folder,
-        env={**environment, **only_xdist},
+        # A folder of its own: pytest closes the usual one to others, and servers under another user work in it.
+        env={**environment, **only_xdist, "PYTEST_DEBUG_TEMPROOT": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
