@@ -105,7 +105,7 @@ def take(run_id: int, *, seconds: float | None = None) -> Lease | None:
 
 
 class Lease:
-    """The right to work on one run. `run` is its row as of the last chunk."""
+    """The right to work on one run. `run` is its row as of the last chunk or renewal."""
 
     def __init__(self, run: Run, *, seconds: float | None = None) -> None:
         self.run, self.token = run, run.token

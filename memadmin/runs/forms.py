@@ -74,5 +74,5 @@ class SpeedLimit(forms.Form):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the input; empty if nothing is."""
+        """Error message about the input; empty if the input is valid."""
         return "" if self.is_valid() else "Enter a whole number from 1 to 1,000,000, or nothing. Nothing was changed."

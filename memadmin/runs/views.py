@@ -43,12 +43,14 @@ def run(request: OperatorRequest, run_id: int) -> HttpResponse:
     return run_page(request, run_for(run_id))
 
 
-def run_page(request: OperatorRequest, shown: Run, *, problem: str = "", status: int = 200) -> HttpResponse:
+def run_page(
+    request: OperatorRequest, shown: Run, *, problem: str = "", status: int = 200, form: SpeedLimit | None = None
+) -> HttpResponse:
     context = {
         "item": view_of(shown, request.user),
         "log": shown.log.all()[:LOG_LINES],
         "problem": problem,
-        "speed_limit": SpeedLimit(initial={"rows_per_second": shown.rows_per_second}),
+        "speed_limit": form or SpeedLimit(initial={"rows_per_second": shown.rows_per_second}),
     }
     return render_page_or_fragment(request, "runs/detail.html", context, fragment="state", status=status)
 
@@ -80,7 +82,7 @@ def cancel(request: OperatorRequest, run_id: int) -> HttpResponse:
 def limit_speed(request: OperatorRequest, run_id: int) -> HttpResponse:
     form = SpeedLimit(request.POST)
     if form.problem:
-        return run_page(request, run_for(run_id), problem=form.problem, status=422)
+        return run_page(request, run_for(run_id), problem=form.problem, status=422, form=form)
     limit = form.cleaned_data["rows_per_second"]
     return change(request, run_id, lambda run: services.limit_speed(run, by=request.user, rows_per_second=limit))
 

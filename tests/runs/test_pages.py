@@ -151,6 +151,7 @@ def test_a_speed_that_is_none_changes_nothing(run: Run, compliance: Client, type
     refused = compliance.post(f"{run.get_absolute_url()}speed/", {"rows_per_second": typed})
     assert refused.status_code == 422
     assert "Enter a whole number from 1 to 1,000,000" in text(refused)
+    assert f'value="{typed}"' in text(refused), "the input is lost"
     run.refresh_from_db()
     assert run.rows_per_second is None
 
