@@ -7,7 +7,7 @@ PYTEST = $(PYTHON) -m pytest
 MANAGE = $(PYTHON) manage.py
 BUILD_DOCS = NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict --clean
 
-# Otherwise each of the programs that they start compiles all sources anew.
+# Without this, each program that the suite and the demo start compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check docs bench lock look clean

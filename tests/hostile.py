@@ -113,7 +113,7 @@ def poisoned(value: Any, text: str, name: str = "") -> Any:
 
 
 def parts_of(text: str) -> list[dict[str, Any]]:
-    """What a message can have beside words, with the text in each place."""
+    """Content parts of a message other than text, with the text in every field."""
     return [
         {"type": "input_image", "image_url": text},
         {"type": "input_image", "image_url": f"data:image/png;base64,{text}"},

@@ -51,7 +51,7 @@ SETTLE = """async () => {
     await document.fonts.ready;
 }"""
 SHELL = [".navbar-vertical", ".topbar", ".footnote"]
-"""What every page has around its own content."""
+"""Elements around the content of every page: sidebar, top bar and footer."""
 ON_ITS_WAY = ".htmx-request, .htmx-swapping, .htmx-settling"
 """Parts that a page asks for as soon as it is there."""
 

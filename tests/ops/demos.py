@@ -56,7 +56,10 @@ class Demo:
         )
 
     def wait_until_it_greets(self) -> str:
-        """What it printed. One that does not greet is ended, and fails the test with what it printed."""
+        """Greeting of the demo.
+
+        A demo without a greeting is stopped after GREETS_WITHIN_SECONDS, and fails the test.
+        """
         assert self.process.stdout
         said = []
         patience = Timer(GREETS_WITHIN_SECONDS, self.process.terminate)
