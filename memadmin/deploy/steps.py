@@ -29,8 +29,7 @@ def run(steps: Iterable[SqlStep]) -> None:
     """Runs all steps in the caller's transaction."""
     with connection.cursor() as cursor:
         for step in steps:
-            for statement in step.statements:
-                cursor.execute(statement)
+            cursor.execute(sql.SQL("; ").join(step.statements))
 
 
 def fetch(query: str, parameters: object = None) -> list[tuple[Any, ...]]:
