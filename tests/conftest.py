@@ -15,8 +15,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as effort
 from pytest_django import DjangoDbBlocker
 
+from memadmin.deploy.roles import Roles
 from sessions_app.stores import circuit_breaker
 from tests.agents import drop_agent_tables
+from tests.deploy.connecting import bring_into_force, our_roles, take_away
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person, signed_in
 from tests.template_database import template_database
@@ -103,6 +105,21 @@ def compliance(db: None) -> Client:
 def outsider(db: None) -> Client:
     """Signed in, without any right."""
     return signed_in(person())
+
+
+@pytest.fixture(scope="module")
+def kept_in_force(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Roles]:
+    """Roles in force for all connections from a file's first test that asks for them to its last. Making them and
+    taking them away costs half a second.
+    """
+    names = our_roles()
+    with django_db_blocker.unblock():
+        bring_into_force(names)
+        connection.close()
+    yield names
+    with django_db_blocker.unblock():
+        take_away(names)
+        connection.close()
 
 
 @pytest.fixture

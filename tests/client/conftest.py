@@ -7,7 +7,6 @@ from psycopg.conninfo import make_conninfo
 from memadmin.deploy.roles import Roles
 from sessions_app.models import SessionStore
 from tests.agents import attach_main_store
-from tests.deploy.conftest import in_force  # noqa: F401
 from tests.deploy.connecting import bring_into_force
 from tests.stores.conftest import redis_server, shared_redis  # noqa: F401
 
@@ -18,10 +17,10 @@ def main_store(agent_tables: None) -> SessionStore:
 
 
 @pytest.fixture
-def dsn(main_store: SessionStore, in_force: Roles) -> str:  # noqa: F811
+def dsn(main_store: SessionStore, kept_in_force: Roles) -> str:
     """Where agents reach the console's database, under the role that they have in production."""
-    bring_into_force(in_force)
-    return address(in_force["agents"])
+    bring_into_force(kept_in_force)  # on the tables of this test
+    return address(kept_in_force["agents"])
 
 
 def address(role: str = "") -> str:

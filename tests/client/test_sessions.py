@@ -216,10 +216,10 @@ def subject_key_of(session_id: str) -> tuple[str, str, str, str]:
     return (alias.kind, alias.key, record.ticket, record.agent) if alias else ("", "", record.ticket, record.agent)
 
 
-def test_session_and_subject_are_registered_under_the_agents_role(dsn: str, in_force: Roles) -> None:
+def test_session_and_subject_are_registered_under_the_agents_role(dsn: str, kept_in_force: Roles) -> None:
     async def run() -> None:
         session = GovernedSession(
-            in_postgres("s1", role=in_force["agents"]),
+            in_postgres("s1", role=kept_in_force["agents"]),
             console=console_at(dsn),
             store="main",
             subject=Subject("p1", "project"),

@@ -303,7 +303,9 @@ class TestMarking:
         assert (memory.hints, known.hints) == (["contradiction"], []), "what is approved is nobody's to decide now"
 
     @pytest.mark.parametrize("is_shared", [False, True])
-    def test_a_near_duplicate_once_both_have_vectors(self, subject: Subject, is_shared: bool) -> None:
+    def test_a_near_duplicate_once_both_have_vectors(
+        self, subject: Subject, new_vector_index: None, is_shared: bool
+    ) -> None:
         owner = None if is_shared else subject
         approved("Drinks tea in the morning.", subject=owner)
         approved("Owns a bicycle.", subject=owner)

@@ -83,11 +83,7 @@ def carry() -> None:
 
 
 @pytest.fixture(params=[PgVectorIndex, lambda: QdrantIndex(LOCAL)], ids=["pgvector", "qdrant"])
-def any_index(request: pytest.FixtureRequest) -> VectorIndex:
-    # Rows that former tests have written and undone lie in the database's index until it is vacuumed, and those that it
-    # looks at first may all be such. It looks on.
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+def any_index(request: pytest.FixtureRequest, new_vector_index: None) -> VectorIndex:
     made: VectorIndex = request.param()
     return made
 
