@@ -1,7 +1,7 @@
 """A migrated database that the tests' own are copied from: `migrate` runs once for a schema, not once for each process.
 
 It is named for what the schema comes from, so that another schema has another one. Those that no test run uses any more
-are dropped by the next that makes one.
+are dropped by the next that makes one. Tests with a server of their own get what `pg_dump` writes about it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import subprocess
 import sysconfig
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
+from memadmin.embedded.server import EmbeddedServer
 from memadmin.settings import CHECKOUT_DIR
 
 OURS = ("memadmin", "sessions_app", "memories_app")
@@ -40,6 +44,18 @@ def template_database() -> Iterator[str]:
             _make(server, name)
         server.execute("SELECT pg_advisory_unlock(hashtext(%s), 0)", [PREFIX])
         yield name
+
+
+def copy_to(server: EmbeddedServer, database: str = "memadmin") -> None:
+    """Fills an empty database of another embedded server as `migrate` would, in a tenth of its time."""
+    server.ensure_database(database)
+    running = server.ensure_running()
+    programs = Path(psutil.Process(running.pid).exe()).parent
+    with template_database() as name:
+        dump = subprocess.run([programs / "pg_dump", "--dbname", _address_of(name)], check=True, stdout=subprocess.PIPE)
+    psql = [programs / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--single-transaction"]
+    with_address = [*psql, "--host", running.socket_dir, "--username", "postgres", "--dbname", database]
+    subprocess.run(with_address, check=True, input=dump.stdout, stdout=subprocess.DEVNULL)
 
 
 def _make(server: psycopg.Connection[Any], name: str) -> None:
@@ -76,9 +92,13 @@ def templates_on(server: psycopg.Connection[Any]) -> list[str]:
 
 
 def connect_to(database: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(_address_of(database), autocommit=True)
+
+
+def _address_of(database: str) -> str:
     given = connection.get_connection_params()
     reach = {name: given[name] for name in ("host", "port", "user", "password") if given.get(name)}
-    return psycopg.connect(**reach, dbname=database, autocommit=True)
+    return make_conninfo(**reach, dbname=database)
 
 
 def fingerprint() -> str:

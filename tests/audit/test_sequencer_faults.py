@@ -20,10 +20,12 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
+from pytest_django import DjangoDbBlocker
 
 from memadmin.audit.transparency import verifier
 from memadmin.embedded.server import EmbeddedServer, server_for
 from tests.audit.events import insert_event
+from tests.template_database import copy_to
 
 SEQUENCERS, WRITERS = 3, 6
 FAULT_SECONDS = float(os.environ.get("MEMADMIN_FAULT_SECONDS", "0"))
@@ -33,10 +35,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+def server(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Iterator[EmbeddedServer]:
     server = server_for(tmp_path_factory.mktemp("sequencers"))
-    subprocess.run([sys.executable, "manage.py", "migrate", "--verbosity=0"], check=True, **on(server.data_dir))
-    server.ensure_running()
+    with django_db_blocker.unblock():
+        copy_to(server)
     yield server
     server.leave()
 

@@ -20,6 +20,7 @@ from django.db import OperationalError
 from procrastinate import App
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import ConnectorException
+from pytest_django import DjangoDbBlocker
 
 from memadmin import environment
 from memadmin.embedded.server import EmbeddedServer, server_for
@@ -27,6 +28,7 @@ from memadmin.runs import engine
 from sessions_app.management.commands import worker as worker_command
 from tests.audit import events
 from tests.processes import kill
+from tests.template_database import copy_to
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +39,11 @@ def nothing_is_asked_to_stop() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+def server(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Iterator[EmbeddedServer]:
     """A database of its own with all tables: the worker is another process and would not see a test's transaction."""
     server = server_for(tmp_path_factory.mktemp("worker"))
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity=0"], check=True, **in_a_checkout(server.data_dir)
-    )
-    server.ensure_running()
+    with django_db_blocker.unblock():
+        copy_to(server)
     yield server
     server.leave()
 

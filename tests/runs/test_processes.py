@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
@@ -16,6 +14,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from memadmin.embedded.server import EmbeddedServer, server_for
 from memadmin.runs import services
@@ -27,6 +26,7 @@ from tests.processes import kill
 from tests.runs import moving, program
 from tests.runs.conftest import ROWS, let_the_lease_expire
 from tests.runs.moving import count_done
+from tests.template_database import copy_to
 
 State = Run.State
 
@@ -225,14 +225,12 @@ def test_a_pause_waits_for_the_chunk_and_comes_before_the_next(
 
 
 @pytest.mark.slow
-def test_it_survives_that_postgresql_is_killed_within_a_chunk(tmp_path: Path) -> None:
+def test_it_survives_that_postgresql_is_killed_within_a_chunk(
+    tmp_path: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
     server = server_for(tmp_path)
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity=0"],
-        check=True,
-        cwd=settings.CHECKOUT_DIR,
-        env=os.environ | {"MEMADMIN_DATA_DIR": str(tmp_path)},
-    )
+    with django_db_blocker.unblock():
+        copy_to(server)
     with connected(server) as database:
         database.execute(moving.TABLES)
         database.execute("INSERT INTO runs_todo SELECT generate_series(1, %s)", [ROWS])
