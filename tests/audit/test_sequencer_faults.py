@@ -1,4 +1,4 @@
-"""Three sequencers as programs, killed at random during writes: nothing may be lost, doubled or out of place.
+"""Three sequencers as processes, killed at random during writes: nothing may be lost, doubled or out of place.
 
 `MEMADMIN_FAULT_SECONDS=60` makes it last as long as the figure in docs/performance.md.
 """
@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import psycopg
 import pytest
-from django.conf import settings
+from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
 from memadmin.audit.transparency import verifier
 from memadmin.embedded.server import EmbeddedServer, server_for
 from tests.audit.events import insert_event
+from tests.forks import PROCESSES, use_database
 from tests.template_database import copy_to
 
 SEQUENCERS, WRITERS = 3, 6
@@ -43,23 +43,27 @@ def server(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDb
     server.leave()
 
 
-def on(data_dir: Path) -> dict[str, Any]:
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "memadmin.settings", "MEMADMIN_DATA_DIR": str(data_dir)}
-    return {"cwd": settings.CHECKOUT_DIR, "env": environment}
-
-
 def connect(server: EmbeddedServer) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin")
 
 
-def start(server: EmbeddedServer) -> subprocess.Popen[bytes]:
-    started: subprocess.Popen[bytes] = subprocess.Popen(
-        [sys.executable, "manage.py", "sequence_audit"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        **on(server.data_dir),
-    )
-    return started
+class Program:
+    """A sequencer in a process of its own."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self.words, theirs = PROCESSES.Pipe(duplex=False)
+        self.process = PROCESSES.Process(target=sequence, args=(theirs, server.data_dir))
+        self.process.start()
+        theirs.close()
+
+    def wait_until_it_works(self) -> None:
+        self.words.recv()
+
+
+def sequence(words: Connection, data_dir: Path) -> None:
+    """The command, in the forked process."""
+    use_database("memadmin", data_dir)
+    call_command("sequence_audit", stdout=SimpleNamespace(write=words.send))
 
 
 def write(server: EmbeddedServer, seed: int, done: threading.Event) -> int:
@@ -79,25 +83,23 @@ def write(server: EmbeddedServer, seed: int, done: threading.Event) -> int:
     return committed
 
 
-def kill_at_random(server: EmbeddedServer, running: list[subprocess.Popen[bytes]]) -> int:
+def kill_at_random(server: EmbeddedServer, running: list[Program]) -> int:
     """Kills one of them now and then, once it works, and starts another; returns how often."""
     chance, kills, began = random.Random(17), 0, time.monotonic()
     while kills < FEWEST_KILLS or time.monotonic() < began + FAULT_SECONDS:
         victim = running.pop(chance.randrange(len(running)))
-        assert victim.stdout
-        victim.stdout.readline()
+        victim.wait_until_it_works()
         time.sleep(chance.random() * 0.3)
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
-        victim.stdout.close()
+        victim.process.kill()
+        victim.process.join()
         kills += 1
-        running.append(start(server))
+        running.append(Program(server))
     return kills
 
 
 def test_killed_sequencers_lose_nothing_and_write_nothing_twice(server: EmbeddedServer) -> None:
     done = threading.Event()
-    running = [start(server) for _ in range(SEQUENCERS)]
+    running = [Program(server) for _ in range(SEQUENCERS)]
     try:
         with ThreadPoolExecutor(WRITERS) as threads:
             writing = [threads.submit(write, server, seed, done) for seed in range(WRITERS)]
@@ -107,14 +109,14 @@ def test_killed_sequencers_lose_nothing_and_write_nothing_twice(server: Embedded
                 done.set()
             committed = sum(each.result() for each in writing)
         for each in running:
-            assert each.stdout
-            each.stdout.readline()
-            each.terminate()
-        assert [each.wait(60) for each in running] == [0] * SEQUENCERS
+            each.wait_until_it_works()
+            each.process.terminate()
+            each.process.join(60)
+        assert [each.process.exitcode for each in running] == [0] * SEQUENCERS
     finally:
         for each in running:
-            each.kill()
-            each.wait()
+            each.process.kill()
+            each.process.join()
     with connect(server) as connection:
         told = connection.execute(
             "SELECT (SELECT count(*) FROM audit_event WHERE type = 'test.tried'), (SELECT count(*) FROM audit_event),"

@@ -6,26 +6,18 @@ engine, or to shorten its lease.
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import django
-from django.conf import settings
-
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-django.setup()
-
-from memadmin.runs import engine  # noqa: E402
-from memadmin.runs.models import Run  # noqa: E402
-from tests.runs import moving  # noqa: E402
+from memadmin.runs import engine
+from memadmin.runs.models import Run
+from tests.forks import use_database
+from tests.runs import moving
 
 
 def main(test: Connection, database: str, data_dir: Path, run_id: int, variants: tuple[str, ...]) -> None:
-    settings.DATABASES["default"] |= {"NAME": database, "DATA_DIR": data_dir}
-    # What was committed must survive that PostgreSQL is killed.
-    settings.DATABASES["default"]["OPTIONS"].pop("options")
+    use_database(database, data_dir)
 
     def wait_at(place: str) -> None:
         test.send(place)

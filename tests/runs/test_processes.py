@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from memadmin.embedded.server import EmbeddedServer, server_for
 from memadmin.runs import services
 from memadmin.runs.engine import carry_on, take
 from memadmin.runs.models import Run
+from tests.forks import PROCESSES
 from tests.meanwhile import somebody_else, wait_until_blocked
 from tests.people import person
 from tests.processes import kill
@@ -29,11 +29,6 @@ from tests.runs.moving import count_done
 from tests.template_database import copy_to
 
 State = Run.State
-
-
-PROCESSES = get_context("forkserver")
-# Its children are processes of their own, without the seconds that it takes to import Django.
-PROCESSES.set_forkserver_preload(["tests.runs.program"])
 
 
 class Program:
