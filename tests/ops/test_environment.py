@@ -24,7 +24,6 @@ STARTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", STARTS.values(), ids=STARTS)
 @pytest.mark.parametrize(
     ("variables", "sentence"),
     [
@@ -52,10 +51,21 @@ STARTS = {
         ({"MEMADMIN_DATA_DIR": "/dev/null/x"}, "MEMADMIN_SECRET_KEY is not set and /dev/null/x/secret-key cannot be"),
     ],
 )
-def test_a_wrong_value_stops_every_start_with_one_sentence(
-    command: list[str], variables: dict[str, str], sentence: str, tmp_path: Path
+def test_a_wrong_value_stops_a_start_with_one_sentence(
+    variables: dict[str, str], sentence: str, tmp_path: Path
 ) -> None:
-    result = start(command, {"MEMADMIN_DATA_DIR": str(tmp_path), **variables})
+    result = start(STARTS["wsgi"], {"MEMADMIN_DATA_DIR": str(tmp_path), **variables})
+    assert_is_refused(result, sentence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [STARTS["manage.py"], STARTS["memadmin"]], ids=["manage.py", "memadmin"])
+def test_every_other_start_is_stopped_in_the_same_way(command: list[str], tmp_path: Path) -> None:
+    result = start(command, {"MEMADMIN_DATA_DIR": str(tmp_path), "DATABASE_URL": "mysql://role:secret@host/name"})
+    assert_is_refused(result, "DATABASE_URL must look like postgres://")
+
+
+def assert_is_refused(result: subprocess.CompletedProcess[str], sentence: str) -> None:
     assert result.returncode == 1
     assert result.stderr.startswith(f"memadmin: {sentence}")
     assert result.stderr.count("\n") == 1
