@@ -220,12 +220,29 @@ class DocumentAgent(Agent):
         self.place.clean()
 
 
+ALSO_IN_OWN_POSTGRES = {
+    "test_it_is_healthy_and_its_sessions_are_on_record",
+    "test_what_the_sdk_reads_is_what_a_page_shows",
+    "test_discovery_notes_new_written_vanished_and_returned_sessions",
+    "test_a_replaced_text_is_gone_and_the_agent_reads_the_new_one",
+    "test_an_erased_session_leaves_nothing_but_its_registry_row",
+    "test_agents_that_write_meanwhile_lose_nothing_and_never_fail",
+    "test_whatever_is_wrong_with_the_place_is_a_sentence_and_changes_nothing",
+}
+"""The SQL is that of any PostgreSQL; only the connection differs: its address is Django's, and it is not kept open."""
+
+
 class DocumentContract(StoreContract):
     """The contract in each database that a library can keep its documents in."""
 
     agent_class: type[DocumentAgent]
 
-    @pytest.fixture(params=["own PostgreSQL", "other PostgreSQL", "file"])
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "agent" in metafunc.fixturenames:
+            own = ["own PostgreSQL"] if metafunc.function.__name__ in ALSO_IN_OWN_POSTGRES else []
+            metafunc.parametrize("agent", [*own, "other PostgreSQL", "file"], indirect=True)
+
+    @pytest.fixture
     def agent(self, db: None, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentAgent]:
         place: InPostgres | InFile
         match request.param:
