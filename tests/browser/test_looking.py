@@ -79,6 +79,29 @@ def test_fault_of_the_shell_is_found_where_it_is_looked_at(page: Page, look: Loo
         look("/sample/", with_shell=True)
 
 
+TEXTS = "p { color: #767676 } b { color: #888; font-size: 20px } i { position: absolute; inset: 0; z-index: -1 }"
+UNLIKE_THEM = {
+    "colour": "p { color: #777 }",
+    "size": "b { font-size: 14px }",
+    "weight": "b { font-weight: 400 }",
+    "ground": "main { background: #eee }",
+    "opacity": "p { opacity: 0.7 }",
+    "moved under them": "i { background: #eee }",
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE_THEM)
+def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look, name: str) -> None:
+    """Of texts that look the same axe is asked about the first page's."""
+    pages = iter(
+        SOUND.format(style=TEXTS + more, body="<p>Tea <b>Pot</b></p><i></i>") for more in ("", UNLIKE_THEM[name])
+    )
+    page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body=next(pages)))
+    look("/sample/")
+    with pytest.raises(AssertionError, match="contrast"):
+        look("/sample/")
+
+
 def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:
     sign_in("support", "administrator")
     by_day, by_night = VIEWS[0], VIEWS[2]
