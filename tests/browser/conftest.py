@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request, WebError, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browser import looking
@@ -36,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwright: Playwright) -> dict[str, Any]:
+    # Our pages share a process, which knows their styles and scripts already.
+    browser_type_launch_args = {**browser_type_launch_args, "args": ["--renderer-process-limit=1"]}
     if looking.SYSTEM_CHROMIUM:
         return {**browser_type_launch_args, "executable_path": looking.SYSTEM_CHROMIUM}
     if Path(playwright.chromium.executable_path).exists():
@@ -48,6 +50,33 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwrigh
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args: dict[str, Any], live_server: LiveServer) -> dict[str, Any]:
     return {**browser_context_args, "base_url": live_server.url, "timezone_id": "Asia/Tokyo"}
+
+
+@pytest.fixture(scope="session")
+def shared_context(
+    browser: Browser, browser_context_args: dict[str, Any], live_server: LiveServer
+) -> Iterator[BrowserContext]:
+    """One for all tests: a new one would have to fetch and read every file again."""
+    context = browser.new_context(**browser_context_args)
+    # This page stays, and with it the process of all.
+    context.new_page().goto("/static/app.js")
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def context(shared_context: BrowserContext, live_server: LiveServer) -> Iterator[BrowserContext]:
+    """The shared one, without what the test before left: pages, cookies, stored values, permissions, routes."""
+    yield shared_context
+    first, *others = shared_context.pages
+    for page in others:
+        page.close()
+    shared_context.unroute_all()
+    shared_context.clear_permissions()
+    shared_context.clear_cookies()
+    devtools = shared_context.new_cdp_session(first)
+    devtools.send("Storage.clearDataForOrigin", {"origin": live_server.url, "storageTypes": "all"})
+    devtools.detach()
 
 
 class Watch:
@@ -88,6 +117,9 @@ def watch(context: BrowserContext, live_server: LiveServer) -> Iterator[Watch]:
     context.on("weberror", watch.on_error)
     context.on("request", watch.on_request)
     yield watch
+    context.remove_listener("console", watch.on_console)
+    context.remove_listener("weberror", watch.on_error)
+    context.remove_listener("request", watch.on_request)
     assert not watch.problems, "\n".join(watch.problems)
 
 

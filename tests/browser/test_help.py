@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.looking import assert_accessible
 
@@ -78,8 +78,8 @@ def test_help_of_the_area_is_in_the_top_bar_and_on_a_phone_in_the_menu(page: Pag
 
 class TestWithoutScripts:
     @pytest.fixture
-    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
-        return {**browser_context_args, "java_script_enabled": False}
+    def context(self, new_context: Callable[..., BrowserContext]) -> BrowserContext:
+        return new_context(java_script_enabled=False)
 
     def test_word_is_explained(self, page: Page, sign_in: SignIn) -> None:
         sign_in("compliance")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from tests.browser.conftest import Look, Watch
 from tests.browser.looking import assert_accessible
@@ -244,8 +244,8 @@ def test_browser_keeps_no_copies_of_pages(rows: Page) -> None:
 
 class TestWithoutScripts:
     @pytest.fixture
-    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
-        return {**browser_context_args, "java_script_enabled": False}
+    def context(self, new_context: Callable[..., BrowserContext]) -> BrowserContext:
+        return new_context(java_script_enabled=False)
 
     def test_menus_open_and_what_needs_scripts_is_not_offered(self, rows: Page) -> None:
         expect(rows.get_by_role("button", name="Switch between light and dark")).to_be_hidden()

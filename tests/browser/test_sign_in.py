@@ -11,7 +11,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.test import override_settings
 from django.urls import reverse
-from playwright.sync_api import CDPSession, Page, expect
+from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 
 from tests.accounts.company import company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
@@ -332,8 +332,8 @@ class TestPageThatRefreshesItself:
 
 class TestWithoutScripts:
     @pytest.fixture
-    def browser_context_args(self, browser_context_args: dict[str, object]) -> dict[str, object]:
-        return {**browser_context_args, "java_script_enabled": False}
+    def context(self, new_context: Callable[..., BrowserContext]) -> BrowserContext:
+        return new_context(java_script_enabled=False)
 
     def test_an_app_is_enough(self, page: Page, clerk: User) -> None:
         page.goto("/accounts/login/")
