@@ -80,7 +80,7 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
     page.goto("/admin/")
     assert page.evaluate("trustedTypes.defaultPolicy !== null")
     assert_sound(page)
-    coloured: set[str] = set()
+    known: set[str] = set()
     for model in admin.site._registry:
         name = f"{model._meta.app_label}_{model._meta.model_name}"
         row = model._default_manager.first()
@@ -88,22 +88,22 @@ def test_every_page_works_under_the_policy_and_is_accessible(agent_tables: None,
         page.goto(reverse(f"admin:{name}_change", args=[row.pk]))
         expect(page.locator("#content-main form")).to_be_visible()
         assert_sound(page)
-        # A form has the colours of its fields; each other kind of page has the same ones for every model.
         others = {kind: page.locator(f".{kind}") for kind in ("historylink", "deletelink")}
         pages = {kind: link.get_attribute("href") or "" for kind, link in others.items() if link.count()}
         page.goto(reverse(f"admin:{name}_changelist"))
-        assert_sound(page, with_colours="list" not in coloured)
+        assert_sound(page)
         if page.locator(".object-tools .addlink").count():
             pages["add"] = reverse(f"admin:{name}_add")
         for kind, path in pages.items():
             page.goto(path)
             if kind == "add":
                 expect(page.locator("#content-main form")).to_be_visible()
-            assert_sound(page, with_colours=kind not in coloured)
-        coloured |= {"list", *pages}
+            # The pages about history and deletion are Django's own, for every model the same but for its words.
+            assert_sound(page, with_axe=kind == "add" or kind not in known)
+        known |= {*pages}
 
 
-def assert_sound(page: Page, *, with_colours: bool = True) -> None:
+def assert_sound(page: Page, *, with_axe: bool = True) -> None:
     """Wide and light, narrow and dark: no sideways scroll, and axe finds nothing serious.
 
     Django's own controls are the same at both widths: narrow, axe looks at contrasts alone.
@@ -112,10 +112,8 @@ def assert_sound(page: Page, *, with_colours: bool = True) -> None:
     for view in (VIEWS[0], VIEWS[-1]):
         turn_to(page, view)
         assert_no_sideways_scroll(page)
-        if view.is_wide:
-            assert_accessible(page, rules="all" if with_colours else "structure")
-        elif with_colours:
-            assert_accessible(page, rules="contrast")
+        if with_axe:
+            assert_accessible(page, rules="all" if view.is_wide else "contrast")
 
 
 def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> None:
@@ -140,10 +138,9 @@ def test_subject_of_a_session_is_looked_up_in_a_page_of_its_own(page: Page, ever
     expect(page.locator("#id_subject")).to_have_value(str(subject.pk))
 
 
-@pytest.mark.parametrize("html", PASSES)
-def test_scripts_of_admin_write_harmless_html(page: Page, everything: User, html: str) -> None:
+def test_scripts_of_admin_write_harmless_html(page: Page, everything: User) -> None:
     page.goto("/admin/")
-    assert page.evaluate(WRITE, html)
+    assert [html for html in PASSES if not page.evaluate(WRITE, html)] == []
 
 
 def test_nothing_else_becomes_html(page: Page, everything: User, watch: Watch) -> None:

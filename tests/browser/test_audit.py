@@ -44,7 +44,7 @@ def log(transactional_db: None) -> list[AuditEvent]:
     left = note(by=audit.Actor("agent", "Refunds"))
     AuditActor.objects.filter(ref=left.actor_ref).delete()
     AuditDetail.objects.filter(event__id=verb).delete()
-    insert_notes(20)
+    insert_notes(3)
     seal()
     note(by=audit.Actor("command", "attach_store"))
     return [event(read), event(verb), raw]
