@@ -12,7 +12,7 @@ SEED = 7
 FIRST_DAY = datetime(2025, 10, 1, tzinfo=UTC)
 DAYS = 365
 
-TEXTS = 2_000
+MOST_TEXTS = 2_000
 """Different texts of each kind of item; ids make every stored item unique."""
 
 FULL_CUSTOMERS = 20
@@ -147,8 +147,10 @@ EXCHANGES: dict[int, tuple[str, ...]] = {
 class Items:
     """Stored items, as the SDK writes them: compact JSON, other letters escaped."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, count: int) -> None:
+        """`count` items are made at most: a few of them need fewer texts."""
         self._random = random
+        texts = min(MOST_TEXTS, max(100, count // 20))
         self._words, self._weights = _vocabulary(random)
         makers: dict[str, Callable[[], object]] = {
             "user": lambda: {"content": self._text(22), "role": "user"},
@@ -170,14 +172,15 @@ class Items:
             "second_output": lambda: self._output("call_@@b"),
         }
         self._texts = {
-            kind: [json.dumps(make(), separators=(",", ":")) for _ in range(TEXTS)] for kind, make in makers.items()
+            kind: [json.dumps(make(), separators=(",", ":")) for _ in range(texts)] for kind, make in makers.items()
         }
 
     def of(self, turn: Turn) -> Iterator[str]:
         # A call and its output share an id, which no other turn has.
         unique = f"{(turn.conversation * 1_000_003 + turn.number) * 2654435761 % 2**64:016x}"
         for kind in turn.kinds:
-            yield self._texts[kind][int(self._random.random() * TEXTS)].replace("@@", unique)
+            texts = self._texts[kind]
+            yield texts[int(self._random.random() * len(texts))].replace("@@", unique)
 
     def _text(self, mean: int) -> str:
         count = max(3, min(900, round(self._random.lognormvariate(0, 0.7) * mean)))

@@ -30,7 +30,7 @@ def seed(server: BenchServer, size: Size) -> None:
             "COPY agent_sessions (session_id, created_at, updated_at) FROM STDIN",
             session_rows(made, batches),
         )
-        items = message_rows(made, batches, Items(random))
+        items = message_rows(made, batches, Items(random, size.items))
         copy(connection, "COPY agent_messages (session_id, message_data, created_at) FROM STDIN", items)
     server.mark_seeded(size.database)
 

@@ -9,26 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from memadmin.embedded.server import server_for
 from memadmin.settings import CHECKOUT_DIR
-from tests.benchmarks.console import run
-from tests.benchmarks.database import BenchServer
 from tests.benchmarks.pages import PAGES
 from tests.stores.mariadb import PACKAGES, PROGRAMS, program
 from tests.stores.servers import REDIS, without
+from tests.template_database import copy_to
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data_dir(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Path:
     """One server for all benches, whose `template1` is migrated: so is every database that they create."""
-    data_dir = tmp_path_factory.mktemp("bench")
-    run(BenchServer(data_dir, is_tuned=False), "template1", "manage.py", "migrate", "--verbosity=0")
+    server = server_for(tmp_path_factory.mktemp("bench"))
+    with django_db_blocker.unblock():
+        copy_to(server, "template1")
     # A bench may have to restart the server, which it can while it is the only user.
-    server_for(data_dir).leave()
-    return data_dir
+    server.leave()
+    return server.data_dir
 
 
 def figures_of(bench: str, data_dir: Path, *options: str) -> Any:
