@@ -95,10 +95,16 @@ def answers(client: Client, world: World, *names: str) -> dict[tuple[str, str], 
 def test_every_page_answers_as_it_does_to_the_administrator_of_the_database(ours: Roles) -> None:
     by = somebody(SUPERUSER)
     world, client = make_world(by), browser_of(by)
-    expected = answers(client, world)
     with connected_as(ours["web"]):
         found = answers(client, world)
-    assert {name: status for name, status in found.items() if status != expected[name] and RAW not in name[0]} == {}
+    # A page that is shown lacked no right.
+    expected = answers(client, world, *{name for (name, _), status in found.items() if status != 200})
+    wrong = {
+        asked: status
+        for asked, status in found.items()
+        if status not in (200, expected.get(asked)) and RAW not in asked[0]
+    }
+    assert wrong == {}
     assert sum(status == 200 for status in found.values()) > 10
 
 

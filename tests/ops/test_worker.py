@@ -93,35 +93,33 @@ def wait_for_a_job_after(last: int, server: EmbeddedServer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop_it_ends_well_and_signs_off(
+def test_asked_to_stop_it_ends_well_signs_off_and_leaves_no_event_without_a_place(
     worker: subprocess.Popen[str], server: EmbeddedServer, signal_number: signal.Signals
 ) -> None:
+    number = insert_event(server)
     worker.send_signal(signal_number)
     assert worker.wait(60) == 0
     host = server.ensure_running().socket_dir
     with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
         assert connection.execute("SELECT count(*) FROM procrastinate_workers").fetchone() == (0,)
+    assert has_a_place(number, server)
 
 
 @pytest.mark.slow
 def test_it_works_on_when_the_embedded_server_was_killed(worker: subprocess.Popen[str], server: EmbeddedServer) -> None:
+    wait_for_its_place(insert_event(server), server)
     last = last_job_done(server)
     kill(server.ensure_running().pid)
     wait_for_a_job_after(last, server)
+    wait_for_its_place(insert_event(server), server)
     assert worker.poll() is None
 
 
-@pytest.mark.slow
-def test_audit_events_get_their_places_also_after_the_embedded_server_was_killed(
-    worker: subprocess.Popen[str], server: EmbeddedServer
-) -> None:
-    for _ in range(2):
-        number = insert_event(server)
-        deadline = time.monotonic() + 90
-        while not has_a_place(number, server):
-            assert time.monotonic() < deadline, "The worker sequences nothing."
-            time.sleep(0.2)
-        kill(server.ensure_running().pid)
+def wait_for_its_place(number: int, server: EmbeddedServer) -> None:
+    deadline = time.monotonic() + 90
+    while not has_a_place(number, server):
+        assert time.monotonic() < deadline, "The worker sequences nothing."
+        time.sleep(0.2)
 
 
 def insert_event(server: EmbeddedServer) -> int:
@@ -133,16 +131,6 @@ def has_a_place(number: int, server: EmbeddedServer) -> bool:
     with psycopg.connect(host=server.ensure_running().socket_dir, user="postgres", dbname="memadmin") as connection:
         leaf = "SELECT FROM audit_leaf WHERE event_number = %s"
         return connection.execute(leaf, [number]).fetchone() is not None
-
-
-@pytest.mark.slow
-def test_asked_to_stop_it_leaves_no_event_without_a_place(
-    worker: subprocess.Popen[str], server: EmbeddedServer
-) -> None:
-    number = insert_event(server)
-    worker.terminate()
-    assert worker.wait(60) == 0
-    assert has_a_place(number, server)
 
 
 @pytest.mark.django_db(transaction=True)
