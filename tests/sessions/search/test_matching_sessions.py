@@ -91,26 +91,22 @@ def test_a_word_is_found_however_it_was_stored(store: SessionStore) -> None:
     assert found("caf") == []
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("refund", ["c", "b", "a"]),
-        ("refund card", ["c", "b"]),
-        ('"refund card"', ["b"]),
-        ("refund -card", ["a"]),
-        ('refund -"refund card"', ["c", "a"]),
-        ("T-90420 or nothing", ["c"]),
-        ("90420", ["c"]),
-        ("'; DROP TABLE agent_messages; -- %s %(x)s 100%", []),
-        ("東京", ["a"]),
-    ],
-)
-def test_the_syntax_of_web_searches(store: SessionStore, typed: str, expected: list[str]) -> None:
+def test_the_syntax_of_web_searches(store: SessionStore) -> None:
     add_items("a", "A refund, please. 東京")
     add_items("b", "No refund, card only. refund\ncard")
     add_items("c", "The card gets the refund of T-90420")
-
-    assert found(typed) == expected
+    expected = {
+        "refund": ["c", "b", "a"],
+        "refund card": ["c", "b"],
+        '"refund card"': ["b"],
+        "refund -card": ["a"],
+        'refund -"refund card"': ["c", "a"],
+        "T-90420 or nothing": ["c"],
+        "90420": ["c"],
+        "'; DROP TABLE agent_messages; -- %s %(x)s 100%": [],
+        "東京": ["a"],
+    }
+    assert {typed: found(typed) for typed in expected} == expected
 
 
 def test_a_hit_leads_to_the_newest_item_that_says_so(store: SessionStore) -> None:

@@ -67,14 +67,14 @@ def test_a_session_is_found_by_how_its_id_begins() -> None:
 
 @pytest.fixture
 def many(db: None) -> Iterator[None]:
-    """A hundred thousand subjects and sessions, and a planner that takes an index where it can."""
+    """Ten thousand subjects and sessions, and a planner that takes an index where it can."""
     store = make_store()
     run_sql(
-        f"""INSERT INTO sessions_app_subject (id) SELECT gen_random_uuid() FROM generate_series(1, 100000);
+        f"""INSERT INTO sessions_app_subject (id) SELECT gen_random_uuid() FROM generate_series(1, 10000);
             INSERT INTO sessions_app_subjectalias (subject_id, kind, key, is_primary)
             SELECT id, 'user', 'cust_' || row_number() OVER (), true FROM sessions_app_subject;
             INSERT INTO sessions_app_sessionrecord (store_id, session_id, ticket)
-            SELECT {store.pk}, 'customer_' || n || ':ticket_' || n, 'T-' || n FROM generate_series(1, 100000) AS n;
+            SELECT {store.pk}, 'customer_' || n || ':ticket_' || n, 'T-' || n FROM generate_series(1, 10000) AS n;
             -- Else foreign keys are checked by a plan from when the table was small: row by row through all of it.
             ANALYZE sessions_app_subject;
             ANALYZE sessions_app_subjectalias; ANALYZE sessions_app_sessionrecord;
@@ -86,9 +86,9 @@ def many(db: None) -> Iterator[None]:
 
 @pytest.mark.usefixtures("many")
 def test_looking_up_takes_the_indexes() -> None:
-    for typed in ("90420", "T-1", "cust", "x"):
+    for typed in ("9042", "T-1", "cust", "x"):
         assert "alias_key_grams" in aliases_like(typed)[:11].explain()
         assert "record_ticket_grams" in tickets_like(typed)[:11].explain()
-    assert "record_session_id_prefix" in sessions_beginning("customer_90420")[:11].explain()
+    assert "record_session_id_prefix" in sessions_beginning("customer_9042")[:11].explain()
     # What nearly all ids begin with is on the first page of the list.
     assert "record_newest" in sessions_beginning("cust")[:11].explain()
