@@ -27,6 +27,16 @@ def test_page_with_explained_words_looks_sound(look: Look, sign_in: SignIn) -> N
     look("/reviews/")
 
 
+def test_command_is_copied(page: Page, sign_in: SignIn) -> None:
+    sign_in("compliance")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/help/audit/")
+    button = page.get_by_role("button", name="Copy verify_audit command")
+    button.press("Enter")
+    expect(button).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "memadmin verify_audit"
+
+
 def test_word_is_explained_by_keyboard(page: Page, sign_in: SignIn) -> None:
     sign_in("compliance")
     page.goto("/reviews/")
