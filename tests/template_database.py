@@ -53,7 +53,7 @@ def copy_to(server: EmbeddedServer, database: str = "memadmin") -> None:
     programs = Path(psutil.Process(running.pid).exe()).parent
     with template_database() as name:
         dump = subprocess.run([programs / "pg_dump", "--dbname", _address_of(name)], check=True, stdout=subprocess.PIPE)
-    psql = [programs / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--single-transaction"]
+    psql = [str(programs / "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--single-transaction"]
     with_address = [*psql, "--host", running.socket_dir, "--username", "postgres", "--dbname", database]
     subprocess.run(with_address, check=True, input=dump.stdout, stdout=subprocess.DEVNULL)
 
