@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -21,16 +22,45 @@ from sessions_app.stores.sqlalchemy.engine import AgentTables, open_agent_tables
 T = TypeVar("T")
 
 
+class AgentProcess:
+    """Keeps what it opened, as an agent's process does; until `end`, after which it begins anew.
+
+    In a thread of its own, because Playwright keeps an event loop running in the one of the browser tests.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[tuple[tuple[str, Any], ...], AgentTables] = {}
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        return loop
+
+    def run(self, work: Callable[[AgentTables], Awaitable[T]], **tables: Any) -> T:
+        async def opened() -> T:
+            key = tuple(sorted(tables.items()))
+            if key not in self._opened:
+                self._opened[key] = open_agent_tables(**tables)
+            return await work(self._opened[key])
+
+        return asyncio.run_coroutine_threadsafe(opened(), self._loop).result()
+
+    def end(self) -> None:
+        async def close() -> None:
+            while self._opened:
+                await self._opened.popitem()[1].aclose()
+
+        if self._opened:
+            asyncio.run_coroutine_threadsafe(close(), self._loop).result()
+
+
+agent_process = AgentProcess()
+
+
 def in_sdk(work: Callable[[AgentTables], Awaitable[T]], **tables: Any) -> T:
     """Runs async work on the agents' tables, opened as an agent opens them; creates them if they are missing."""
-
-    async def opened() -> T:
-        async with aclosing(open_agent_tables(**tables)) as agent_tables:
-            return await work(agent_tables)
-
-    # In a thread of its own, because Playwright keeps an event loop running in the one of the browser tests.
-    with ThreadPoolExecutor(1) as agent:
-        return agent.submit(asyncio.run, opened()).result()
+    return agent_process.run(work, **tables)
 
 
 def user(text: str) -> dict[str, Any]:
@@ -67,6 +97,7 @@ def attached_store(name: str, **declared: Any) -> SessionStore:
 
 def drop_agent_tables() -> None:
     """The agents' tables belong to nobody that Django's flush knows; what stands on them goes too."""
+    agent_process.end()
     run_sql('DROP SCHEMA IF EXISTS "Agents" CASCADE')
     run_sql("DROP TABLE IF EXISTS agent_messages, agent_sessions CASCADE")
     run_sql(

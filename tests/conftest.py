@@ -18,7 +18,7 @@ from pytest_django import DjangoDbBlocker
 
 from memadmin.deploy.roles import Roles
 from sessions_app.stores import circuit_breaker
-from tests.agents import drop_agent_tables
+from tests.agents import agent_process, drop_agent_tables
 from tests.deploy.connecting import bring_into_force, our_roles, take_away
 from tests.flushing import flush_as_owner, remember_first_rows
 from tests.people import person, signed_in
@@ -63,6 +63,13 @@ def nobody_tried_before() -> Iterator[None]:
     """What the cache knows of earlier tries would slow down the next test."""
     yield
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def agents_end() -> Iterator[None]:
+    """The next test's agent opens its own connections."""
+    yield
+    agent_process.end()
 
 
 @pytest.fixture(autouse=True)
