@@ -121,8 +121,10 @@ RUN_AXE = """async ([where, options, sound]) => {
     };
     const hasText = (element) => element.matches("input, select, textarea")
         || [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    const isAsked = (element) => hasText(element) && !where.exclude.some((part) => element.closest(part));
     for (const element of elements)
-        element.toggleAttribute(unknown, hasText(element) && !(known.has(lookOf(element)) && isAlone(element)));
+        element.toggleAttribute(unknown, isAsked(element) && !(known.has(lookOf(element)) && isAlone(element)));
+    if (options.runOnly && !document.querySelector(`[${unknown}]`)) return { serious: [], sound: [] };
     axe.configure({ rules: [{ id: "color-contrast", selector: `[${unknown}]` }] });
     // A rule has one impact, whatever it finds.
     const grave = ["serious", "critical"];
@@ -162,9 +164,22 @@ def assert_accessible(page: Page, *, rules: Rules = "all", with_shell: bool = Tr
     assert not found["serious"], "\n".join([page.url, *itertools.chain(*found["serious"])])
 
 
+def structure_that_shows(page: Page, *, with_shell: bool) -> str:
+    """All of the structure that depends on the width: which elements show. One that scrolls can always be focused."""
+    return str(
+        page.evaluate(
+            """(shell) => [...document.body.querySelectorAll("*")]
+                .filter((each) => !shell.some((part) => each.closest(part)))
+                .map((each) => each.localName + (each.checkVisibility({ visibilityProperty: true }) ? "+" : "-"))
+                .join()""",
+            [] if with_shell else SHELL,
+        )
+    )
+
+
 def assert_no_sideways_scroll(page: Page) -> None:
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= page.evaluate("window.innerWidth"), f"{page.url} is {width} px wide and scrolls sideways"
+    width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert width <= room, f"{page.url} is {width} px wide and scrolls sideways"
 
 
 def assert_buttons_hold_their_words(page: Page) -> None:

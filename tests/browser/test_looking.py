@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -54,21 +55,25 @@ COLOURS = """[...document.querySelectorAll("*")].map((each) => {
 })"""
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_found(page: Page, look: Look, name: str) -> None:
-    style, body, complaint = FAULTS[name]
-    html = SOUND.format(style=style, body=body)
+def test_faults_are_found(page: Page, look: Look) -> None:
+    html = ""
 
     def answer(route: Route) -> None:
         route.fulfill(content_type="text/html", body=html if route.request.url.endswith("/sample/") else NAMELESS)
 
     page.route("**/sample/", answer)
     page.route("**/part/", answer)
-    if complaint:
-        with pytest.raises(AssertionError, match=complaint):
-            look("/sample/")
-    else:
-        look("/sample/")
+    for name, (style, body, complaint) in FAULTS.items():
+        html = SOUND.format(style=style, body=body)
+        assert re.search(complaint or "^$", complaint_about("/sample/", look)), name
+
+
+def complaint_about(path: str, look: Look) -> str:
+    try:
+        look(path)
+    except AssertionError as complaint:
+        return str(complaint)
+    return ""
 
 
 def test_fault_of_the_shell_is_found_where_it_is_looked_at(page: Page, look: Look) -> None:
@@ -90,16 +95,19 @@ UNLIKE_THEM = {
 }
 
 
-@pytest.mark.parametrize("name", UNLIKE_THEM)
-def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look, name: str) -> None:
+def test_text_is_excused_by_no_other_that_looks_otherwise(page: Page, look: Look) -> None:
     """Of texts that look the same axe is asked about the first page's."""
-    pages = iter(
-        SOUND.format(style=TEXTS + more, body="<p>Tea <b>Pot</b></p><i></i>") for more in ("", UNLIKE_THEM[name])
-    )
-    page.route("**/sample/", lambda route: route.fulfill(content_type="text/html", body=next(pages)))
+    style = TEXTS
+
+    def answer(route: Route) -> None:
+        body = SOUND.format(style=style, body="<p>Tea <b>Pot</b></p><i></i>")
+        route.fulfill(content_type="text/html", body=body)
+
+    page.route("**/sample/", answer)
     look("/sample/")
-    with pytest.raises(AssertionError, match="contrast"):
-        look("/sample/")
+    for name, difference in UNLIKE_THEM.items():
+        style = TEXTS + difference
+        assert "contrast" in complaint_about("/sample/", look), name
 
 
 def test_page_that_changes_its_theme_is_coloured_as_if_it_were_loaded_with_it(page: Page, sign_in: SignIn) -> None:
