@@ -222,7 +222,6 @@ class DocumentAgent(Agent):
 
 ALSO_IN_OWN_POSTGRES = {
     "test_it_is_healthy_and_its_sessions_are_on_record",
-    "test_what_the_sdk_reads_is_what_a_page_shows",
     "test_discovery_notes_new_written_vanished_and_returned_sessions",
     "test_a_replaced_text_is_gone_and_the_agent_reads_the_new_one",
     "test_an_erased_session_leaves_nothing_but_its_registry_row",

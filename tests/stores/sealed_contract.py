@@ -79,7 +79,12 @@ class SealedContract:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def test_what_was_sealed_is_read_with_the_key_and_only_with_it(self, sealer: SdkAgent) -> None:
+    def test_what_was_sealed_is_read_with_the_key_and_each_seal_is_told(self, sealer: SdkAgent) -> None:
+        self.what_was_sealed_is_read_with_the_key_and_only_with_it(sealer)
+        # The store has no key afterwards.
+        self.each_seal_is_told_as_what_it_is(sealer)
+
+    def what_was_sealed_is_read_with_the_key_and_only_with_it(self, sealer: SdkAgent) -> None:
         begun = datetime.now(UTC).replace(microsecond=0)
         sealer.add("talk", user(f"{SECRET} é 😀"), CALL, OUTPUT)
         sealer.add("talk", assistant(f"About {SECRET}"))
@@ -110,18 +115,18 @@ class SealedContract:
         assert (preview.item_count, preview.is_encrypted) == (4, True)
         assert SECRET not in preview.first_user_text
 
-    def test_each_seal_is_told_as_what_it_is(self, sealer: SdkAgent) -> None:
-        sealer.add("talk", user("sound"))
-        (envelope,) = (json.loads(raw) for raw in sealer.stored("talk"))
+    def each_seal_is_told_as_what_it_is(self, sealer: SdkAgent) -> None:
+        sealer.add("states", user("sound"))
+        (envelope,) = (json.loads(raw) for raw in sealer.stored("states"))
         with written_ago(DAY):
-            sealer.add("talk", user("expired"))
+            sealer.add("states", user("expired"))
         with sealing_with(sealer, NEW_KEY):
-            sealer.add("talk", user("of another key"))
+            sealer.add("states", user("of another key"))
         with sealing_with(sealer, ""):
             middle = len(envelope["payload"]) // 2
             changed = "A" if envelope["payload"][middle] != "A" else "B"
             payload = envelope["payload"][:middle] + changed + envelope["payload"][middle + 1 :]
-            sealer.add("talk", {**envelope, "payload": payload}, user("in the clear"))
+            sealer.add("states", {**envelope, "payload": payload}, user("in the clear"))
         with sealing_with(sealer, STRANGE_KEY):
             sealer.add("strange", user("of a key that is not here"))
 
@@ -130,20 +135,20 @@ class SealedContract:
                 item.seal.state if item.seal else None for item in self.opened(sealer).first_page(session_id, 9).items
             ]
 
-        assert states("talk") == [
+        assert states("states") == [
             SealState.SOUND,
             SealState.SOUND,
             SealState.OTHER_KEY,
             SealState.TAMPERED,
             None,
         ]
-        items = self.opened(sealer).first_page("talk", 9).items
+        items = self.opened(sealer).first_page("states", 9).items
         assert [bool(item.seal and item.seal.is_expired) for item in items] == [False, True, False, False, False]
         assert states("strange") == [SealState.WRONG_KEY]
-        assert sealer.read("talk") == [user("sound")]
+        assert sealer.read("states") == [user("sound")]
         sealer.store = declare_encryption(sealer.store, key="")
-        assert states("talk") == [SealState.NO_KEY] * 4 + [None]
-        assert all("payload" in item.raw for item in self.opened(sealer).first_page("talk", 4).items)
+        assert states("states") == [SealState.NO_KEY] * 4 + [None]
+        assert all("payload" in item.raw for item in self.opened(sealer).first_page("states", 4).items)
 
     def on_record(self, agent: SdkAgent) -> None:
         """What a store cannot list, somebody has registered."""
@@ -237,8 +242,8 @@ class SealedContract:
 
     # --- redacting ----------------------------------------------------------------------------------------------------
 
-    def redact(self, agent: SdkAgent) -> dict[str, Any]:
-        record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id="talk")
+    def redact(self, agent: SdkAgent, session_id: str) -> dict[str, Any]:
+        record, _ = SessionRecord.objects.get_or_create(store=agent.store, session_id=session_id)
         record.refresh_from_db()
         asked = redact_in_session(record, RedactionRequest(SECRET, reason=RedactReason.LEAKED_SECRET, by=None))
         work_off()
@@ -246,11 +251,16 @@ class SealedContract:
         report: dict[str, Any] = report_of(asked)
         return report
 
-    def test_a_text_is_redacted_under_its_seal_and_the_agent_goes_on(self, sealer: SdkAgent) -> None:
+    def test_a_sealed_text_is_redacted_by_who_has_its_key_and_has_read_it(self, sealer: SdkAgent) -> None:
+        self.a_text_is_redacted_under_its_seal_and_the_agent_goes_on(sealer)
+        self.what_no_key_opens_is_left_as_it_is_and_named(sealer)
+        self.an_envelope_is_only_replaced_by_who_has_read_it(sealer)
+
+    def a_text_is_redacted_under_its_seal_and_the_agent_goes_on(self, sealer: SdkAgent) -> None:
         sealer.add("talk", said(0), user(f"My key is {SECRET} ü"), {**CALL, "arguments": json.dumps({"key": SECRET})})
         sealer.add("talk", {**OUTPUT, "output": f"sent {SECRET}"}, said(4))
         before, stored = self.seals(sealer), tokens(sealer, "talk")
-        report = self.redact(sealer)
+        report = self.redact(sealer, "talk")
         if not self.can(sealer, Capability.REPLACE_ITEMS):
             assert report["reasons"] == [["cannot", sealer.store.name, 1]]
             return
@@ -269,25 +279,25 @@ class SealedContract:
         sealer.add("talk", said(9))
         assert sealer.read("talk")[-1] == said(9)
 
-    def test_what_no_key_opens_is_left_as_it_is_and_named(self, sealer: SdkAgent) -> None:
+    def what_no_key_opens_is_left_as_it_is_and_named(self, sealer: SdkAgent) -> None:
         with sealing_with(sealer, STRANGE_KEY):
-            sealer.add("talk", user(SECRET))
-        stored = sealer.stored("talk")
-        assert self.redact(sealer)["reasons"] == [["sealed", sealer.store.name, 1]]
-        assert sealer.stored("talk") == stored
+            sealer.add("strange", user(SECRET))
+        stored = sealer.stored("strange")
+        assert self.redact(sealer, "strange")["reasons"] == [["sealed", sealer.store.name, 1]]
+        assert sealer.stored("strange") == stored
 
-    def test_an_envelope_is_only_replaced_by_who_has_read_it(self, sealer: SdkAgent) -> None:
+    def an_envelope_is_only_replaced_by_who_has_read_it(self, sealer: SdkAgent) -> None:
         """As every other item: what was sealed meanwhile with other words is not overwritten."""
         if not self.can(sealer, Capability.REPLACE_ITEMS):
             return
-        sealer.add("talk", user("one"))
+        sealer.add("compared", user("one"))
         backend = backend_for(sealer.store)
-        (item,) = backend.first_page("talk", 2).items
-        (opened,) = self.opened(sealer).first_page("talk", 2).items
+        (item,) = backend.first_page("compared", 2).items
+        (opened,) = self.opened(sealer).first_page("compared", 2).items
         for stale in (opened.raw, item.raw.replace("payload", "payloaD")):
             with pytest.raises(ItemChanged):
-                backend.replace_item("talk", item.id, "{}", expected=stale)
-        assert sealer.read("talk") == [user("one")]
+                backend.replace_item("compared", item.id, "{}", expected=stale)
+        assert sealer.read("compared") == [user("one")]
 
 
 def sealing_key(agent: SdkAgent) -> str:

@@ -34,19 +34,19 @@ from tests.stores.sqlite_files import SqliteAgent
 Contract = Callable[[str, str], None]
 
 ERASED = "test_what_an_agent_said_before_an_erasure_is_gone_and_what_it_says_after_it_is_whole"
-IN_STEPS = "test_a_step_deletes_the_newest_items_and_reports_how_many_are_left"
-CONTINUED = "test_an_erasure_that_ended_between_two_steps_is_continued"
-BETWEEN = "test_an_agent_that_writes_between_two_steps_is_refused_or_erased_with_the_rest"
-UNREAD = "test_a_step_does_not_read_the_texts"
+IN_STEPS = "a_step_deletes_the_newest_items_and_reports_how_many_are_left"
+CONTINUED = "an_erasure_that_ended_between_two_steps_is_continued"
+BETWEEN = "an_agent_that_writes_between_two_steps_is_refused_or_erased_with_the_rest"
+UNREAD = "a_step_does_not_read_the_texts"
 REDACTED = "test_a_session_is_redacted_while_its_agent_goes_on_in_it_and_nothing_is_lost"
-READ = "test_what_was_sealed_is_read_with_the_key_and_only_with_it"
-STATES = "test_each_seal_is_told_as_what_it_is"
+READ = "what_was_sealed_is_read_with_the_key_and_only_with_it"
+STATES = "each_seal_is_told_as_what_it_is"
 ANEW = "test_a_store_is_sealed_anew_and_nothing_of_the_old_seals_is_left"
 ANEW_MEANWHILE = "test_what_an_agent_says_while_its_store_is_sealed_anew_stays"
 PURGED = "test_what_agents_no_longer_read_is_removed_and_nothing_else"
-REWORDED = "test_a_text_is_redacted_under_its_seal_and_the_agent_goes_on"
-CLOSED = "test_what_no_key_opens_is_left_as_it_is_and_named"
-COMPARED = "test_an_envelope_is_only_replaced_by_who_has_read_it"
+REWORDED = "a_text_is_redacted_under_its_seal_and_the_agent_goes_on"
+CLOSED = "what_no_key_opens_is_left_as_it_is_and_named"
+COMPARED = "an_envelope_is_only_replaced_by_who_has_read_it"
 
 
 class Contracts(StoreContract, SealedContract):
