@@ -10,10 +10,11 @@ from pathlib import Path
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
 from tests.benchmarks.attaching import measure_attaching
-from tests.benchmarks.console import measure_console, say
+from tests.benchmarks.console import measure_console
 from tests.benchmarks.conversations import SIZES
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import load_average
+from tests.benchmarks.processes import load_console, say
 from tests.benchmarks.writes import measure_writes
 
 CALLS_A_REQUEST = 30
@@ -24,6 +25,7 @@ def main() -> None:
     arguments = parse_arguments()
     size, requests = SIZES[arguments.size], arguments.requests
     server = BenchServer(arguments.data_dir, is_tuned=arguments.size != "tiny")
+    load_console(server)
     load = [load_average()]
     figures = measure_console(server, size, requests)
     load.append(load_average())

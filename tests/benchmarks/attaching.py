@@ -13,9 +13,9 @@ from typing import Any
 from agents.extensions.memory import SQLAlchemySession
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.benchmarks.console import run, say
 from tests.benchmarks.conversations import Size
 from tests.benchmarks.database import BenchServer
+from tests.benchmarks.processes import ConsoleProcess, say
 from tests.benchmarks.seed import seed
 from tests.benchmarks.writes import CALLS_A_SESSION, ITEMS
 
@@ -52,22 +52,23 @@ def measure_attaching(server: BenchServer, size: Size) -> list[AttachFigures]:
     try:
         say(f"Seeding {size.items:,} items to attach to.")
         seed(server, size)
-        run(server, size.database, "manage.py", "migrate", "--verbosity", "0")
-        return [measure(server, size, tables, first) for tables, first in WITHOUT.items()]
+        with ConsoleProcess(size.database) as console:
+            console.command("migrate", "--verbosity=0")
+            return [measure(server, size, console, tables, first) for tables, first in WITHOUT.items()]
     finally:
         server.drop(size.database)
 
 
-def measure(server: BenchServer, size: Size, tables: str, first: str) -> AttachFigures:
+def measure(server: BenchServer, size: Size, console: ConsoleProcess, tables: str, first: str) -> AttachFigures:
     say(f"Measuring: attach_store {tables}.")
     with server.connect(size.database) as connection:
         connection.execute(first)
 
     def attach() -> None:
-        run(server, size.database, "manage.py", "attach_store", "main")
+        console.command("attach_store", "main")
 
     meanwhile, seconds = asyncio.run(write_during(server, size.database, attach))
-    run(server, size.database, "manage.py", "attach_store", "main", "--remove")
+    console.command("attach_store", "main", "--remove")
     without, _ = asyncio.run(write_during(server, size.database, lambda: time.sleep(seconds)))
     return AttachFigures(tables, size.items, seconds, len(meanwhile), max(meanwhile), max(without))
 

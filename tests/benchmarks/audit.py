@@ -31,9 +31,9 @@ from psycopg.conninfo import make_conninfo
 from memadmin.audit.transparency import verifier
 from memadmin.settings import CHECKOUT_DIR, DATA_DIR
 from tests.benchmarks import report
-from tests.benchmarks.console import run, say
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import load_average
+from tests.benchmarks.processes import ConsoleProcess, load_console, say
 from tests.benchmarks.report import Target
 
 WRITERS = 16
@@ -82,20 +82,7 @@ LAGS = """
 SELECT extract(epoch FROM pg_xact_commit_timestamp(leaf.xmin) - pg_xact_commit_timestamp(event.xmin)) * 1000
 FROM audit_leaf AS leaf JOIN audit_event AS event ON event.number = leaf.event_number WHERE leaf.index >= %s
 """
-PROVE = """
-import django; django.setup()
-import json, random, time
-from memadmin.audit.transparency import proofs, tree_store
-from memadmin.audit.models import AuditEvent, AuditLeaf
-chance, times = random.Random(5), []
-for index in [chance.randrange(tree_store.size()) for _ in range({count} + 5)]:
-    event = AuditEvent.objects.get(number=AuditLeaf.objects.get(index=index).event_number)
-    began = time.perf_counter()
-    proof = proofs.proof_of(event)
-    times.append((time.perf_counter() - began) * 1000)
-    assert proof.holds
-print(json.dumps(times[5:]))
-"""
+PROVE = "tests.benchmarks.proving.milliseconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +104,17 @@ def main() -> None:
     remember_commit_times(server)
     database = f"audit_{arguments.events}"
     load = [load_average()]
-    made = make_log(server, database, arguments.events)
-    verified = measure_verifier(server, database, arguments.data_dir / f"{database}.jsonl")
-    say(f"Measuring {arguments.proofs} proofs.")
-    proofs = sorted(json.loads(run(server, database, "-c", PROVE.format(count=arguments.proofs))))
-    with sequencing(server, database):
-        lags = measure_lag(server, database, arguments.seconds)
-        shares = measure_throughput(server, database, arguments.seconds, arguments.rounds)
+    load_console(server)
+    with ConsoleProcess(database) as console:
+        made = make_log(server, database, console, arguments.events)
+        say(f"Measuring {arguments.proofs} proofs.")
+        proofs = sorted(console.run(PROVE, arguments.proofs))
+        # An export is an event, too, and waits for its place.
+        with sequencing(server, database):
+            export = arguments.data_dir / f"{database}.jsonl"
+            verified = measure_verifier(server, database, console, export)
+            lags = measure_lag(server, database, arguments.seconds)
+            shares = measure_throughput(server, database, arguments.seconds, arguments.rounds)
     load.append(load_average())
     targets = list(targets_of(arguments.events, verified, proofs, lags, shares))
     report.print_targets(targets)
@@ -186,14 +177,14 @@ def remember_commit_times(server: BenchServer) -> None:
         server.restart()
 
 
-def make_log(server: BenchServer, database: str, events: int) -> dict[str, float]:
+def make_log(server: BenchServer, database: str, console: ConsoleProcess, events: int) -> dict[str, float]:
     """Seconds that it took; nothing where it is there already."""
     seconds: dict[str, float] = {}
     is_there = server.is_seeded(database)
     if not is_there:
         server.create_empty(database)
     # A log that stayed from the last time is measured as today's tables have it.
-    run(server, database, "manage.py", "migrate", "--verbosity=0")
+    console.command("migrate", "--verbosity=0")
     if not is_there:
         say(f"Writing {events:,} events.")
         with timed(seconds, "written"), server.connect(database) as connection:
@@ -201,7 +192,7 @@ def make_log(server: BenchServer, database: str, events: int) -> dict[str, float
                 connection.execute(INSERT_MANY, [min(50_000, events - begin)])
         say("Sequencing them.")
         with timed(seconds, "sequenced"):
-            run(server, database, "manage.py", "sequence_audit", "--once")
+            console.command("sequence_audit", "--once")
         with server.connect(database) as connection:
             connection.execute("VACUUM ANALYZE")
         server.mark_seeded(database)
@@ -215,12 +206,10 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = round(time.perf_counter() - began, 1)
 
 
-def measure_verifier(server: BenchServer, database: str, export: Path) -> dict[str, Usage]:
+def measure_verifier(server: BenchServer, database: str, console: ConsoleProcess, export: Path) -> dict[str, Usage]:
     say("Exporting.")
     began = time.perf_counter()
-    with sequencing(server, database):
-        # Exporting is an event too, and would wait for its place.
-        run(server, database, "manage.py", "export_audit", str(export))
+    console.command("export_audit", str(export))
     say(f"{export.stat().st_size / 1e6:.0f} MB in {time.perf_counter() - began:.0f} s. Verifying.")
     address = server.address()
     dsn = make_conninfo(host=address["host"], port=str(address["port"]), user=address["user"], dbname=database)
@@ -269,10 +258,12 @@ def measure_lag(server: BenchServer, database: str, seconds: float) -> list[floa
         pause = WRITERS / EVENTS_PER_SECOND
         due = time.monotonic() + random.Random(seed).random() * pause
         with server.connect(database) as connection:
-            while not done.is_set():
+            is_first = True
+            while is_first or not done.is_set():
                 time.sleep(max(0, due - time.monotonic()))
                 connection.execute(INSERT_ONE)
                 due += pause
+                is_first = False
 
     with server.connect(database) as connection:
         (first,) = connection.execute("SELECT max(index) + 1 FROM audit_leaf").fetchone() or (0,)
@@ -319,12 +310,12 @@ def transactions(server: BenchServer, database: str, seconds: float, statement: 
             for done in itertools.count(-WARM_UP):
                 if done == 0:
                     begun.wait()
-                if stop.is_set():
-                    break
                 connection.execute(statement)
                 time.sleep(OTHER_WORK_SECONDS)
                 connection.commit()
                 counts[writer] = max(0, done + 1)
+                if stop.is_set():
+                    break
 
     with ThreadPoolExecutor(WRITERS) as writers:
         working = [writers.submit(work, writer) for writer in range(WRITERS)]

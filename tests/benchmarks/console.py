@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
-from memadmin.settings import CHECKOUT_DIR
 from tests.benchmarks.conversations import Size
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Call, Timing, in_turns, throughput
 from tests.benchmarks.pages import PAGES, Arena, Place, Site
+from tests.benchmarks.processes import ConsoleProcess, say
 from tests.benchmarks.seed import seed
 from tests.benchmarks.servers import WebServer, running_server
 
 CLIENTS = 8
 CONSOLE = "tests.benchmarks.settings"
 PLAIN_ADMIN = "tests.benchmarks.plain_admin.settings"
-PREPARE = "import django; django.setup(); from tests.benchmarks import prepare; prepare.main({})"
+PREPARE = "tests.benchmarks.prepare.main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,16 @@ class Stage:
 
 def measure_console(server: BenchServer, size: Size, requests: int) -> ConsoleFigures:
     """At this size and at a tenth of it, in the same rounds."""
-    with ThreadPoolExecutor() as pool:
+    with (
+        ConsoleProcess(size.database) as on_full,
+        ConsoleProcess(size.tenth().database) as on_tenth,
+        ThreadPoolExecutor() as pool,
+    ):
         # Both use the same static files, so one of them collects them.
-        preparing = pool.submit(prepare, server, size, collect_static=True), pool.submit(prepare, server, size.tenth())
+        preparing = (
+            pool.submit(prepare, server, size, on_full, collect_static=True),
+            pool.submit(prepare, server, size.tenth(), on_tenth),
+        )
         for_full, for_tenth = (each.result() for each in preparing)
     with ExitStack() as stack:
         full = Stage(stack, server, size, for_full, requests=requests, has_admin=True)
@@ -92,24 +96,9 @@ def measure_console(server: BenchServer, size: Size, requests: int) -> ConsoleFi
         return ConsoleFigures(preparation, pages, rates, full.console.peak_memory_mb())
 
 
-def prepare(server: BenchServer, size: Size, *, collect_static: bool = False) -> Any:
+def prepare(server: BenchServer, size: Size, console: ConsoleProcess, *, collect_static: bool = False) -> Any:
     """Seeds a size unless it is there, brings our side up to date, and tells where its pages are."""
     if not server.is_seeded(size.database):
         say(f"Seeding {size.sessions:,} sessions.")
         seed(server, size)
-    return json.loads(run(server, size.database, "-c", PREPARE.format(collect_static)))
-
-
-def run(server: BenchServer, database: str, *arguments: str) -> bytes:
-    """What a Python process says that was started on one of the databases. Its complaints go to our own stderr."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=server.environment(database),
-        cwd=CHECKOUT_DIR,
-        stdout=subprocess.PIPE,
-        check=True,
-    ).stdout
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+    return console.run(PREPARE, collect_static)

@@ -72,7 +72,7 @@ class Size:
         return Size(max(self.sessions // 10, LEAST_SESSIONS))
 
 
-SIZES = {"full": Size(200_000), "small": Size(20_000), "tiny": Size(240)}
+SIZES = {"full": Size(200_000), "small": Size(20_000), "tiny": Size(LEAST_SESSIONS + 10)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,7 @@
-"""The figures of a store of each kind, as JSON.
-
-Runs as a program of its own, on the bench's database: see `tests.benchmarks.stores`.
-"""
+"""The figures of a store of each kind, on the bench's database: see `tests.benchmarks.stores`."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -22,10 +18,10 @@ from django.urls import reverse
 
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
-from tests.benchmarks.console import say
 from tests.benchmarks.measure import Browser, Contender, in_turns
 from tests.benchmarks.places import LONG, VERY_LONG, VERY_LONG_TIMES, connected_stores
 from tests.benchmarks.prepare import sign_in
+from tests.benchmarks.processes import say
 from tests.benchmarks.servers import WebServer, running_server
 
 
@@ -92,10 +88,10 @@ def downloaded(store: SessionStore, items: int, server: WebServer) -> tuple[floa
     return seconds, round(peak - rest, 1)
 
 
-def main(
+def measure_all(
     sessions: int, items: int, requests: int, agents_database: str, only: Sequence[str], *, one_server: bool
-) -> None:
-    """Prints the figures."""
+) -> dict[str, Any]:
+    """By the store's name."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
     with ExitStack() as stack:
@@ -104,4 +100,4 @@ def main(
         with connection.cursor() as cursor:
             # As autovacuum has done for a console that has been running for a while.
             cursor.execute("VACUUM (ANALYZE)")
-        print(json.dumps(measure(stores, items, requests, folder, one_server=one_server)))
+        return measure(stores, items, requests, folder, one_server=one_server)

@@ -27,15 +27,15 @@ from memadmin.client.connection import Console
 from memadmin.client.memories import MemoryClient
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
-from tests.benchmarks.console import run, say
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, in_turns, load_average
+from tests.benchmarks.processes import ConsoleProcess, load_console, say
 from tests.benchmarks.report import Target
 from tests.benchmarks.reviewing import measure_reviewing
 from tests.benchmarks.servers import WebServer, running_server
 
 WARM_UP = 20
-FIND_PAGES = "import django; django.setup(); from tests.benchmarks import memory_pages; memory_pages.tell()"
+FIND_PAGES = "tests.benchmarks.memory_pages.tell"
 EMBEDDED_TEXTS = 5_000
 SEED_VERSION = "2"
 KEY = "bench_subject"
@@ -113,13 +113,16 @@ def main() -> None:
     arguments = parse_arguments()
     server = BenchServer(arguments.data_dir, is_tuned=arguments.memories >= 100_000)
     database = f"memories_{arguments.memories}"
-    seconds = seed(server, database, arguments.memories)
-    load = [load_average()]
-    in_database, for_agent = measure_recall(server, database, arguments.requests)
-    told = json.loads(run(server, database, "-c", FIND_PAGES))
-    with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
-        pages = measure_pages(web, told, arguments.requests)
-        reviewing = measure_reviewing(server, web, database, arguments.requests)
+    load_console(server)
+    # Before texts are embedded, which starts threads.
+    with ConsoleProcess(database) as console:
+        seconds = seed(server, database, console, arguments.memories)
+        load = [load_average()]
+        in_database, for_agent = measure_recall(server, database, arguments.requests)
+        told = console.run(FIND_PAGES)
+        with running_server(server.environment(database), server.data_dir / "memory-pages.log") as web:
+            pages = measure_pages(web, told, arguments.requests)
+            reviewing = measure_reviewing(server, web, database, console, arguments.requests)
     rate = measure_embedding()
     load.append(load_average())
     targets = [
@@ -158,16 +161,16 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def seed(server: BenchServer, database: str, memories: int) -> float:
+def seed(server: BenchServer, database: str, console: ConsoleProcess, memories: int) -> float:
     """Seconds that it took; nothing where they are there already."""
     if server.is_seeded(database, SEED_VERSION):
-        run(server, database, "manage.py", "migrate", "--verbosity=0")
+        console.command("migrate", "--verbosity=0")
         # What a migration brought is to have its owner and rights, as after any upgrade.
-        run(server, database, "manage.py", "db_roles", "--apply")
+        console.command("db_roles", "--apply")
         return 0.0
     began = time.perf_counter()
     server.create_empty(database)
-    run(server, database, "manage.py", "migrate", "--verbosity=0")
+    console.command("migrate", "--verbosity=0")
     say(f"Writing {memories:,} memories.")
     embedder = embedding.load(embedding.OFFLINE)
     assert embedder is not None
@@ -192,7 +195,7 @@ def seed(server: BenchServer, database: str, memories: int) -> float:
         for statement in SEED.split(";\n"):
             connection.execute(statement, {name: numbers[name] for name in numbers if f"%({name})s" in statement})
         connection.execute("VACUUM ANALYZE")
-    run(server, database, "manage.py", "db_roles", "--apply")
+    console.command("db_roles", "--apply")
     server.mark_seeded(database, SEED_VERSION)
     return round(time.perf_counter() - began, 1)
 

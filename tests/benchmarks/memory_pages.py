@@ -5,9 +5,8 @@ In a process of its own, on the bench's database.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management import call_command
@@ -28,10 +27,10 @@ WORDS: Mapping[str, str] = {
 }
 
 
-def tell() -> None:
-    """Prints where the pages are, and the cookie of somebody who may read them; collects the static files they need."""
+def tell() -> dict[str, Any]:
+    """Where the pages are, and the cookie of somebody who may read them; collects the static files they need."""
     call_command("collectstatic", interactive=False, verbosity=0)
-    json.dump({"cookie": sign_in()["cookie"], "pages": addresses(User.objects.get(username="bench"))}, sys.stdout)
+    return {"cookie": sign_in()["cookie"], "pages": addresses(User.objects.get(username="bench"))}
 
 
 def addresses(reader: User) -> dict[str, list[str]]:

@@ -39,7 +39,7 @@ from sessions_app.models import SessionStore
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores.sqlalchemy.engine import open_agent_tables
-from tests.benchmarks.console import say
+from tests.benchmarks.processes import say
 from tests.stores.mariadb import running_mariadb, tables_by_hand
 from tests.stores.servers import RedisServer
 

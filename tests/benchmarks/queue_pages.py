@@ -3,8 +3,7 @@ database."""
 
 from __future__ import annotations
 
-import json
-import sys
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -18,8 +17,8 @@ from tests.benchmarks.prepare import PLACES, cookie_of
 FILTERS = ("show=late", "show=known", "risk=any", "kind=fact")
 
 
-def tell(decisions: int) -> None:
-    """Prints where the pages are, so many proposals to decide about, each with what is read of it, and the cookie of a
+def tell(decisions: int) -> dict[str, Any]:
+    """Where the pages are, so many proposals to decide about, each with what is read of it, and the cookie of a
     reviewer."""
     reviewer = User.objects.get_or_create(username="bench-reviewer")[0]
     reviewer.groups.set([Group.objects.get(name="reviewer")])
@@ -29,12 +28,11 @@ def tell(decisions: int) -> None:
         (str(pk), reverse("reviews:review", args=[pk]), {"content_hash": content_hash})
         for pk, content_hash in simple.values_list("pk", "content_hash")[:decisions]
     ]
-    told = {
+    return {
         "cookie": cookie_of(reviewer, settings.AUTHENTICATION_BACKENDS[0]),
         "pages": addresses(),
         "proposals": proposals,
     }
-    json.dump(told, sys.stdout)
 
 
 def addresses() -> dict[str, list[str]]:

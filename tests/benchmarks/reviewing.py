@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.benchmarks.console import run
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Browser, Contender, Timing, WrongAnswer, in_turns
+from tests.benchmarks.processes import ConsoleProcess
 from tests.benchmarks.servers import WebServer
 
-FIND = "import django; django.setup(); from tests.benchmarks import queue_pages; queue_pages.tell({})"
+FIND = "tests.benchmarks.queue_pages.tell"
 
 DECISIONS: dict[str, dict[str, str]] = {"approve": {}, "reject": {"reason": "not_needed"}}
 """What somebody says to each besides what they read."""
@@ -26,10 +25,12 @@ UPDATE memories_app_memory SET claimed_by_id = NULL, claimed_until = NULL WHERE 
 """
 
 
-def measure_reviewing(server: BenchServer, web: WebServer, database: str, requests: int) -> dict[str, Timing]:
+def measure_reviewing(
+    server: BenchServer, web: WebServer, database: str, console: ConsoleProcess, requests: int
+) -> dict[str, Timing]:
     """By what is asked for, by turns, over HTTP, as a reviewer."""
     # Some more for the rounds, which are of whole numbers, and for warming up.
-    told = json.loads(run(server, database, "-c", FIND.format(len(DECISIONS) * (requests + 20))))
+    told = console.run(FIND, len(DECISIONS) * (requests + 20))
     waiting = iter(told["proposals"])
     with put_back(server, database, [key for key, _, _ in told["proposals"]]):
         browser = Browser(web.port, told["cookie"])

@@ -15,15 +15,12 @@ from typing import Any
 
 from memadmin.settings import DATA_DIR
 from tests.benchmarks import report
-from tests.benchmarks.console import run
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import load_average
+from tests.benchmarks.processes import load_console
 from tests.benchmarks.report import Target
 
 DATABASE, AGENTS_DATABASE = "stores", "stores_elsewhere"
-MEASURE = (
-    "import django; django.setup(); from tests.benchmarks import kinds; kinds.main({}, {}, {}, '{}', {}, one_server={})"
-)
 DOWNLOAD_MB = 100
 ERASURE_S = 5
 """As long as an agent waits for a lock."""
@@ -37,11 +34,14 @@ def main() -> None:
     for database in (DATABASE, AGENTS_DATABASE):
         server.create_empty(database)
     load = [load_average()]
-    program = MEASURE.format(
+    load_console(server, DATABASE)
+    # Has models in it, which are there once the console is loaded.
+    from tests.benchmarks import kinds
+
+    figures = kinds.measure_all(
         *(arguments.sessions, arguments.items, arguments.requests, AGENTS_DATABASE, arguments.only),
-        arguments.one_server,
+        one_server=arguments.one_server,
     )
-    figures: dict[str, Any] = json.loads(run(server, DATABASE, "-c", program))
     load.append(load_average())
     report.print_table(list(rows_of(figures)))
     targets = list(targets_of(figures))

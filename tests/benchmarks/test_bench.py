@@ -50,18 +50,18 @@ def figures_of(bench: str, data_dir: Path, *options: str) -> Any:
 
 
 def test_every_page(data_dir: Path) -> None:
-    options = ["--size", "tiny", "--requests", "2", "--data-dir", str(data_dir)]
+    options = ["--size", "tiny", "--requests", "1", "--data-dir", str(data_dir)]
     found = figures_of("tests.benchmarks", data_dir, *options)
     assert found["pages"].keys() == PAGES.keys()
     for page in found["pages"].values():
         assert {"console", "raw", "console_tenth", "raw_tenth"} <= page.keys()
-        assert all(each["requests"] == 2 and each["p50_ms"] > 0 for each in page.values())
+        assert all(each["requests"] == 1 and each["p50_ms"] > 0 for each in page.values())
     assert [each["clients"] for each in found["add_items"]] == [1, 8]
     assert [each["calls"] > 0 for each in found["attach_store"]] == [True, True]
 
 
 def test_audit_log(data_dir: Path) -> None:
-    options = ["--events", "300", "--seconds", "0.5", "--rounds", "1", "--proofs", "5", "--data-dir", str(data_dir)]
+    options = ["--events", "300", "--seconds", "0.1", "--rounds", "1", "--proofs", "5", "--data-dir", str(data_dir)]
     found = figures_of("tests.benchmarks.audit", data_dir, *options)
     assert found["verified"].keys() == {"an export", "the database"}
 
@@ -75,7 +75,7 @@ def test_stores(data_dir: Path) -> None:
     if not (REDIS and all(map(program, PROGRAMS))):
         without("Redis or MariaDB", f"redis-tools {PACKAGES}")
     # Starting a web server for each of the ten stores would take most of the time.
-    options = ["--sessions", "12", "--items", "20", "--requests", "2", "--one-server", "--data-dir", str(data_dir)]
+    options = ["--sessions", "12", "--items", "20", "--requests", "1", "--one-server", "--data-dir", str(data_dir)]
     found = figures_of("tests.benchmarks.stores", data_dir, *options)
     kinds = {"main", "postgres", "mariadb", "sqlite_url", "sqlite", "advanced", "redis", "chats", "agno", "phidata"}
     assert found["stores"].keys() == kinds
@@ -86,6 +86,6 @@ def test_stores(data_dir: Path) -> None:
 
 def test_memories(data_dir: Path) -> None:
     found = figures_of(
-        "tests.benchmarks.memories", data_dir, "--memories", "400", "--requests", "2", "--data-dir", str(data_dir)
+        "tests.benchmarks.memories", data_dir, "--memories", "400", "--requests", "1", "--data-dir", str(data_dir)
     )
-    assert found["recall_for_agent"]["requests"] == 2
+    assert found["recall_for_agent"]["requests"] == 1

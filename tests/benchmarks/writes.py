@@ -14,10 +14,11 @@ from agents import TResponseInputItem
 from agents.extensions.memory import SQLAlchemySession
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from tests.benchmarks.console import CLIENTS, run, say
+from tests.benchmarks.console import CLIENTS
 from tests.benchmarks.conversations import Size
 from tests.benchmarks.database import BenchServer
 from tests.benchmarks.measure import Timing
+from tests.benchmarks.processes import command, say
 
 ROUNDS = 60
 """Writes wait for the disk, which others use too: many short rounds tell a difference of some percent from that."""
@@ -94,9 +95,9 @@ def measure_writes(server: BenchServer, size: Size, calls: int) -> list[WriteFig
         server.create_copy(databases["searchable"], size.database)
         name_agents(server, databases["searchable"])
         server.create_copy(databases["attached"], databases["searchable"])
-        run(server, databases["attached"], "manage.py", "search_index", "main", "--drop")
+        command(databases["attached"], "search_index", "main", "--drop")
         server.create_copy(databases["bare"], databases["attached"])
-        run(server, databases["bare"], "manage.py", "attach_store", "main", "--remove")
+        command(databases["bare"], "attach_store", "main", "--remove")
         return [asyncio.run(write_in_turns(server, databases, clients, calls)) for clients in (1, CLIENTS)]
     finally:
         for database in databases.values():
@@ -110,7 +111,7 @@ def name_agents(server: BenchServer, database: str) -> None:
             connection.execute(f"CREATE ROLE {AGENTS} LOGIN")
         connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON agent_sessions, agent_messages TO {AGENTS}")
         connection.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {AGENTS}")
-    run(server, database, "manage.py", "attach_store", "main", "--agent-role", AGENTS)
+    command(database, "attach_store", "main", "--agent-role", AGENTS)
 
 
 async def write_in_turns(server: BenchServer, databases: Mapping[str, str], clients: int, calls: int) -> WriteFigures:
