@@ -119,9 +119,19 @@ RUN_AXE = """async ([where, options, sound]) => {
             left < box.right && box.left < right && top < box.bottom && box.top < bottom
             && !other.contains(element) && !element.contains(other));
     };
-    const hasText = (element) => element.matches("input, select, textarea")
+    const hasText = (element) => element.matches("input:not([type=checkbox], [type=radio]), select, textarea")
         || [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-    const isAsked = (element) => hasText(element) && !where.exclude.some((part) => element.closest(part));
+    // Of texts that nobody sees, or on a picture of their own, axe says nothing: they would never be known.
+    const isSeen = (element) => {
+        const { display, overflow, backgroundImage } = getComputedStyle(element);
+        if (display === "contents") return true;
+        if (backgroundImage !== "none") return false;
+        const { right, bottom, width, height } = element.getBoundingClientRect();
+        return element.checkVisibility({ visibilityProperty: true }) && !element.matches("option, :disabled")
+            && right + scrollX > 0 && bottom + scrollY > 0 && (overflow === "visible" || (width > 1 && height > 1));
+    };
+    const isAsked = (element) =>
+        hasText(element) && isSeen(element) && !where.exclude.some((part) => element.closest(part));
     for (const element of elements)
         element.toggleAttribute(unknown, isAsked(element) && !(known.has(lookOf(element)) && isAlone(element)));
     if (options.runOnly && !document.querySelector(`[${unknown}]`)) return { serious: [], sound: [] };
