@@ -1,17 +1,25 @@
-"""`memadmin demo` as a newcomer meets it: a real program, started, used, interrupted and started again.
+"""`memadmin demo` as a newcomer meets it: installed from the wheel, away from the checkout, started, used, killed,
+started again and interrupted; then what the command refuses, in this process.
 
 A start takes long, so that the tests hand running demos on to each other. None needs another one to have run before.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+import venv
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import distribution
 from io import StringIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 import psycopg
@@ -19,8 +27,9 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
+from packaging.requirements import Requirement
 
-from memadmin.demo import preparing, running
+from memadmin.demo import agents, preparing, running
 from memadmin.deploy.roles import Roles
 from memadmin.embedded.server import server_for
 from tests.ops.demos import PASSWORD, Demo, sign_in
@@ -30,22 +39,88 @@ from tests.processes import called, kill, still_running
 
 pytestmark = pytest.mark.slow
 
+CARRIED = {
+    **{package: PurePosixPath(package) for package in ("memadmin", "sessions_app", "memories_app")},
+    **{assets: PurePosixPath("memadmin/assets", assets) for assets in ("templates", "static")},
+}
+"""Where in the wheel the files of a folder of the checkout are."""
+
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all: the first start makes a database, and the others find it."""
-    return tmp_path_factory.mktemp("demo") / "data"
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)],
+        check=True,
+        cwd=settings.CHECKOUT_DIR,
+        stdout=subprocess.DEVNULL,
+    )
+    (built,) = folder.glob("memadmin-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`memadmin`, installed by pip in a virtual environment with what requirements.txt names and nothing else: no
+    tools, no extras, no checkout.
+
+    The packages are links to those that are installed here, for a test downloads nothing.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for requirement in locked_requirements():
+        package = distribution(requirement.name)
+        for name in {PurePosixPath(file).parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(package.locate_file(name))  # type: ignore[arg-type]
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--isolated", "--quiet"]
+    # Without an index pip refuses the wheel if it needs anything that requirements.txt does not name.
+    subprocess.run([*pip, "install", "--no-index", str(wheel)], check=True, cwd=folder)
+    subprocess.run([*pip, "check"], check=True, cwd=folder)
+    return folder / "bin" / "memadmin"
+
+
+def locked_requirements() -> Iterator[Requirement]:
+    lines = (settings.CHECKOUT_DIR / "requirements.txt").read_text().splitlines()
+    for line in lines:
+        if re.match(r"\w", line):
+            requirement = Requirement(line.rstrip("\\ "))
+            if requirement.marker is None or requirement.marker.evaluate():
+                yield requirement
+
+
+def test_every_file_is_in_the_wheel(wheel: Path) -> None:
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {
+        (place / file.relative_to(settings.CHECKOUT_DIR / folder)).as_posix()
+        for folder, place in CARRIED.items()
+        for file in (settings.CHECKOUT_DIR / folder).rglob("*")
+        if file.is_file() and file.parent.name != "__pycache__"
+    }
+    assert len(wanted) > 300
+    assert wanted - carried == set()
 
 
 class Demos:
-    """The demos of one data directory, each with a port of its own."""
+    """The demos of one user, each with a port of its own."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self.data_dir = data_dir
+    def __init__(self, installed: Path, home: Path) -> None:
+        self.installed, self.home = installed, home
+        self.data_dir = home / "data-of-the-user" / "memadmin"
+        """Where the demo makes it, which was told of none."""
         self.greeting_of: dict[Demo, str] = {}
 
     def start(self) -> Demo:
-        demo = Demo(self.data_dir, free_port())
+        demo = Demo(
+            Path(),
+            free_port(),
+            command=[str(self.installed)],
+            folder=self.home,
+            HOME=str(self.home),
+            XDG_DATA_HOME=str(self.data_dir.parent),
+            MEMADMIN_DATA_DIR="",
+        )
         self.greeting_of[demo] = demo.wait_until_it_greets()
         return demo
 
@@ -58,8 +133,9 @@ class Demos:
 
 
 @pytest.fixture(scope="module")
-def demos(data_dir: Path) -> Iterator[Demos]:
-    demos = Demos(data_dir)
+def demos(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demos]:
+    """The first start makes a database, and the others find it."""
+    demos = Demos(installed, tmp_path_factory.mktemp("home"))
     yield demos
     for demo in demos.running():
         demo.stop()
@@ -71,68 +147,94 @@ def demo(demos: Demos) -> Demo:
     return demos.any()
 
 
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """What the command sets, in the process of the tests, is put back."""
+    asked_to_end = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(each) for each in asked_to_end]
+    yield
+    for each, handler in zip(asked_to_end, before, strict=True):
+        signal.signal(each, handler)
+
+
 def test_people_sign_in(demo: Demo, demos: Demos) -> None:
     said = demos.greeting_of[demo]
     assert demo.address in said
+    assert str(demos.data_dir) in said
     assert PASSWORD in said
     for role in ("support", "reviewer", "compliance", "auditor", "administrator"):
         assert f"  {role}\n" in said
         sign_in(demo, role)
 
 
-def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, data_dir: Path) -> None:
-    sign_in(demo, "support")
-    kill(server_for(data_dir).ensure_running().pid)
-    server_for(data_dir).leave()
-    sign_in(demo, "support")
-    assert demo.process.poll() is None
+def test_installed_with_pip_it_has_its_templates_and_static_files(demo: Demo) -> None:
+    browser = sign_in(demo, "support")
+
+    def read(address: str) -> str:
+        return str(browser.open(demo.address + address).read().decode())
+
+    session = re.search(r"/sessions/[0-9a-f-]{36}/", read("/sessions/"))
+    assert session
+    timeline = read(session[0])
+    assert 'class="tl-item' in timeline
+    vendored = {
+        *re.findall(r'(?:href|src)="(/static/[^"#]+)', timeline),
+        *re.findall(r'href="(/static/[^"]+\.svg)#', timeline),
+    }
+    assert {PurePosixPath(each).suffix for each in vendored} == {".css", ".js", ".svg"}
+    for each in vendored:
+        assert read(each)
 
 
-def is_web_server(program: psutil.Process) -> bool:
-    try:
-        return "granian" in called(program) and bool(program.children())
-    except psutil.NoSuchProcess:
-        # One of those that run for a moment.
-        return False
+def test_a_killed_demo_is_in_nobodys_way_and_a_second_start_duplicates_nothing(
+    demos: Demos, usual_signals: None
+) -> None:
+    """A killed demo cannot stop what it started any more. The next one does, and leaves alone what a third started.
 
-
-def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
-    (server,) = filter(is_web_server, demo.programs()[1:])
-    (serving,) = server.children()
-    serving.kill()
-    psutil.wait_procs([serving], 10)
-    running.wait_until_ready(int(demo.address.rpartition(":")[2]), [])
-    assert demo.process.poll() is None
-
-
-def test_everything_ends_with_ctrl_c_and_a_second_start_duplicates_nothing(demos: Demos, data_dir: Path) -> None:
-    """The second start meets the database of an older demo, which had no roles."""
-    demos.any()
-    before = rows(data_dir)
+    The second start meets the database of an older demo, which had no roles.
+    """
+    killed = demos.any()
+    before = rows(demos.data_dir)
     assert before["auth_user"] == 5
     # On record are those in files as well.
     assert 5 < before["agent_sessions"] < before["sessions_app_sessionrecord"]
+    check_roles(killed, demos.data_dir)
 
-    programs = [psutil.Process(server_for(data_dir).ensure_running().pid)]
-    server_for(data_dir).leave()
-    for demo in demos.running():
-        started = demo.programs()
-        assert len(started) >= 3
-        programs += started
-        assert demo.stop(signal.SIGINT) == 0
-        # It lost its database and a process of the web server, and said so; its end is no error.
-        assert "Traceback" not in demo.complaint()
-    assert still_running(programs) == []
+    left = [process for process in killed.programs()[1:] if called(process) and "postgres" not in called(process)[0]]
+    killed.process.kill()
+    killed.process.wait()
+    left = still_running(left)
+    assert {"granian", "worker"} <= {word for process in left for word in called(process)}
+    # This process stands for a third demo.
+    with running.programs(worker=["sleep", "1000"]) as (third,):
+        # Suspended, they are in nobody's way while the roles go under which they work.
+        for process in left:
+            process.suspend()
+        forget_roles(demos.data_dir)
+        late = demos.start()
+        assert "Stopped the remaining processes" in demos.greeting_of[late]
+        assert still_running(left) == []
+        assert third.process.poll() is None
+    complaint = killed.complaint()
+    assert "ERROR" not in complaint
+    assert "Traceback" not in complaint
 
+    assert "conversations" not in demos.greeting_of[late]
+    assert rows(demos.data_dir) == before
+    check_roles(late, demos.data_dir)
+
+
+def forget_roles(data_dir: Path) -> None:
     with as_administrator(data_dir) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        while connected(connection):
+            time.sleep(0.01)
         for name in Roles().names.values():
             connection.execute(f"REASSIGN OWNED BY {name} TO postgres; DROP OWNED BY {name}; DROP ROLE {name}")
         connection.execute("UPDATE sessions_app_sessionstore SET agent_roles = '{}'")
-
-    second = demos.start()
-    assert "conversations" not in demos.greeting_of[second]
-    assert rows(data_dir) == before
-    check_roles(second, data_dir)
 
 
 def rows(data_dir: Path) -> dict[str, int]:
@@ -177,40 +279,79 @@ def connected(connection: psycopg.Connection) -> set[str]:
     return {str(name) for (name,) in connection.execute(others).fetchall()}
 
 
-def test_a_demo_that_was_killed_is_in_nobodys_way(demos: Demos) -> None:
-    """It cannot stop what it started any more; the next one does, and leaves alone what belongs to a third."""
-    third, killed = demos.any(), demos.start()
-    left = [process for process in killed.programs()[1:] if called(process) and "postgres" not in called(process)[0]]
-    killed.process.kill()
-    killed.process.wait()
-    left = still_running(left)
-    assert {"granian", "worker"} <= {word for process in left for word in called(process)}
-    late = demos.start()
-    assert "Stopped the remaining processes" in demos.greeting_of[late]
-    assert still_running(left) == []
-    assert killed.complaint() == "", "it started, and had nothing to complain of"
-    assert third.process.poll() is None
-    sign_in(third, "support")
+def test_a_killed_database_comes_back_with_the_next_request(demo: Demo, demos: Demos) -> None:
+    sign_in(demo, "support")
+    kill(server_for(demos.data_dir).ensure_running().pid)
+    server_for(demos.data_dir).leave()
+    sign_in(demo, "support")
+    assert demo.process.poll() is None
 
 
-@pytest.mark.parametrize("name", ["worker", "granian"])
-def test_a_program_that_dies_stops_the_demo(demo: Demo, name: str) -> None:
-    # The database stays for another demo, if there is one.
-    programs = [each for each in demo.programs() if "postgres" not in called(each)[0]]
-    next(program for program in programs[1:] if name in called(program)).kill()
-    assert demo.process.wait(60) == 1
-    assert "stopped unexpectedly" in demo.complaint()
+def is_web_server(program: psutil.Process) -> bool:
+    try:
+        return "granian" in called(program) and bool(program.children())
+    except psutil.NoSuchProcess:
+        # One of those that run for a moment.
+        return False
+
+
+def test_a_killed_process_of_the_web_server_is_replaced(demo: Demo) -> None:
+    (server,) = filter(is_web_server, demo.programs()[1:])
+    (serving,) = server.children()
+    serving.kill()
+    psutil.wait_procs([serving], 10)
+    running.wait_until_ready(int(demo.address.rpartition(":")[2]), [])
+    assert demo.process.poll() is None
+
+
+def test_everything_ends_with_ctrl_c(demos: Demos) -> None:
+    demos.any()
+    programs = [psutil.Process(server_for(demos.data_dir).ensure_running().pid)]
+    server_for(demos.data_dir).leave()
+    for demo in demos.running():
+        started = demo.programs()
+        assert len(started) >= 3
+        programs += started
+        assert demo.stop(signal.SIGINT) == 0
+        # It lost its database and a process of the web server, and said so; its end is no error.
+        assert "Traceback" not in demo.complaint()
     assert still_running(programs) == []
 
 
-@pytest.fixture
-def usual_signals() -> Iterator[None]:
-    """What the command sets, in the process of the tests, is put back."""
-    asked_to_end = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.getsignal(each) for each in asked_to_end]
-    yield
-    for each, handler in zip(asked_to_end, before, strict=True):
-        signal.signal(each, handler)
+# --- the command in this process --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["worker", "web server"])
+def test_a_program_that_dies_stops_the_demo(usual_signals: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """With programs that do nothing, each with a child."""
+    runs = ["sh", "-c", "sleep 1000 & wait"]
+    started: list[psutil.Process] = []
+
+    def kill_one(port: int, programs: Sequence[running.Program]) -> None:
+        for program in programs:
+            process = psutil.Process(program.process.pid)
+            while not process.children():
+                time.sleep(0.01)
+            started.extend([process, *process.children()])
+        next(program for program in programs if program.name == name).process.kill()
+
+    async def talk(**_: object) -> None:
+        await asyncio.Event().wait()
+
+    for variable in ("MEMADMIN_SECOND_FACTOR", "MEMADMIN_PURPOSE", "MEMADMIN_IDLE_MINUTES"):
+        monkeypatch.setenv(variable, "put back afterwards")
+    monkeypatch.setattr(settings, "PORT", free_port())
+    monkeypatch.setattr(preparing, "wait_for_turn", lambda: None)
+    monkeypatch.setattr(preparing, "prepare", lambda password: [])
+    monkeypatch.setattr(preparing, "tell_stories", lambda: 0)
+    monkeypatch.setattr(running, "worker_command", lambda: runs)
+    monkeypatch.setattr(running, "web_command", lambda port: runs)
+    monkeypatch.setattr(running, "wait_until_ready", kill_one)
+    monkeypatch.setattr(agents, "chat_on", talk)
+    with pytest.raises(CommandError, match=f"The {name} stopped unexpectedly with exit code -9"):
+        call_command("demo", stdout=StringIO())
+    assert len(started) == 4
+    assert still_running(started) == []
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP])
