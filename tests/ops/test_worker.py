@@ -92,27 +92,24 @@ def wait_for_a_job_after(last: int, server: EmbeddedServer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop_it_ends_well_signs_off_and_leaves_no_event_without_a_place(
-    worker: subprocess.Popen[str], server: EmbeddedServer, signal_number: signal.Signals
+def test_it_survives_a_kill_of_the_embedded_server_and_ends_well_when_it_is_asked_to_stop(
+    worker: subprocess.Popen[str], server: EmbeddedServer
 ) -> None:
-    number = insert_event(server)
-    worker.send_signal(signal_number)
-    assert worker.wait(60) == 0
-    host = server.ensure_running().socket_dir
-    with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
-        assert connection.execute("SELECT count(*) FROM procrastinate_workers").fetchone() == (0,)
-    assert has_a_place(number, server)
-
-
-@pytest.mark.slow
-def test_it_works_on_when_the_embedded_server_was_killed(worker: subprocess.Popen[str], server: EmbeddedServer) -> None:
     wait_for_its_place(insert_event(server), server)
     last = last_job_done(server)
     kill(server.ensure_running().pid)
     wait_for_a_job_after(last, server)
     wait_for_its_place(insert_event(server), server)
     assert worker.poll() is None
+
+    # It signs off, and leaves no event without a place.
+    number = insert_event(server)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(60) == 0
+    host = server.ensure_running().socket_dir
+    with psycopg.connect(host=host, user="postgres", dbname="memadmin") as connection:
+        assert connection.execute("SELECT count(*) FROM procrastinate_workers").fetchone() == (0,)
+    assert has_a_place(number, server)
 
 
 def wait_for_its_place(number: int, server: EmbeddedServer) -> None:
@@ -155,8 +152,17 @@ def test_ending_without_being_asked_is_a_failure(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("loss", [None, ConnectorException("no connection"), OperationalError("not yet")])
-def test_it_begins_anew_after_losing_its_database(monkeypatch: pytest.MonkeyPatch, loss: Exception | None) -> None:
+@pytest.mark.parametrize(
+    ("loss", "asked"),
+    [
+        (None, signal.SIGTERM),
+        (ConnectorException("no connection"), signal.SIGINT),
+        (OperationalError("not yet"), signal.SIGTERM),
+    ],
+)
+def test_it_begins_anew_after_losing_its_database_and_ends_when_it_is_asked_to_stop(
+    monkeypatch: pytest.MonkeyPatch, loss: Exception | None, asked: signal.Signals
+) -> None:
     beginnings = []
 
     async def lose_it_once(app: App, **options: Any) -> None:
@@ -165,7 +171,7 @@ def test_it_begins_anew_after_losing_its_database(monkeypatch: pytest.MonkeyPatc
             if loss:
                 raise loss
             return
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(asked)
         await asyncio.Event().wait()
 
     monkeypatch.setattr(App, "run_worker_async", lose_it_once)
