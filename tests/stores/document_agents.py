@@ -8,11 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import pytest
-from sqlalchemy import URL, NullPool, create_engine, make_url, text
+from sqlalchemy import URL, Engine, NullPool, create_engine, make_url, text
 
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
@@ -39,9 +40,19 @@ class Place(Protocol):
     def clean(self) -> None: ...
 
 
+@cache
+def kept_engine(url: URL) -> Engine:
+    """Keeps its connections, which take longer than most questions; `drop_schema` ends them."""
+    return create_engine(url)
+
+
+def engine_for(url: URL) -> Engine:
+    """A file is opened each time, because a test may put it aside."""
+    return create_engine(url, poolclass=NullPool) if url.get_backend_name() == "sqlite" else kept_engine(url)
+
+
 def ask(url: URL, query: str, **parameters: Any) -> list[Any]:
-    engine = create_engine(url, poolclass=NullPool)
-    with engine.begin() as connection:
+    with engine_for(url).begin() as connection:
         result = connection.execute(text(query), parameters)
         return list(result) if result.returns_rows else []
 
@@ -57,7 +68,9 @@ class InPostgres:
         self.patching = pytest.MonkeyPatch()
         self.patching.setenv(VARIABLE, self.url.render_as_string(hide_password=False))
         # Quicker than making them anew; `drop_schema` is for the end.
-        if names := [f'{SCHEMA}."{table}"' for table in self.tables()]:
+        names = [f'{SCHEMA}."{table}"' for table in self.tables()]
+        self.is_new = not names
+        if names:
             ask(self.url, f"TRUNCATE {', '.join(names)}")
 
     def tables(self) -> list[str]:
@@ -109,7 +122,9 @@ class InPostgres:
 
 
 def drop_schema(url: URL) -> None:
-    ask(url.set(drivername="postgresql+psycopg"), f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+    reach = url.set(drivername="postgresql+psycopg")
+    ask(reach, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+    kept_engine(reach).dispose()
 
 
 class InOwnPostgres(InPostgres):
@@ -159,8 +174,8 @@ class InFile:
             other.execute("PRAGMA journal_mode = DELETE")
             other.execute("BEGIN EXCLUSIVE")
             with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.1)
-                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.1)
+                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
+                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
                 yield "has locked the file"
             other.execute("ROLLBACK")
 

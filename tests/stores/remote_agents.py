@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from agents.extensions.memory import SQLAlchemySession
 from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url, text
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
-from tests.stores.contract import SdkAgent, Trouble, in_agent
+from tests.stores.contract import SdkAgent, Trouble
 from tests.stores.mariadb import MariaDb, tables_by_hand
 
 VARIABLE = "ELSEWHERE_DB_URL"
@@ -25,20 +28,26 @@ PASSWORD = "quite/a@secret:word"
 
 
 class RemoteAgent(SdkAgent):
-    """Writes through the SDK's class on an engine of its own, and looks by SQL that is not the console's."""
+    """Writes through the SDK's class on an engine of its own, and looks by SQL that is not the console's.
+
+    It keeps its connections until it is closed, as an agent's process does.
+    """
 
     creates_tables: ClassVar[bool] = True
     sessions_table: ClassVar[str] = "agent_sessions"
     messages_table: ClassVar[str] = "agent_messages"
     aged: ClassVar[str]
+    keeps_connections: ClassVar[bool] = True
 
     def __init__(self, url: URL, agents_url: URL, **declared: Any) -> None:
         self.url, self.agents_url = url, agents_url
         self.patching = pytest.MonkeyPatch()
         self.patching.setenv(VARIABLE, url.render_as_string(hide_password=False))
+        self.has_tables = not self.creates_tables
         self.prepare()
-        if self.creates_tables:
+        if not self.has_tables:
             self.read("nobody")
+            self.has_tables = True
         self.store = declare_store(
             "elsewhere",
             kind="remote_sql",
@@ -50,26 +59,36 @@ class RemoteAgent(SdkAgent):
     def prepare(self) -> None:
         """Takes away what an earlier test left, and makes tables where the SDK does not."""
 
-    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
-        async def called() -> Any:
-            engine = create_async_engine(self.agents_url, poolclass=NullPool)
-            try:
-                session = SQLAlchemySession(
-                    session_id,
-                    engine=engine,
-                    create_tables=self.creates_tables,
-                    sessions_table=self.sessions_table.rpartition(".")[2],
-                    messages_table=self.messages_table.rpartition(".")[2],
-                )
-                return await getattr(self.worn(session), name)(*arguments)
-            finally:
-                await engine.dispose()
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        return loop
 
-        return in_agent(called())
+    @cached_property
+    def agents_engine(self) -> AsyncEngine:
+        return create_async_engine(self.agents_url, **self.pooling())
+
+    @cached_property
+    def engine(self) -> Engine:
+        return create_engine(self.url, **self.pooling())
+
+    def pooling(self) -> dict[str, Any]:
+        return {} if self.keeps_connections else {"poolclass": NullPool}
+
+    def in_session(self, session_id: str, name: str, *arguments: Any) -> Any:
+        session = SQLAlchemySession(
+            session_id,
+            engine=self.agents_engine,
+            create_tables=not self.has_tables,
+            sessions_table=self.sessions_table.rpartition(".")[2],
+            messages_table=self.messages_table.rpartition(".")[2],
+        )
+        method = getattr(self.worn(session), name)
+        return asyncio.run_coroutine_threadsafe(method(*arguments), self.loop).result()
 
     def ask(self, query: str, **parameters: Any) -> list[Any]:
-        engine = create_engine(self.url, poolclass=NullPool)
-        with engine.begin() as connection:
+        with self.engine.begin() as connection:
             result = connection.execute(text(query), parameters)
             return list(result) if result.returns_rows else []
 
@@ -137,6 +156,12 @@ class RemoteAgent(SdkAgent):
         }
 
     def close(self) -> None:
+        # One that never said or asked anything has opened none.
+        if "agents_engine" in vars(self):
+            asyncio.run_coroutine_threadsafe(self.agents_engine.dispose(), self.loop).result()
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        if "engine" in vars(self):
+            self.engine.dispose()
         self.patching.undo()
 
 
@@ -149,6 +174,7 @@ class PostgresAgent(RemoteAgent):
     def prepare(self) -> None:
         if self.ask("SELECT FROM pg_tables WHERE tablename = 'agent_messages'"):
             self.ask("TRUNCATE agent_sessions, agent_messages")
+            self.has_tables = True
 
     def troubles(self) -> dict[str, Trouble]:
         def refused(sentence: str, **parts: Any) -> Trouble:
@@ -215,6 +241,8 @@ class MariaDbAgent(RemoteAgent):
 
 
 class SqliteByUrlAgent(RemoteAgent):
+    # Its file is put aside and comes back, with its log emptied.
+    keeps_connections = False
     aged = "datetime(created_at, '-' || :seconds || ' seconds')"
 
     def __init__(self, folder: Path) -> None:

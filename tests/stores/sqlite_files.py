@@ -117,8 +117,8 @@ class SqliteAgent(SdkAgent):
             other.execute("PRAGMA journal_mode = DELETE")
             other.execute("BEGIN EXCLUSIVE")
             with pytest.MonkeyPatch.context() as impatient:
-                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.1)
-                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.1)
+                impatient.setattr(sqlite_file, "LOCK_SECONDS", 0.01)
+                impatient.setattr(sqlite_file, "WRITE_PATIENCE_SECONDS", 0.01)
                 yield "has locked the file"
             other.execute("ROLLBACK")
             other.execute("PRAGMA journal_mode = WAL")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
@@ -16,7 +16,7 @@ from agno.models.message import Message
 from agno.run.agent import RunInput, RunOutput
 from agno.run.base import RunStatus
 from agno.session import AgentSession
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import URL
 from sqlalchemy.exc import IntegrityError
 
 from tests.stores.contract import Item
@@ -26,6 +26,7 @@ from tests.stores.document_agents import (
     DocumentContract,
     as_item,
     as_message,
+    engine_for,
     first_text,
     older,
 )
@@ -41,12 +42,24 @@ class AgnoAgent(DocumentAgent):
     # A run of a session that went after the run had begun has nowhere to go.
     told_of_erasure = (IntegrityError,)
 
+    in_postgres: ClassVar[dict[URL, PostgresDb]] = {}
+    """By address. Making the tables, and looking at them once, takes agno longer than most tests do."""
+
     def prepare(self) -> None:
-        engine = create_engine(self.place.url, poolclass=NullPool)
-        is_postgres = self.place.schema
-        self.db: Any = PostgresDb(db_engine=engine, db_schema="ai") if is_postgres else SqliteDb(db_engine=engine)
+        url = self.place.url
+        if self.place.schema and not self.place.is_new and url in self.in_postgres:
+            self.db: Any = self.in_postgres[url]
+            return
+        self.db = self.opened()
+        if self.place.schema:
+            self.in_postgres[url] = self.db
         self.add("first", {"role": "user", "content": "makes the tables"})
         self.forget("first")
+
+    def opened(self) -> PostgresDb | SqliteDb:
+        """Has not looked at any table yet."""
+        engine = engine_for(self.place.url)
+        return PostgresDb(db_engine=engine, db_schema="ai") if self.place.schema else SqliteDb(db_engine=engine)
 
     def add(self, session_id: str, *items: Item) -> None:
         created_at = int(time.time())

@@ -95,8 +95,8 @@ class DaprAgent(SdkAgent):
     @contextmanager
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.sidecar.frozen():
-            impatient.setattr(asking, "ANSWER_SECONDS", 0.2)
-            yield "did not respond within 0.2 seconds"
+            impatient.setattr(asking, "ANSWER_SECONDS", 0.1)
+            yield "did not respond within 0.1 seconds"
 
     @contextmanager
     def refusing(self, code: grpc.StatusCode, sentence: str) -> Iterator[str]:

@@ -234,6 +234,7 @@ class TestAgno:
         )
         agno.add("gone", said(0))
         agno.ask(f"DROP TABLE IF EXISTS {agno.name('agno_learnings')}")
+        agno.db = agno.opened()
         registry.health(agno.store)
         agno.db.upsert_learning(id="l", learning_type="note", content={"it is": SECRET}, session_id="gone")
         backend_for(agno.store).erase_session("gone")

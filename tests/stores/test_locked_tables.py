@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from psycopg import sql
 
+from sessions_app.admin import agents as raw_admin
 from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.stores.sqlalchemy import postgres
@@ -30,7 +31,8 @@ def record(agent_tables: None) -> SessionRecord:
 @pytest.fixture
 def locked(record: SessionRecord, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both tables, for as long as the test takes. What waits without a limit of its own is cancelled in other words."""
-    monkeypatch.setattr(postgres, "LIMIT_WAITING", sql.SQL("SET LOCAL lock_timeout = '50ms'"))
+    for module in (postgres, raw_admin):
+        monkeypatch.setattr(module, "LIMIT_WAITING", sql.SQL("SET LOCAL lock_timeout = '50ms'"))
     run_sql("SET statement_timeout = '5s'")
     with second_connection() as somebody:
         somebody.execute("LOCK TABLE agent_sessions, agent_messages IN ACCESS EXCLUSIVE MODE")

@@ -7,16 +7,18 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, ClassVar, cast
 
+import pymongo
 import pytest
 from agents.extensions.memory import MongoDBSession
 from bson import ObjectId
 from django.test import Client
 from django.urls import reverse
 from pymongo import AsyncMongoClient
+from pymongo.errors import PyMongoError
 
 from sessions_app import registry
 from sessions_app.models import SessionRecord
@@ -121,6 +123,25 @@ class MongoAgent(SdkAgent):
             yield sentence
 
     @contextmanager
+    def unreachable(self, address: str, sentence: str, *, seconds: float = 0.1) -> Iterator[str]:
+        """As if that were the server's address, after the driver has found out that none can be reached there."""
+        with self.at(address, sentence, seconds=seconds):
+            client = asking.client_for(address, VARIABLE)
+            while not any(server.error for server in client.topology_description.server_descriptions().values()):
+                with suppress(PyMongoError):
+                    client.admin.command("ping")
+            yield sentence
+
+    @contextmanager
+    def wrong_password(self) -> Iterator[str]:
+        """After each refusal the driver asks the server how it is, usually half a second later."""
+        address = f"mongodb://a:sesame@127.0.0.1:{self.server.port}/"
+        with pytest.MonkeyPatch.context() as driver:
+            driver.setattr(pymongo.common, "MIN_HEARTBEAT_INTERVAL", 0.01)
+            with self.at(address, "refuses the user or the password", seconds=5) as sentence:
+                yield sentence
+
+    @contextmanager
     def unset(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as environment:
             environment.delenv(VARIABLE)
@@ -128,8 +149,9 @@ class MongoAgent(SdkAgent):
 
     @contextmanager
     def frozen(self) -> Iterator[str]:
-        with self.at(self.server.address, "did not respond within 0.5 seconds"), self.server.frozen():
-            yield "did not respond within 0.5 seconds"
+        sentence = "did not respond within 0.1 seconds"
+        with self.at(self.server.address, sentence, seconds=0.1), self.server.frozen():
+            yield sentence
 
     @contextmanager
     def refusing(self, code: int, sentence: str) -> Iterator[str]:
@@ -139,11 +161,10 @@ class MongoAgent(SdkAgent):
     def troubles(self) -> dict[str, Trouble]:
         port = self.server.port
         return {
-            "nothing there": lambda: self.at("mongodb://127.0.0.1:1/", "cannot be reached: connection refused"),
-            # After each refusal the driver asks the server how it is, half a second later.
-            "wrong password": lambda: self.at(
-                f"mongodb://a:sesame@127.0.0.1:{port}/", "refuses the user or the password", seconds=5
+            "nothing there": lambda: self.unreachable(
+                "mongodb://127.0.0.1:1/", "cannot be reached: connection refused"
             ),
+            "wrong password": self.wrong_password,
             "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"mongodb://127.0.0.1:{port}/?colour=red", "is not the address"),
             "not set": self.unset,
@@ -354,17 +375,15 @@ class TestChanging:
 
 
 class TestOperators:
-    @pytest.mark.parametrize(
-        ("address", "sentence"),
-        [
-            ("mongodb://nowhere.invalid/", "cannot be reached: its host name is unknown"),
-            ("mongodb://127.0.0.1:{port}/?tls=true", "cannot be reached: TLS failed"),
-        ],
-    )
-    def test_a_server_that_cannot_be_reached(self, agent: MongoAgent, address: str, sentence: str) -> None:
-        with agent.at(address.format(port=agent.server.port), sentence, seconds=2):
-            (problem,) = registry.health(agent.store).problems
-        assert re.search(sentence, problem.sentence)
+    def test_a_server_that_cannot_be_reached(self, agent: MongoAgent) -> None:
+        for address, sentence, seconds in (
+            ("mongodb://nowhere.invalid/", "cannot be reached: its host name is unknown", 0.1),
+            # The handshake has to be refused within these.
+            (f"mongodb://127.0.0.1:{agent.server.port}/?tls=true", "cannot be reached: TLS failed", 1.0),
+        ):
+            with agent.unreachable(address, sentence, seconds=seconds):
+                (problem,) = registry.health(agent.store).problems
+            assert re.search(sentence, problem.sentence)
 
     def test_the_look_through_is_left_out_where_nothing_changed(self, agent: MongoAgent, server: MongoStandIn) -> None:
         agent.add("talk", said(0))

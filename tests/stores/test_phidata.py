@@ -15,7 +15,6 @@ from phi.model.message import Message
 from phi.run.response import RunResponse, RunResponseExtraData
 from phi.storage.agent.postgres import PgAgentStorage
 from phi.storage.agent.sqlite import SqlAgentStorage
-from sqlalchemy import NullPool, create_engine
 
 from tests.stores.contract import Item
 from tests.stores.document_agents import (
@@ -24,6 +23,7 @@ from tests.stores.document_agents import (
     DocumentContract,
     as_item,
     as_message,
+    engine_for,
     first_text,
     older,
 )
@@ -41,7 +41,7 @@ class PhidataAgent(DocumentAgent):
 
     def prepare(self) -> None:
         if self.place.schema:
-            engine = create_engine(self.place.url, poolclass=NullPool)
+            engine = engine_for(self.place.url)
             self.storage: Any = PgAgentStorage(self.table, schema=self.place.schema, db_engine=engine)
         else:
             self.storage = SqlAgentStorage(self.table, db_file=str(self.place.path))

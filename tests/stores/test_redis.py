@@ -107,8 +107,8 @@ class RedisAgent(SdkAgent):
     @contextmanager
     def frozen(self) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as impatient, self.server.frozen():
-            impatient.setattr(asking, "ANSWER_SECONDS", 0.2)
-            yield "did not respond within 0.2 seconds"
+            impatient.setattr(asking, "ANSWER_SECONDS", 0.1)
+            yield "did not respond within 0.1 seconds"
 
     def troubles(self) -> dict[str, Trouble]:
         port = self.server.port
@@ -116,7 +116,7 @@ class RedisAgent(SdkAgent):
             "nothing there": lambda: self.at("redis://127.0.0.1:1/0", "cannot be reached: .*refused"),
             "no such socket": lambda: self.at("unix:///nowhere/redis.sock", "cannot be reached: .*no such file"),
             "no such database": lambda: self.at(f"redis://127.0.0.1:{port}/99", "refuses"),
-            "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed", seconds=0.5),
+            "no TLS there": lambda: self.at(f"rediss://127.0.0.1:{port}/0", "TLS failed", seconds=0.1),
             "no address": lambda: self.at("localhost:6379", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"redis://127.0.0.1:{port}/0?colour=red", "is not the address"),
             "not set": self.unset,

@@ -93,7 +93,7 @@ class TestRedis:
         self, redis_server: RedisServer, connect: Connect, administrator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It takes the beginning of TLS for a command, and waits for the rest of it."""
-        monkeypatch.setattr(redis_asking, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(redis_asking, "ANSWER_SECONDS", 0.1)
         store = connect("redis", f"rediss://localhost:{redis_server.port}/0")
         is_told(store, "cannot be reached: TLS failed; it may not speak TLS on this port", administrator)
 
