@@ -120,6 +120,8 @@ class MongoAgent(SdkAgent):
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv(VARIABLE, address)
             environment.setattr(asking, "ANSWER_SECONDS", seconds)
+            # For half a second the driver would wait in any case, before it asks a server again how it is.
+            environment.setattr(pymongo.common, "MIN_HEARTBEAT_INTERVAL", 0.01)
             yield sentence
 
     @contextmanager
@@ -131,15 +133,6 @@ class MongoAgent(SdkAgent):
                 with suppress(PyMongoError):
                     client.admin.command("ping")
             yield sentence
-
-    @contextmanager
-    def wrong_password(self) -> Iterator[str]:
-        """After each refusal the driver asks the server how it is, usually half a second later."""
-        address = f"mongodb://a:sesame@127.0.0.1:{self.server.port}/"
-        with pytest.MonkeyPatch.context() as driver:
-            driver.setattr(pymongo.common, "MIN_HEARTBEAT_INTERVAL", 0.01)
-            with self.at(address, "refuses the user or the password", seconds=5) as sentence:
-                yield sentence
 
     @contextmanager
     def unset(self) -> Iterator[str]:
@@ -164,7 +157,9 @@ class MongoAgent(SdkAgent):
             "nothing there": lambda: self.unreachable(
                 "mongodb://127.0.0.1:1/", "cannot be reached: connection refused"
             ),
-            "wrong password": self.wrong_password,
+            "wrong password": lambda: self.at(
+                f"mongodb://a:sesame@127.0.0.1:{port}/", "refuses the user or the password", seconds=5
+            ),
             "no address": lambda: self.at("redis://cache:6379/0", f"{VARIABLE} is not the address"),
             "odd setting": lambda: self.at(f"mongodb://127.0.0.1:{port}/?colour=red", "is not the address"),
             "not set": self.unset,
