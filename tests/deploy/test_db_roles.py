@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -187,9 +187,61 @@ def test_raw_edits_are_given_when_asked_for(ours: Roles) -> None:
 # --- from nothing, on a database where nobody but its makers is a superuser -------------------------------------------
 
 
+RUNS_COMMANDS = """
+import io
+import json
+import sys
+from contextlib import redirect_stdout
+
+from memadmin.__main__ import main
+
+for line in sys.stdin:
+    sys.argv = ["manage.py", *json.loads(line)]
+    with redirect_stdout(io.StringIO()) as said:
+        main()
+    print(json.dumps(said.getvalue()), flush=True)
+"""
+"""As `manage.py` does with each of them; loaded once, which takes longer than most commands."""
+
+
+class Commands:
+    """Management commands under one database role."""
+
+    def __init__(self, role: str, data_dir: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", RUNS_COMMANDS],
+            env={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "memadmin.settings",
+                "MEMADMIN_DATA_DIR": str(data_dir),
+                "MEMADMIN_DATABASE_ROLE": role,
+            },
+            cwd=Path(settings.CHECKOUT_DIR),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def run(self, *arguments: str) -> str:
+        """What the command wrote. Fails when it failed; its complaint is on stderr."""
+        assert self._process.stdin
+        assert self._process.stdout
+        print(json.dumps(arguments), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        assert answer, arguments
+        said: str = json.loads(answer)
+        return said
+
+
 @pytest.mark.slow
 def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The steps of docs/database-roles.md, by programs."""
+    """The steps of docs/database-roles.md, by programs: one of each role."""
     server = server_for(tmp_path_factory.mktemp("managed"))
     host = server.ensure_running().socket_dir
     with psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True) as maker:
@@ -201,37 +253,23 @@ def test_a_managed_database_from_nothing_to_its_first_event(tmp_path_factory: py
     with psycopg.connect(host=host, user="boss", dbname="memadmin") as boss:
         boss.execute(AGENTS_TABLES + "; CREATE INDEX ON agent_messages (session_id, created_at)")
 
-    def manage(role: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            env={
-                **os.environ,
-                "DJANGO_SETTINGS_MODULE": "memadmin.settings",
-                "MEMADMIN_DATA_DIR": str(server.data_dir),
-                "MEMADMIN_DATABASE_ROLE": role,
-            },
-            cwd=Path(settings.CHECKOUT_DIR),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    manage("boss", "migrate", "--verbosity=0")
-    assert manage("boss", "db_roles", "--apply").startswith("Roles and rights set up")
-    with psycopg.connect(host=host, user="boss", dbname="memadmin") as boss:
-        boss.execute("ALTER ROLE memadmin_web RESET statement_timeout")
-    assert manage("boss", "db_roles", "--apply").startswith("Roles and rights set up")
-    assert manage("memadmin_migrator", "migrate", "--verbosity=0") == ""
-    manage("memadmin_migrator", "attach_store", "main", "--agent-role", "memadmin_agents")
-    assert manage("memadmin_migrator", "db_roles", "--apply").startswith("No change needed")
+    with Commands("boss", server.data_dir) as bosses:
+        bosses.run("migrate", "--verbosity=0")
+        assert bosses.run("db_roles", "--apply").startswith("Roles and rights set up")
+        with psycopg.connect(host=host, user="boss", dbname="memadmin") as boss:
+            boss.execute("ALTER ROLE memadmin_web RESET statement_timeout")
+        assert bosses.run("db_roles", "--apply").startswith("Roles and rights set up")
+    with Commands("memadmin_migrator", server.data_dir) as migrators:
+        assert migrators.run("migrate", "--verbosity=0") == ""
+        migrators.run("attach_store", "main", "--agent-role", "memadmin_agents")
+        assert migrators.run("db_roles", "--apply").startswith("No change needed")
     with psycopg.connect(host=host, user="memadmin_agents", dbname="memadmin") as agent:
         agent.execute("INSERT INTO agent_sessions (session_id) VALUES ('chat-1')")
-    taken: dict[str, Any] = json.loads(manage("memadmin_worker", "sequence_audit", "--once", "--json"))
-    assert taken["sequenced"] > 5
-    assert taken["checkpoint"] == taken["size"]
-    assert json.loads(manage("memadmin_worker", "verify_audit", "--json"))["verdict"] in ("ok", "unanchored")
+    with Commands("memadmin_worker", server.data_dir) as workers:
+        taken: dict[str, Any] = json.loads(workers.run("sequence_audit", "--once", "--json"))
+        assert taken["sequenced"] > 5
+        assert taken["checkpoint"] == taken["size"]
+        assert json.loads(workers.run("verify_audit", "--json"))["verdict"] in ("ok", "unanchored")
     with psycopg.connect(host=host, user="memadmin_web", dbname="memadmin") as web:
         assert web.execute("SELECT count(*) FROM sessions_app_sessionrecord").fetchone() == (1,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
