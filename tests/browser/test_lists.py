@@ -47,34 +47,33 @@ def three_sessions(agent_tables: None) -> list[SessionRecord]:
 
 
 class TestLooks:
-    def test_the_session_list(self, three_sessions: Any, look: Look, sign_in: SignIn) -> None:
-        sign_in("support")
-        look("/sessions/?days=30")
-
-    @pytest.mark.parametrize("address", ["/sessions/", "/sessions/?ticket=T-7", "/subjects/", "/stores/", "/"])
-    def test_empty_pages(self, transactional_db: None, look: Look, sign_in: SignIn, address: str) -> None:
-        sign_in("support")
-        look(address)
-
-    @pytest.mark.parametrize("address", ["/sessions/?cursor=made-up", "/sessions/?store=nowhere&days=7"])
-    def test_pages_that_refuse(
-        self, transactional_db: None, look: Look, watch: Watch, sign_in: SignIn, address: str
+    def test_empty_pages_and_refusals(
+        self, transactional_db: None, page: Page, look: Look, watch: Watch, sign_in: SignIn
     ) -> None:
         watch.expect("status of 400")
         sign_in("support")
-        look(address)
+        for address in ("/sessions/", "/sessions/?ticket=T-7", "/subjects/", "/stores/", "/"):
+            look(address)
+        look("/sessions/?store=nowhere&days=7&cursor=made-up")
+        expect(page.get_by_text("This page link is incomplete")).to_be_visible()
+        for role in ("auditor", "administrator"):
+            sign_in(role)
+            look("/", with_shell=True)
 
-    def test_subjects(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
-        user = sign_in("support")
+    def test_pages_with_sessions(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
+        user = sign_in("support", "administrator")
         subject = three_sessions[0].subject
         assert subject
         subjects.add_alias(subject, kind=SubjectKind.USER, key="L-77120", by=user)
         subjects.merge_subjects(make_subject("kiosk:QX7F2L"), subject, by=user)
-        look("/subjects/")
-        look(subject.get_absolute_url())
+        for name, pattern in (("support", "customer_{subject}:ticket_{ticket}"), ("kiosk", "kiosk:{subject}")):
+            SessionIdPattern.objects.create(store=three_sessions[0].store, name=name, pattern=pattern)
+        addresses = ("/sessions/?days=30", "/subjects/", subject.get_absolute_url(), "/stores/", "/stores/main/", "/")
+        for address in addresses:
+            look(address)
 
     def test_ids_as_long_as_they_can_be(self, agent_tables: None, page: Page, sign_in: SignIn) -> None:
-        """Room does not depend on the theme, nor a colour on the length of an id: by day, without contrasts."""
+        """Room does not depend on the theme, nor colours and structure on the length of an id: no axe, by day."""
         sign_in("support")
         attach_main_store()
         add_items("x" * 10_000, "w" * 10_000)
@@ -85,106 +84,82 @@ class TestLooks:
         )
         pages = [record.get_absolute_url() for record in SessionRecord.objects.all()]
         filtered = f"/sessions/?subject={subject.pk}&agent={'a' * 200}&ticket={'t' * 200}&label={'l' * 50}"
-        for address in ("/sessions/", filtered, "/subjects/", subject.get_absolute_url(), "/", *pages):
+        for address in (filtered, "/sessions/", "/subjects/", subject.get_absolute_url(), "/", *pages):
             for _ in islice(each_view(page, address), 2):
                 assert_no_sideways_scroll(page)
                 assert_buttons_hold_their_words(page)
-                assert_accessible(page, rules="structure")
-
-    def test_stores_and_overview(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
-        sign_in("support", "administrator")
-        for name, pattern in (("support", "customer_{subject}:ticket_{ticket}"), ("kiosk", "kiosk:{subject}")):
-            SessionIdPattern.objects.create(store=three_sessions[0].store, name=name, pattern=pattern)
-        look("/stores/")
-        look("/stores/main/")
-        look("/")
-
-    @pytest.mark.parametrize("role", ["auditor", "administrator"])
-    def test_the_overview_of_who_reads_nothing(
-        self, transactional_db: None, look: Look, sign_in: SignIn, role: str
-    ) -> None:
-        sign_in(role)
-        look("/", with_shell=True)
 
 
-class TestKeys:
-    @pytest.fixture
-    def pages(self, transactional_db: None, stores: dict[str, Any], page: Page, sign_in: SignIn) -> Page:
-        for number in range(60):
-            make_session(f"s{number:02}")
-        sign_in("support")
-        page.goto("/sessions/")
-        return page
+def test_keys(transactional_db: None, stores: dict[str, Any], page: Page, sign_in: SignIn) -> None:
+    """Pages are turned, rows walked, ticked one by one and at once."""
+    for number in range(60):
+        make_session(f"s{number:02}")
+    sign_in("support")
+    page.goto("/sessions/")
+    page.keyboard.press("]")
+    expect(page.get_by_role("link", name="Words of s09")).to_be_visible()
+    page.keyboard.press("[")
+    expect(page.get_by_role("link", name="Words of s59")).to_be_visible()
 
-    def test_rows_are_walked_ticked_and_opened(self, pages: Page) -> None:
-        pages.keyboard.press("j")
-        pages.keyboard.press("j")
-        expect(pages.get_by_role("link", name="Words of s58")).to_be_focused()
-        pages.keyboard.press("x")
-        expect(pages.get_by_role("checkbox", name="Words of s58")).to_be_checked()
-        expect(pages.locator("#selection")).to_contain_text("1 selected")
-        expect(pages.locator("tr[aria-selected=true]")).to_contain_text("Words of s58")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Words of s58")).to_be_focused()
+    page.keyboard.press("x")
+    expect(page.get_by_role("checkbox", name="Words of s58")).to_be_checked()
+    expect(page.locator("#selection")).to_contain_text("1 selected")
+    expect(page.locator("tr[aria-selected=true]")).to_contain_text("Words of s58")
 
-    def test_pages_are_turned(self, pages: Page) -> None:
-        pages.keyboard.press("]")
-        expect(pages.get_by_role("link", name="Words of s09")).to_be_visible()
-        pages.keyboard.press("[")
-        expect(pages.get_by_role("link", name="Words of s59")).to_be_visible()
-
-    def test_all_on_the_page_are_ticked_at_once(self, pages: Page) -> None:
-        pages.get_by_label("Select all on this page").check()
-        expect(pages.locator("#selection")).to_contain_text("50 selected")
-        pages.get_by_role("checkbox", name="Words of s59").uncheck()
-        expect(pages.locator("#selection")).to_contain_text("49 selected")
+    page.get_by_label("Select all on this page").check()
+    expect(page.locator("#selection")).to_contain_text("50 selected")
+    page.get_by_role("checkbox", name="Words of s59").uncheck()
+    expect(page.locator("#selection")).to_contain_text("49 selected")
 
 
 class TestWork:
-    @pytest.fixture
-    def list_page(self, three_sessions: list[SessionRecord], page: Page, sign_in: SignIn) -> Page:
+    def test_support_works_in_the_list(
+        self, three_sessions: list[SessionRecord], page: Page, sign_in: SignIn, watch: Watch
+    ) -> None:
+        """Labels two sessions, attaches one to a subject made on the way, sees what is newer, and opens a ticket."""
         sign_in("support")
         page.goto("/sessions/")
-        return page
-
-    def test_support_finds_a_ticket_and_opens_it(self, list_page: Page) -> None:
-        list_page.locator("summary", has_text="More").click()
-        list_page.get_by_role("textbox", name="Ticket").fill("T-90417")
-        list_page.get_by_role("textbox", name="Ticket").press("Enter")
-        expect(list_page.get_by_role("link", name="Remove filter ticket T-90417")).to_be_visible()
-        expect(list_page.locator("[data-row]")).to_have_count(1)
-        list_page.get_by_role("link", name="My flight AX 482").click()
-        expect(list_page).to_have_url(re.compile(r"/sessions/[0-9a-f-]{36}/$"))
-
-    def test_support_labels_two_sessions(self, list_page: Page) -> None:
-        list_page.get_by_role("checkbox", name="Where is my suitcase?").check()
-        list_page.get_by_role("checkbox", name="First words unknown").check()
-        list_page.locator("summary", has_text="Label").click()
-        list_page.get_by_role("textbox", name="Label").fill("urgent")
-        list_page.get_by_role("button", name="Add label").click()
-        expect(list_page.get_by_text("Label “urgent” added to 2 sessions.")).to_be_visible()
+        page.get_by_role("checkbox", name="Where is my suitcase?").check()
+        page.get_by_role("checkbox", name="First words unknown").check()
+        page.locator("summary", has_text="Label").click()
+        page.get_by_role("textbox", name="Label").fill("urgent")
+        page.get_by_role("button", name="Add label").click()
+        expect(page.get_by_text("Label “urgent” added to 2 sessions.")).to_be_visible()
         assert SessionRecord.objects.labelled("urgent").count() == 2
 
-    def test_support_attaches_a_session_to_a_subject_made_on_the_way(self, list_page: Page, watch: Watch) -> None:
         watch.expect("status of 422")
-        list_page.get_by_role("checkbox", name="Where is my suitcase?").check()
-        list_page.locator("summary", has_text="Attach to subject").click()
-        list_page.get_by_label("ID in the host application").fill("cust_7")
-        list_page.get_by_role("button", name="Attach sessions").click()
-        expect(list_page.get_by_text("There is no subject with the user ID cust_7")).to_be_visible()
-        list_page.get_by_role("button", name="Create subject and attach").click()
-        expect(list_page.get_by_text("1 session attached.")).to_be_visible()
+        page.goto("/sessions/")
+        page.get_by_role("checkbox", name="Where is my suitcase?").check()
+        page.locator("summary", has_text="Attach to subject").click()
+        page.get_by_label("ID in the host application").fill("cust_7")
+        page.get_by_role("button", name="Attach sessions").click()
+        expect(page.get_by_text("There is no subject with the user ID cust_7")).to_be_visible()
+        page.get_by_role("button", name="Create subject and attach").click()
+        expect(page.get_by_text("1 session attached.")).to_be_visible()
         assert SessionRecord.objects.get(session_id="kiosk").subject == subjects.known_subject("user", "cust_7")
 
-    def test_a_page_left_open_offers_what_is_newer(self, list_page: Page) -> None:
+        page.goto("/sessions/")
         add_items("new", "Can I bring my cello as cabin luggage?")
         # What the page does by itself every 15 seconds.
-        list_page.evaluate(
+        page.evaluate(
             "htmx.ajax('GET', document.querySelector('[hx-get*=newer]').getAttribute('hx-get'),"
             " {target: '[hx-get*=newer]', swap: 'innerHTML'})"
         )
-        expect(list_page.get_by_text("1 newer")).to_be_visible()
-        list_page.get_by_role("link", name="Show").click()
-        expect(list_page.get_by_role("link", name="Can I bring my cello")).to_be_visible()
-        expect(list_page.get_by_text("1 newer")).to_have_count(0)
+        expect(page.get_by_text("1 newer")).to_be_visible()
+        page.get_by_role("link", name="Show").click()
+        expect(page.get_by_role("link", name="Can I bring my cello")).to_be_visible()
+        expect(page.get_by_text("1 newer")).to_have_count(0)
+
+        page.locator("summary", has_text="More").click()
+        page.get_by_role("textbox", name="Ticket").fill("T-90417")
+        page.get_by_role("textbox", name="Ticket").press("Enter")
+        expect(page.get_by_role("link", name="Remove filter ticket T-90417")).to_be_visible()
+        expect(page.locator("[data-row]")).to_have_count(1)
+        page.get_by_role("link", name="My flight AX 482").click()
+        expect(page).to_have_url(re.compile(r"/sessions/[0-9a-f-]{36}/$"))
 
     def test_support_merges_two_subjects_and_undoes_it(self, three_sessions: Any, page: Page, sign_in: SignIn) -> None:
         sign_in("support")
