@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -122,52 +122,66 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-Enter = Callable[[], UserProcess]
+class Users:
+    """Processes that use the server of one data directory, all as the same user. They end with the test."""
+
+    def __init__(self, data_dir: Path, run_as: RunAs) -> None:
+        self.data_dir, self._run_as = data_dir, run_as
+        self._entered: list[UserProcess] = []
+
+    def enter(self) -> UserProcess:
+        self._entered.append(UserProcess(self.data_dir, self._run_as))
+        return self._entered[-1]
+
+    def end(self) -> None:
+        for process in self._entered:
+            process.kill()
 
 
-@pytest.fixture(params=["as we are", "as an ordinary user"])
-def enter_first(request: pytest.FixtureRequest, scratch: Path) -> Iterator[Enter]:
-    """Starts another process that uses the server in `scratch/data`, where there is nothing yet."""
-    run_as: RunAs = ordinary_user() if request.param == "as an ordinary user" else {}
-    data_dir = scratch / "data"
+def make_data_dir(folder: Path, run_as: RunAs) -> Path:
+    data_dir = folder / "data"
     data_dir.mkdir()
     if run_as:
         os.chown(data_dir, run_as["user"], run_as["group"])
-    entered: list[UserProcess] = []
-
-    def enter_one() -> UserProcess:
-        entered.append(UserProcess(data_dir, run_as))
-        return entered[-1]
-
-    yield enter_one
-    for process in entered:
-        process.kill()
+    return data_dir
 
 
-@pytest.fixture(scope="module")
-def made_clusters() -> Iterator[Path]:
-    """A folder for clusters, by the user who made them: making one takes longer than most tests."""
-    with tempfile.TemporaryDirectory(prefix="mem-", dir="/tmp") as folder:
-        yield Path(folder)
+@pytest.fixture(params=["as we are", "as an ordinary user"], scope="module")
+def run_as(request: pytest.FixtureRequest) -> RunAs:
+    return ordinary_user() if request.param == "as an ordinary user" else {}
 
 
 @pytest.fixture
-def enter(request: pytest.FixtureRequest, enter_first: Enter, scratch: Path, made_clusters: Path) -> Enter:
-    """Starts another process that uses the server in `scratch/data`, where a cluster has been made."""
-    cluster = scratch / "data" / "postgres"
-    made = made_clusters / str(cluster.parent.stat().st_uid)
-    if made.exists():
-        subprocess.run(["cp", "-a", made, cluster], check=True)
-    else:
-        first = enter_first()
+def first_users(run_as: RunAs, scratch: Path) -> Iterator[Users]:
+    """Of `scratch/data`, where there is nothing yet."""
+    users = Users(make_data_dir(scratch, run_as), run_as)
+    yield users
+    users.end()
+
+
+@pytest.fixture(scope="module")
+def made_data_dir(run_as: RunAs) -> Iterator[Path]:
+    """With a cluster, for all tests in which one is there: making one takes longer than most tests."""
+    with tempfile.TemporaryDirectory(prefix="mem-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        data_dir = make_data_dir(Path(folder), run_as)
+        first = UserProcess(data_dir, run_as)
         first.use()
         first.leave()
-        subprocess.run(["cp", "-a", cluster, made], check=True)
-    return enter_first
+        yield data_dir
 
 
-def test_the_last_one_to_leave_stops_the_server(enter: Enter) -> None:
-    first, second = enter(), enter()
+@pytest.fixture
+def users(run_as: RunAs, made_data_dir: Path) -> Iterator[Users]:
+    """Of a cluster that has been made, and whose server does not run."""
+    users = Users(made_data_dir, run_as)
+    yield users
+    users.end()
+    cluster.stop(made_data_dir / "postgres")
+
+
+def test_the_last_one_to_leave_stops_the_server(users: Users) -> None:
+    first, second = users.enter(), users.enter()
     server = first.use()
     assert second.use() == server
     assert psutil.Process(server).net_connections("inet") == [], "it listens on the network"
@@ -177,15 +191,15 @@ def test_the_last_one_to_leave_stops_the_server(enter: Enter) -> None:
     assert not psutil.pid_exists(server)
 
 
-def test_processes_that_start_at_once_share_one_server(enter_first: Enter) -> None:
-    crowd = [enter_first() for _ in range(4)]
+def test_processes_that_start_at_once_share_one_server(first_users: Users) -> None:
+    crowd = [first_users.enter() for _ in range(4)]
     for process in crowd:
         process.ask()
     assert len({process.answer() for process in crowd}) == 1
 
 
-def test_a_killed_server_is_started_again_at_the_next_use_with_its_data(enter: Enter) -> None:
-    process = enter()
+def test_a_killed_server_is_started_again_at_the_next_use_with_its_data(users: Users) -> None:
+    process = users.enter()
     process.ask("CREATE TABLE kept AS SELECT 42 AS answer")
     server = int(process.answer())
     kill(server)
@@ -195,27 +209,27 @@ def test_a_killed_server_is_started_again_at_the_next_use_with_its_data(enter: E
     assert int(answer) != server
 
 
-def test_a_server_that_stops_politely_is_started_again(enter: Enter, scratch: Path) -> None:
+def test_a_server_that_stops_politely_is_started_again(users: Users) -> None:
     """As after a plain `kill`: while anybody is connected it goes on, and refuses everybody else."""
-    process, guest = enter(), enter()
+    process, guest = users.enter(), users.enter()
     server = process.use()
     guest.ask("SELECT pg_sleep(1000)")
     the_backend_that_computes(server)
     psutil.Process(server).terminate()
-    while not cluster.is_stopping(scratch / "data" / "postgres"):
+    while not cluster.is_stopping(users.data_dir / "postgres"):
         time.sleep(0.01)
     assert process.use() != server
 
 
-def test_a_server_that_recovers_from_a_crash_is_waited_for(enter: Enter, scratch: Path) -> None:
+def test_a_server_that_recovers_from_a_crash_is_waited_for(users: Users) -> None:
     """A backend that was killed makes PostgreSQL begin anew, by itself; somebody new comes in the middle of it."""
-    process = enter()
+    process = users.enter()
     server = process.use()
-    lock_file = scratch / "data" / "postgres" / "postmaster.pid"
+    lock_file = users.data_dir / "postgres" / "postmaster.pid"
     lines = lock_file.read_text().splitlines()
     assert lines[7].strip() == "ready"
     lock_file.write_text("\n".join([*lines[:7], "starting", ""]))
-    late = enter()
+    late = users.enter()
     late.ask()
     while not any(opened.path.endswith("postgres.start") for opened in psutil.Process(late.process.pid).open_files()):
         time.sleep(0.01)
@@ -223,9 +237,9 @@ def test_a_server_that_recovers_from_a_crash_is_waited_for(enter: Enter, scratch
     assert late.answer() == str(server)
 
 
-def test_a_busy_orphan_of_a_killed_server_does_not_stop_the_next(enter: Enter) -> None:
+def test_a_busy_orphan_of_a_killed_server_does_not_stop_the_next(users: Users) -> None:
     """PostgreSQL refuses to start beside a backend that still runs; one deep in a query notices nothing by itself."""
-    process, busy = enter(), enter()
+    process, busy = users.enter(), users.enter()
     server = process.use()
     busy.ask("SELECT count(*) FROM generate_series(1, 1000000000000)")
     backend = the_backend_that_computes(server)
@@ -240,10 +254,11 @@ def the_backend_that_computes(server: int) -> int:
             with contextlib.suppress(psutil.Error):  # short-lived ones come and go
                 if "SELECT" in " ".join(child.cmdline()):
                     return child.pid
+        time.sleep(0.01)
 
 
-def test_a_killed_process_leaves_nobody_blocked(enter: Enter) -> None:
-    killed, other = enter(), enter()
+def test_a_killed_process_leaves_nobody_blocked(users: Users) -> None:
+    killed, other = users.enter(), users.enter()
     server = killed.use()
     assert other.use() == server
     killed.kill()
@@ -252,49 +267,49 @@ def test_a_killed_process_leaves_nobody_blocked(enter: Enter) -> None:
     assert not psutil.pid_exists(server)
 
 
-def test_a_server_left_by_a_killed_process_is_found_and_then_stopped(enter: Enter) -> None:
-    killed = enter()
+def test_a_server_left_by_a_killed_process_is_found_and_then_stopped(users: Users) -> None:
+    killed = users.enter()
     server = killed.use()
     killed.kill()
     assert psutil.pid_exists(server)
-    found = enter()
+    found = users.enter()
     assert found.use() == server
     found.leave()
     assert not psutil.pid_exists(server)
 
 
-def test_stale_lock_files_recover(enter: Enter, scratch: Path) -> None:
+def test_stale_lock_files_recover(users: Users) -> None:
     """As after a power cut: they name a process that is somebody else's now, or were half written."""
-    process = enter()
+    process = users.enter()
     for content in ("{stranger}\n", "{stranger}", "", "\0\0garbage"):
         server = process.use()
         kill(server)
         for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
-            lock_file = scratch / "data" / "postgres" / name
+            lock_file = users.data_dir / "postgres" / name
             rest = lock_file.read_text().split("\n", 1)[1] if content.endswith("\n") else ""
             lock_file.write_text(content.format(stranger=process.process.pid) + rest)
         assert process.use() != server, content
 
 
-def test_an_interrupted_first_start_begins_again(enter_first: Enter, scratch: Path) -> None:
+def test_an_interrupted_first_start_begins_again(first_users: Users, scratch: Path) -> None:
     unfinished = scratch / "data" / "postgres.unfinished"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("18\n")
     for path in [unfinished, unfinished / "PG_VERSION"]:
         os.chown(path, unfinished.parent.stat().st_uid, unfinished.parent.stat().st_gid)
-    enter_first().use()
+    first_users.enter().use()
     assert not unfinished.exists()
 
 
-@pytest.mark.parametrize("name", ["deep/" * 30, "wide-" * 30, "a'quote $HOME `id`, and a comma", "Ünïcode 名前"])
-def test_any_path_will_do(enter_first: Enter, scratch: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["deep/" * 30 + "wide-" * 30, "a'quote $HOME `id`, a comma, and 名前"])
+def test_any_path_will_do(first_users: Users, scratch: Path, name: str) -> None:
     data = (scratch / "data").rename(scratch / "moved")
     (data / name).mkdir(parents=True)
     (scratch / "data").symlink_to(data / name)
     if os.geteuid() == 0:
         for path in [data, *data.rglob("*")]:
             os.chown(path, data.stat().st_uid, data.stat().st_gid)
-    process = enter_first()
+    process = first_users.enter()
     server = process.use()
     running = cluster.find_running(data / name / "postgres")
     assert running
@@ -305,18 +320,18 @@ def test_any_path_will_do(enter_first: Enter, scratch: Path, name: str) -> None:
     assert socket_dir == data / name / "postgres" or not socket_dir.exists()
 
 
-def test_a_failed_statement_is_not_in_the_log(enter: Enter, scratch: Path) -> None:
-    process = enter()
+def test_a_failed_statement_is_not_in_the_log(users: Users) -> None:
+    process = users.enter()
     process.ask("CREATE TABLE unique_words (word text PRIMARY KEY)")
     process.answer()
-    running = cluster.find_running(scratch / "data" / "postgres")
+    running = cluster.find_running(users.data_dir / "postgres")
     assert running
     with (
         psycopg.connect(host=running.socket_dir, user="postgres", dbname="postgres") as connection,
         pytest.raises(psycopg.errors.UniqueViolation),
     ):
         connection.execute("INSERT INTO unique_words VALUES ('my card'), ('my card')")
-    log = (scratch / "data" / "postgres.log").read_text()
+    log = (users.data_dir / "postgres.log").read_text()
     assert "duplicate key" in log
     assert "my card" not in log
 
@@ -362,34 +377,28 @@ def test_a_full_disk_is_one_sentence(small_disk: Path) -> None:
     assert not psutil.pid_exists(server)
 
 
-def test_root_lets_others_walk_through_but_not_look(scratch: Path) -> None:
+def test_root_lets_others_walk_through_but_not_look_and_shares_no_socket_folder(scratch: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root has to run the server as somebody else")
+        pytest.skip("only root has to run the server as somebody else, and makes a folder of somebody else")
     private = scratch / "private"
     private.mkdir(mode=0o700)
-    process = UserProcess(private / "data")
+    # So long a path that the socket is in a folder under /tmp.
+    data_dir = private / ("x" * 120) / "data"
+    process = UserProcess(data_dir)
     server = process.use()
     assert private.stat().st_mode & 0o777 == 0o701
     assert psutil.Process(server).uids().real != 0
     assert 0 not in psutil.Process(server).gids()
-    process.leave()
-
-
-def test_a_socket_folder_of_somebody_else_is_refused(scratch: Path) -> None:
-    """Somebody who guesses the name of the folder under /tmp first must not become the server's doorkeeper."""
-    long = scratch / ("x" * 120) / "data"
-    if os.geteuid() != 0:
-        pytest.skip("making a folder of somebody else takes root")
-    process = UserProcess(long)
-    process.use()
-    running = cluster.find_running(long / "postgres")
+    running = cluster.find_running(data_dir / "postgres")
     assert running
     process.leave()
+
+    # Somebody who guesses the name of the folder first must not become the server's doorkeeper.
     taken = Path(running.socket_dir)
     taken.mkdir(mode=0o700)
     nobody = pwd.getpwnam("nobody")
     os.chown(taken, nobody.pw_uid, nobody.pw_gid)
-    late = UserProcess(long)
+    late = UserProcess(data_dir)
     late.ask()
     assert "belongs to another user" in late.answer()
     late.leave()
