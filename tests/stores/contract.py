@@ -389,6 +389,9 @@ class StoreContract:
                 backend.item("nobody", item_id)
             with pytest.raises(UnknownItem):
                 backend.page_around("nobody", item_id, 10)
+        for misspelt in (f"0{foreign.id}", f" {foreign.id}"):
+            with pytest.raises(UnknownItem):
+                backend.item("theirs", misspelt)
 
     def a_giant_item_is_read_at_both_ends_on_a_page_and_whole_by_itself(self, agent: Agent, backend: Backend) -> None:
         agent.add("giant", user("x" * WHOLE_ITEM_BYTES + "the end"), said(1))
