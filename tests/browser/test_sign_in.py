@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.test import override_settings
 from django.urls import reverse
 from playwright.sync_api import BrowserContext, CDPSession, Page, expect
@@ -16,7 +18,7 @@ from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 from tests.accounts.company import company, company_at, somebody
 from tests.accounts.factors import code_of, with_app
 from tests.browser.conftest import Watch, say_why
-from tests.browser.looking import assert_accessible
+from tests.browser.looking import VIEWS, assert_accessible, turn_to
 from tests.people import person
 
 Look = Callable[[str], None]
@@ -64,7 +66,7 @@ def sign_out(page: Page) -> None:
     expect(page).to_have_title("Sign in · memadmin")
 
 
-def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: User, watch: Watch) -> None:
+def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: User, look: Look, watch: Watch) -> None:
     watch.expect("status of 422")
     sign_in_by_password(page, "support")
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up a second factor")
@@ -86,6 +88,9 @@ def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: U
     assert len(codes) == 10
     page.get_by_role("link", name="I have saved the codes").click()
     expect(page).to_have_title("Overview · memadmin")
+    look("/accounts/password/")
+    look("/accounts/")
+    turn_to(page, VIEWS[0])
 
     sign_out(page)
     sign_in_by_password(page, "support")
@@ -104,8 +109,12 @@ def test_newcomer_sets_up_an_app_and_signs_in_with_its_code(page: Page, clerk: U
 
 
 def test_newcomer_adds_a_passkey_and_needs_no_password_any_more(
-    page: Page, clerk: User, authenticator: CDPSession
+    page: Page, clerk: User, authenticator: CDPSession, watch: Watch
 ) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("alert").filter(has_text="The browser did not return a passkey")).to_be_visible()
+
     sign_in_by_password(page, "support")
     page.get_by_role("link", name="Passkey").click()
     assert_accessible(page)
@@ -120,6 +129,13 @@ def test_newcomer_adds_a_passkey_and_needs_no_password_any_more(
     page.get_by_role("button", name="Use a passkey").click()
     expect(page).to_have_title("Stores · memadmin")
     assert Authenticator.objects.get(type="webauthn").last_used_at
+
+    sign_out(page)
+    Authenticator.objects.all().delete()
+    watch.expect("status of 422")
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("This passkey is not accepted")
+    assert_accessible(page)
 
 
 def test_a_passkey_is_a_second_factor_too(page: Page, clerk: User, authenticator: CDPSession) -> None:
@@ -136,138 +152,90 @@ def test_a_passkey_is_a_second_factor_too(page: Page, clerk: User, authenticator
     expect(page).to_have_title("Overview · memadmin")
 
 
-def test_a_passkey_that_was_removed_opens_nothing(
-    page: Page, clerk: User, authenticator: CDPSession, watch: Watch
-) -> None:
-    watch.expect("status of 422")
-    sign_in_by_password(page, "support")
-    page.get_by_role("link", name="Passkey").click()
-    page.get_by_role("button", name="Add passkey").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Recovery codes")
-    page.goto("/")
-    sign_out(page)
-    Authenticator.objects.all().delete()
-    page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("This passkey is not accepted")
-    assert_accessible(page)
+def let_proof_age(page: Page) -> None:
+    cookie = next(each for each in page.context.cookies() if each["name"] == settings.SESSION_COOKIE_NAME)
+    session = SessionStore(cookie["value"])
+    session["confirmed_at"] -= 301
+    session.save()
 
 
-def test_without_a_passkey_the_browser_says_so(page: Page, clerk: User, authenticator: CDPSession) -> None:
-    page.goto("/accounts/login/")
-    page.get_by_role("button", name="Use a passkey").click()
-    expect(page.get_by_role("alert").filter(has_text="The browser did not return a passkey")).to_be_visible()
-
-
-class TestTheQuestion:
-    @pytest.fixture
-    def store_page(self, page: Page, clerk: User) -> Page:
-        """An administrator before the form of a person, for so long that the proof is too old."""
-        boss = person("administrator")
-        secret = with_app(boss)
-        sign_in_by_password(page, "administrator")
-        page.get_by_label("Code of your authenticator app").fill(code_of(secret))
-        page.keyboard.press("Enter")
-        expect(page).to_have_title("Overview · memadmin")
-        page.goto(reverse("admin:auth_user_change", args=[clerk.pk]))
-        return page
-
-    def let_proof_age(self, page: Page) -> None:
-        from importlib import import_module
-
-        from django.conf import settings
-
-        cookie = next(each for each in page.context.cookies() if each["name"] == settings.SESSION_COOKIE_NAME)
-        session = import_module(settings.SESSION_ENGINE).SessionStore(cookie["value"])
-        session["confirmed_at"] -= 301
-        session.save()
-
-    def test_keeps_what_was_typed_and_sends_nothing_by_itself(
-        self, store_page: Page, clerk: User, watch: Watch
-    ) -> None:
-        page = store_page
-        watch.expect("status of 422")
-        self.let_proof_age(page)
-        page.get_by_label("Last name").fill('Line "1" <b>')
-        say_why(page)
-        page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
-        assert_accessible(page)
-        page.get_by_label("Your password").fill("wrong")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("alert").first).to_have_text("The password is wrong.")
-        page.get_by_label("Your password").fill("administrator")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Confirmed")
-        assert_accessible(page)
-        clerk.refresh_from_db()
-        assert clerk.last_name == ""
-        page.get_by_role("button", name="Change users and roles").click()
-        expect(page.get_by_text("was changed successfully")).to_be_visible()
-        clerk.refresh_from_db()
-        assert clerk.last_name == 'Line "1" <b>'
-        assert clerk.has_perm("sessions_app.read_content")
-
-    def test_can_be_left(self, store_page: Page, clerk: User, watch: Watch) -> None:
-        page = store_page
-        watch.expect("status of 422")
-        self.let_proof_age(page)
-        page.get_by_role("button", name="Save", exact=True).click()
-        page.get_by_role("link", name="Cancel").click()
-        expect(page).to_have_url(re.compile(f"/admin/auth/user/{clerk.pk}/change/"))
-
-    def test_leads_on_to_a_page_that_asks(self, store_page: Page, watch: Watch) -> None:
-        page = store_page
-        self.let_proof_age(page)
-        page.goto(reverse("mfa_add_webauthn"))
-        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
-        assert_accessible(page)
-        page.get_by_label("Your password").fill("administrator")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Add a passkey")
-
-    def test_takes_the_place_of_a_page_that_asked_for_a_part(self, store_page: Page, watch: Watch) -> None:
-        """A form of htmx, as a row of a list has it."""
-        page = store_page
-        watch.expect("status of 422")
-        page.goto("/accounts/")
-        self.let_proof_age(page)
-        factor = Authenticator.objects.get(type="totp")
-        page.evaluate(
-            """([address]) => {
-                const form = document.createElement("form");
-                form.id = "part";
-                form.setAttribute("hx-post", address);
-                form.setAttribute("hx-target", "this");
-                const typed = document.createElement("input");
-                typed.name = "typed"; typed.value = "kept"; typed.setAttribute("aria-label", "Typed");
-                const button = document.createElement("button");
-                button.textContent = "Send the part";
-                form.append(typed, button);
-                document.getElementById("main").append(form);
-                htmx.process(form);
-            }""",
-            [reverse("accounts:second-factor-remove", args=[factor.pk])],
-        )
-        page.get_by_role("button", name="Send the part").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it's you")
-        expect(page.locator("input[name=typed][value=kept]").first).to_be_attached()
-        expect(page.locator("main")).to_have_count(1)
-        page.get_by_label("Your password").fill("administrator")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Confirmed")
-        page.get_by_role("button", name="Remove a second factor").click()
-        expect(page).to_have_url(re.compile("/accounts/$"))
-        expect(page.locator("#toasts")).to_contain_text("This is your last second factor")
-
-
-def test_account_page_looks_sound(page: Page, clerk: User, look: Look) -> None:
-    secret = with_app(clerk)
-    sign_in_by_password(page, "support")
+def test_the_question_before_what_takes_a_new_proof(page: Page, clerk: User, watch: Watch) -> None:
+    """An administrator's proof is too old before a form, a page, and a form of htmx."""
+    secret = with_app(person("administrator"))
+    sign_in_by_password(page, "administrator")
     page.get_by_label("Code of your authenticator app").fill(code_of(secret))
     page.keyboard.press("Enter")
     expect(page).to_have_title("Overview · memadmin")
-    look("/accounts/")
-    look("/accounts/password/")
+    watch.expect("status of 422")
+    heading = page.get_by_role("heading", level=1)
+
+    # It can be left.
+    page.goto(reverse("admin:auth_user_change", args=[clerk.pk]))
+    let_proof_age(page)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("link", name="Cancel").click()
+    expect(page).to_have_url(re.compile(f"/admin/auth/user/{clerk.pk}/change/"))
+
+    # It keeps what was typed, and sends nothing by itself.
+    page.get_by_label("Last name").fill('Line "1" <b>')
+    say_why(page)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(heading).to_have_text("Confirm it's you")
+    assert_accessible(page)
+    page.get_by_label("Your password").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").first).to_have_text("The password is wrong.")
+    page.get_by_label("Your password").fill("administrator")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_text("Confirmed")
+    assert_accessible(page)
+    clerk.refresh_from_db()
+    assert clerk.last_name == ""
+    page.get_by_role("button", name="Change users and roles").click()
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    clerk.refresh_from_db()
+    assert clerk.last_name == 'Line "1" <b>'
+    assert clerk.has_perm("sessions_app.read_content")
+
+    # It leads on to a page that asks.
+    let_proof_age(page)
+    page.goto(reverse("mfa_add_webauthn"))
+    expect(heading).to_have_text("Confirm it's you")
+    assert_accessible(page)
+    page.get_by_label("Your password").fill("administrator")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_text("Add a passkey")
+
+    # It takes the place of a page that asked for a part: a form of htmx, as a row of a list has it.
+    page.goto("/accounts/")
+    let_proof_age(page)
+    factor = Authenticator.objects.get(type="totp")
+    page.evaluate(
+        """([address]) => {
+            const form = document.createElement("form");
+            form.id = "part";
+            form.setAttribute("hx-post", address);
+            form.setAttribute("hx-target", "this");
+            const typed = document.createElement("input");
+            typed.name = "typed"; typed.value = "kept"; typed.setAttribute("aria-label", "Typed");
+            const button = document.createElement("button");
+            button.textContent = "Send the part";
+            form.append(typed, button);
+            document.getElementById("main").append(form);
+            htmx.process(form);
+        }""",
+        [reverse("accounts:second-factor-remove", args=[factor.pk])],
+    )
+    page.get_by_role("button", name="Send the part").click()
+    expect(heading).to_have_text("Confirm it's you")
+    expect(page.locator("input[name=typed][value=kept]").first).to_be_attached()
+    expect(page.locator("main")).to_have_count(1)
+    page.get_by_label("Your password").fill("administrator")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_text("Confirmed")
+    page.get_by_role("button", name="Remove a second factor").click()
+    expect(page).to_have_url(re.compile("/accounts/$"))
+    expect(page.locator("#toasts")).to_contain_text("This is your last second factor")
 
 
 def test_somebody_comes_in_through_the_company(page: Page, clerk: User, watch: Watch) -> None:
@@ -295,39 +263,31 @@ def test_company_that_is_away_is_a_sentence(page: Page, watch: Watch) -> None:
         assert_accessible(page)
 
 
-class TestPageThatRefreshesItself:
-    @pytest.fixture
-    def refreshing(self, page: Page, sign_in: Callable[..., User]) -> Iterator[Page]:
-        sign_in("reviewer")
-        with override_settings(SECOND_FACTOR_REQUIRED=False):
-            page.goto("/accounts/")
-            page.evaluate(
-                """() => {
-                    const part = document.createElement("div");
-                    part.setAttribute("hx-get", "/accounts/confirm/");
-                    // Seldom enough for a click in between: of two at once htmx would drop one.
-                    part.setAttribute("hx-trigger", "every 1s, click");
-                    part.setAttribute("hx-swap", "none");
-                    part.textContent = "Refresh the part";
-                    document.getElementById("main").append(part);
-                    htmx.process(part);
-                }"""
-            )
-            yield page
-
-    def test_says_that_nobody_asked(self, refreshing: Page) -> None:
+def test_page_that_refreshes_itself(page: Page, sign_in: Callable[..., User]) -> None:
+    """It says that nobody asked, and becomes the login once its person was switched off."""
+    sign_in("reviewer")
+    with override_settings(SECOND_FACTOR_REQUIRED=False):
+        page.goto("/accounts/")
+        page.evaluate(
+            """() => {
+                const part = document.createElement("div");
+                part.setAttribute("hx-get", "/accounts/confirm/");
+                // Seldom enough for a click in between: of two at once htmx would drop one.
+                part.setAttribute("hx-trigger", "every 1s, click");
+                part.setAttribute("hx-swap", "none");
+                part.textContent = "Refresh the part";
+                document.getElementById("main").append(part);
+                htmx.process(part);
+            }"""
+        )
         # Answered, so that the click meets no request under way.
-        with refreshing.expect_response(lambda response: "x-background" in response.request.headers):
+        with page.expect_response(lambda response: "x-background" in response.request.headers):
             pass
-        with refreshing.expect_request(lambda request: "x-background" not in request.headers):
-            refreshing.get_by_text("Refresh the part").click()
-
-    def test_is_the_login_once_its_person_was_switched_off(self, refreshing: Page) -> None:
-        with refreshing.expect_response("**/accounts/confirm/"):
-            pass
+        with page.expect_request(lambda request: "x-background" not in request.headers):
+            page.get_by_text("Refresh the part").click()
         User.objects.filter(username="reviewer").update(is_active=False)
-        expect(refreshing).to_have_title("Sign in · memadmin")
-        assert refreshing.url.endswith("/accounts/login/?next=/accounts/")
+        expect(page).to_have_title("Sign in · memadmin")
+        assert page.url.endswith("/accounts/login/?next=/accounts/")
 
 
 class TestWithoutScripts:
