@@ -31,34 +31,29 @@ def rows(page: Page, sign_in: SignIn) -> Page:
     return page
 
 
-def test_shell_looks_sound(look: Look, sign_in: SignIn) -> None:
+def test_shell_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
+    """Around a page, for one who may open all, and around errors: there is no such page, and no right to it."""
     sign_in("support", "administrator")
     look("/", with_shell=True)
+    for text, roles, address in (
+        ("status of 404", ["auditor"], "/no/such/page/"),
+        ("status of 403", ["support", "reviewer"], "/admin/"),
+    ):
+        watch.expect(text)
+        sign_in(*roles)
+        look(address, with_shell=True)
 
 
-def test_404_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
-    watch.expect("status of 404")
-    sign_in("auditor")
-    look("/no/such/page/", with_shell=True)
-
-
-def test_403_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
-    watch.expect("status of 403")
-    sign_in("support", "reviewer")
-    look("/admin/", with_shell=True)
-
-
-@pytest.mark.parametrize(
-    ("address", "heading"),
-    [("/failed/", "This page could not be shown"), ("/away/", "The database is not responding")],
-)
-def test_page_without_the_shell_looks_sound(
-    look: Look, watch: Watch, sign_in: SignIn, page: Page, address: str, heading: str
-) -> None:
-    watch.expect("status of 50")
+def test_pages_without_the_shell_look_sound(look: Look, watch: Watch, sign_in: SignIn, page: Page) -> None:
+    look("/accounts/login/")
     sign_in("support")
-    look(address)
-    expect(page.get_by_role("heading")).to_have_text(heading)
+    watch.expect("status of 50")
+    for address, heading in (
+        ("/failed/", "This page could not be shown"),
+        ("/away/", "The database is not responding"),
+    ):
+        look(address)
+        expect(page.get_by_role("heading")).to_have_text(heading)
 
 
 def test_form_that_is_too_old_is_explained(page: Page, watch: Watch) -> None:
@@ -70,10 +65,6 @@ def test_form_that_is_too_old_is_explained(page: Page, watch: Watch) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading")).to_have_text("This form has expired or came from another site")
     assert_accessible(page)
-
-
-def test_login_looks_sound(look: Look) -> None:
-    look("/accounts/login/")
 
 
 def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Watch) -> None:
@@ -94,15 +85,6 @@ def test_somebody_signs_in_and_out_with_the_keyboard_alone(page: Page, watch: Wa
     expect(page).to_have_title("Sign in · memadmin")
 
 
-def test_skip_link_is_the_first_stop_and_leads_to_the_content(rows: Page) -> None:
-    rows.keyboard.press("Tab")
-    link = rows.get_by_role("link", name="Skip to content")
-    expect(link).to_be_focused()
-    expect(link).to_be_in_viewport()
-    rows.keyboard.press("Enter")
-    expect(rows.locator("#main")).to_be_focused()
-
-
 def test_sidebar_shows_what_the_role_may_see(page: Page, sign_in: SignIn) -> None:
     sign_in("reviewer")
     page.goto("/")
@@ -113,34 +95,14 @@ def test_sidebar_shows_what_the_role_may_see(page: Page, sign_in: SignIn) -> Non
     expect(sections.locator("[aria-current=page]")).to_have_text("Overview")
 
 
-def test_search_never_stands_in_an_address(rows: Page) -> None:
-    rows.keyboard.press("/")
-    rows.keyboard.type("marta / ? g s")
+def test_keys_lead_to_content_rows_runs_and_pages(rows: Page) -> None:
+    rows.keyboard.press("Tab")
+    link = rows.get_by_role("link", name="Skip to content")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
     rows.keyboard.press("Enter")
-    expect(rows.locator("#main")).to_contain_text("a cup of marta / ? g s")
-    assert rows.url.endswith("/search/")
+    expect(rows.locator("#main")).to_be_focused()
 
-
-def test_keys_walk_through_rows(rows: Page) -> None:
-    rows.keyboard.press("j")
-    rows.keyboard.press("j")
-    expect(rows.get_by_role("link", name="Row 2")).to_be_focused()
-    rows.keyboard.press("k")
-    rows.keyboard.press("x")
-    expect(rows.get_by_label("Select row 1")).to_be_checked()
-    rows.keyboard.press("Enter")
-    expect(rows).to_have_url(re.compile("/rows/1/$"))
-
-
-def test_keys_lead_to_places_and_pages(rows: Page) -> None:
-    rows.keyboard.press("g")
-    rows.keyboard.press("u")
-    expect(rows).to_have_url(re.compile("/subjects/$"))
-    rows.keyboard.press("]")
-    expect(rows).to_have_url(re.compile("/rows/99/$"))
-
-
-def test_keys_walk_through_runs_and_open_details(rows: Page) -> None:
     for _ in range(2):
         rows.keyboard.press("n")
     expect(rows.locator("#run-2")).to_be_focused()
@@ -153,35 +115,57 @@ def test_keys_walk_through_runs_and_open_details(rows: Page) -> None:
     rows.keyboard.press("o")
     expect(rows.get_by_label("Output of call 2")).to_be_hidden()
 
+    rows.keyboard.press("g")
+    rows.keyboard.press("u")
+    expect(rows).to_have_url(re.compile("/subjects/$"))
+    rows.keyboard.press("j")
+    rows.keyboard.press("j")
+    expect(rows.get_by_role("link", name="Row 2")).to_be_focused()
+    rows.keyboard.press("k")
+    rows.keyboard.press("x")
+    expect(rows.get_by_label("Select row 1")).to_be_checked()
+    rows.keyboard.press("Enter")
+    expect(rows).to_have_url(re.compile("/rows/1/$"))
+    rows.go_back()
+    expect(rows).to_have_url(re.compile("/subjects/$"))
+    rows.keyboard.press("]")
+    expect(rows).to_have_url(re.compile("/rows/99/$"))
 
-def test_list_of_keys_opens_and_closes(rows: Page) -> None:
-    rows.get_by_role("button", name="Pour").scroll_into_view_if_needed()
+
+def test_list_of_keys_opens_and_closes_and_keys_are_switched_off_for_good(rows: Page) -> None:
+    # They do nothing while somebody types.
+    rows.get_by_role("searchbox").fill("")
+    rows.keyboard.type("?jx]gs")
+    expect(rows.get_by_role("searchbox")).to_have_value("?jx]gs")
+    expect(rows).to_have_title("Rows · memadmin")
+
+    rows.get_by_role("button", name="Pour").focus()
+    keys = rows.get_by_role("dialog", name="Keyboard")
     rows.keyboard.press("?")
-    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_in_viewport(ratio=1)
+    expect(keys).to_be_in_viewport(ratio=1)
     assert_accessible(rows)
     rows.keyboard.press("Escape")
-    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+    expect(keys).to_be_hidden()
 
-
-def test_keys_can_be_switched_off_for_good(rows: Page) -> None:
     rows.keyboard.press("?")
     rows.get_by_label("Use keyboard shortcuts in this browser").uncheck()
     rows.keyboard.press("Escape")
     rows.reload()
     rows.keyboard.press("?")
     rows.keyboard.press("j")
-    expect(rows.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+    expect(keys).to_be_hidden()
     expect(rows.get_by_role("link", name="Row 1")).not_to_be_focused()
 
 
-def test_keys_do_nothing_while_somebody_types(rows: Page) -> None:
-    rows.get_by_role("searchbox").fill("")
-    rows.keyboard.type("?jx]gs")
-    expect(rows.get_by_role("searchbox")).to_have_value("?jx]gs")
-    expect(rows).to_have_title("Rows · memadmin")
+def test_search_never_stands_in_an_address(rows: Page) -> None:
+    rows.keyboard.press("/")
+    rows.keyboard.type("marta / ? g s")
+    rows.keyboard.press("Enter")
+    expect(rows.locator("#main")).to_contain_text("a cup of marta / ? g s")
+    assert rows.url.endswith("/search/")
 
 
-def test_chosen_theme_stays(rows: Page) -> None:
+def test_chosen_theme_stays_and_the_menu_opens_on_a_phone(rows: Page) -> None:
     rows.emulate_media(color_scheme="light")
     rows.get_by_role("button", name="Switch between light and dark").click()
     rows.goto("/sessions/")
@@ -190,8 +174,6 @@ def test_chosen_theme_stays(rows: Page) -> None:
     rows.reload()
     expect(rows.locator("html")).not_to_have_attribute("data-bs-theme", "dark")
 
-
-def test_menu_opens_on_a_phone(rows: Page) -> None:
     rows.set_viewport_size({"width": 390, "height": 844})
     link = rows.get_by_role("link", name="Stores")
     expect(link).to_be_hidden()
@@ -221,6 +203,12 @@ def test_failed_part_leaves_the_page_and_says_so_once(rows: Page, watch: Watch) 
 
 
 def test_part_cannot_bring_scripts_styles_or_foreign_images(rows: Page, watch: Watch) -> None:
+    """Nor can a script turn text into HTML, or the browser keep copies of pages."""
+    assert rows.evaluate("htmx.config.historyCacheSize") == 0
+    assert rows.evaluate("htmx.config.allowEval") is False
+    watch.expect("TrustedHTML")
+    with pytest.raises(Error, match="TrustedHTML"):
+        rows.evaluate("document.getElementById('cup').innerHTML = '<b>text</b>'")
     watch.expect("Content Security Policy")
     watch.expect("foreign request")
     rows.get_by_role("button", name="Inject").click()
@@ -228,18 +216,6 @@ def test_part_cannot_bring_scripts_styles_or_foreign_images(rows: Page, watch: W
     rows.locator("#injected").click()
     expect(rows).to_have_title("Rows · memadmin")
     assert rows.locator("#injected").evaluate("node => getComputedStyle(node).color") != "rgb(255, 0, 0)"
-
-
-def test_script_cannot_turn_text_into_html(rows: Page, watch: Watch) -> None:
-    watch.expect("TrustedHTML")
-    with pytest.raises(Error, match="TrustedHTML"):
-        rows.evaluate("document.getElementById('cup').innerHTML = '<b>text</b>'")
-
-
-def test_browser_keeps_no_copies_of_pages(rows: Page) -> None:
-    rows.get_by_role("button", name="Break").wait_for()
-    assert rows.evaluate("htmx.config.historyCacheSize") == 0
-    assert rows.evaluate("htmx.config.allowEval") is False
 
 
 class TestWithoutScripts:
