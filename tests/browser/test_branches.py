@@ -56,17 +56,14 @@ def test_another_branch_is_chosen_by_keyboard_and_stays_live(
     expect(page.get_by_text("Ordered blue.")).to_have_count(0)
 
 
-def test_the_pages_of_a_store_that_is_a_file_look_sound(agent: AdvancedAgent, sign_in: SignIn, look: Look) -> None:
-    sign_in("administrator")
-    look("/stores/")
+def test_pages_of_a_store_that_is_a_file_look_sound(agent: AdvancedAgent, sign_in: SignIn, look: Look) -> None:
+    """The store, a list with a session that is gone, and the store when its file is gone."""
+    sign_in("support", "administrator")
     look("/stores/files/")
-    agent.close()
-    agent.path.unlink()
-    look("/stores/files/")
-
-
-def test_a_list_with_a_session_that_is_gone_looks_sound(agent: AdvancedAgent, sign_in: SignIn, look: Look) -> None:
     agent.forget("talk")
     discover_sessions()
-    sign_in("support")
     look("/sessions/")
+    agent.close()
+    agent.path.unlink()
+    look("/stores/")
+    look("/stores/files/")

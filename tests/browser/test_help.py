@@ -16,21 +16,11 @@ Look: TypeAlias = Callable[[str], None]
 SignIn: TypeAlias = Callable[..., User]
 
 
-@pytest.mark.parametrize("address", ["/help/", "/help/audit/"])
-def test_help_looks_sound(look: Look, sign_in: SignIn, address: str) -> None:
+def test_help_looks_sound_and_a_command_is_copied(page: Page, look: Look, sign_in: SignIn) -> None:
     sign_in("compliance")
-    look(address)
-
-
-def test_page_with_explained_words_looks_sound(look: Look, sign_in: SignIn) -> None:
-    sign_in("compliance")
-    look("/reviews/")
-
-
-def test_command_is_copied(page: Page, sign_in: SignIn) -> None:
-    sign_in("compliance")
+    look("/help/")
+    look("/help/audit/")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto("/help/audit/")
     button = page.get_by_role("button", name="Copy verify_audit command")
     button.press("Enter")
     expect(button).to_have_text("Copied")
@@ -52,11 +42,8 @@ def test_word_is_explained_by_keyboard(page: Page, sign_in: SignIn) -> None:
         expect(note).to_be_hidden()
         expect(button).to_be_focused()
 
-
-def test_open_explanation_is_accessible_and_leads_to_the_glossary(page: Page, sign_in: SignIn) -> None:
-    sign_in("compliance")
-    page.goto("/reviews/")
-    page.get_by_role("button", name="What is “Gate”?").press("Enter")
+    # Open, it is accessible, and leads to the glossary.
+    button.press("Enter")
     assert_accessible(page)
     page.keyboard.press("Tab")
     expect(page.locator("#about-gate").get_by_role("link", name="More")).to_be_focused()

@@ -121,6 +121,4 @@ def test_the_pages_can_be_looked_at(proposals: list[Memory], sign_in: SignIn, lo
     look(QUEUE)
     look(f"{QUEUE}?as=table")
     look(reverse("reviews:review", args=[proposals[1].pk]))
-    look(reverse("reviews:rules"))
-    look(reverse("reviews:rule-new"))
     look(reverse("reviews:health"))

@@ -36,7 +36,7 @@ def conversations(agent_tables: None) -> None:
     )
 
 
-def test_support_finds_a_customer_by_part_of_an_id(conversations: None, page: Page, sign_in: SignIn) -> None:
+def test_support_finds_a_customer_and_what_was_said(conversations: None, page: Page, sign_in: SignIn) -> None:
     sign_in("support")
     page.goto("/")
     page.keyboard.press("/")
@@ -56,9 +56,7 @@ def test_support_finds_a_customer_by_part_of_an_id(conversations: None, page: Pa
     page.go_back()
     expect(page.get_by_role("link", name="cust_48213")).to_be_visible()
 
-
-def test_support_narrows_the_list_to_what_was_said(conversations: None, page: Page, sign_in: SignIn) -> None:
-    sign_in("support")
+    # The list is narrowed to what was said.
     page.goto("/sessions/?store=main")
     page.get_by_role("searchbox", name="Search in messages").fill("casé")
     page.keyboard.press("Enter")
