@@ -34,13 +34,9 @@ def address(agent_tables: None, sign_in: SignIn) -> str:
     return SessionRecord.objects.get().get_absolute_url()
 
 
-def test_timeline_looks_sound(address: str, look: Look) -> None:
+def test_pages_look_sound(address: str, look: Look, page: Page) -> None:
+    """A timeline with findings and masks, as bubbles and as Markdown; an item that is masked and revealed."""
     add_items("customer_1", "Thanks", OUTPUT | {"call_id": "call_lost"}, {"type": "hologram_call"})
-    inspect_session(SessionRecord.objects.select_related("store").get())
-    look(address)
-
-
-def test_markdown_and_masks_look_sound(address: str, look: Look) -> None:
     add_items(
         "customer_1",
         "My card is 4242 4242 4242 4242",
@@ -50,13 +46,10 @@ def test_markdown_and_masks_look_sound(address: str, look: Look) -> None:
             '```json\n{"mail": "guest@example.com"}\n```'
         ),
     )
+    inspect_session(SessionRecord.objects.select_related("store").get())
     look(f"{address}?form=markdown")
-
-
-def test_item_that_is_masked_and_revealed_looks_sound(address: str, look: Look, page: Page) -> None:
-    add_items("customer_1", "My card is 4242 4242 4242 4242")
-    page.goto(address)
-    href = page.get_by_role("link", name="1 masked").get_attribute("href")
+    look(address)
+    href = page.get_by_role("link", name="1 masked").first.get_attribute("href")
     assert href
     look(href)
     page.get_by_label("Reason").select_option("payment")
@@ -68,9 +61,8 @@ def test_item_that_is_masked_and_revealed_looks_sound(address: str, look: Look, 
     expect(page.get_by_text("4242 4242 4242 4242")).to_have_count(0)
 
 
-def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: Page, look: Look) -> None:
+def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: Page) -> None:
     add_items("customer_1", "My card is 4242 4242 4242 4242", assistant("I wrote to guest@example.com"))
-    look(address)
     page.goto(address)
     page.locator("summary", has_text="Reveal 2 values").press("Enter")
     page.keyboard.press("Tab")
@@ -92,28 +84,16 @@ def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: 
         page.go_back()
 
 
-def test_item_looks_sound(address: str, look: Look, page: Page) -> None:
-    page.goto(address)
-    href = page.get_by_role("link", name="Item").and_(page.get_by_text("JSON", exact=True)).first.get_attribute("href")
-    assert href
-    look(href)
-
-
-def test_what_the_agent_writes_appears_and_what_a_person_opened_stays_open(address: str, page: Page) -> None:
+def test_a_session_is_read_while_the_agent_writes(address: str, page: Page) -> None:
+    """Written items appear, and what a person opened stays open; then by keyboard from hit to hit, and to a finding."""
     page.goto(address)
     tool = page.locator("details.tool")
     tool.locator("summary").click()
     expect(page.get_by_text("on its way", exact=False).first).to_be_visible()
-
-    add_items("customer_1", "Is it there yet?")
-
-    expect(page.get_by_text("Is it there yet?")).to_be_visible()
+    add_items("customer_1", "When does the order arrive?")
+    expect(page.get_by_text("When does the order arrive?")).to_be_visible()
     expect(tool).to_have_attribute("open", "")
 
-
-def test_search_by_keyboard_goes_from_hit_to_hit(address: str, page: Page) -> None:
-    add_items("customer_1", "When does the order arrive?")
-    page.goto(address)
     page.keyboard.press("f")
     page.keyboard.type("order")
     page.keyboard.press("Enter")
@@ -126,9 +106,7 @@ def test_search_by_keyboard_goes_from_hit_to_hit(address: str, page: Page) -> No
     page.go_back()
     expect(page.locator(".tl-item.found")).not_to_contain_text("When does the order arrive?")
 
-
-def test_a_key_leads_to_the_next_finding(address: str, page: Page) -> None:
-    add_items("customer_1", "Hm", OUTPUT | {"call_id": "call_lost"})
+    add_items("customer_1", assistant("Tomorrow."), "Hm", OUTPUT | {"call_id": "call_lost"})
     inspect_session(SessionRecord.objects.select_related("store").get())
     page.goto(address)
     page.keyboard.press("!")
@@ -136,17 +114,15 @@ def test_a_key_leads_to_the_next_finding(address: str, page: Page) -> None:
     expect(page.locator(".tl-item.found")).to_be_in_viewport()
 
 
-def test_a_conversation_can_be_copied(address: str, page: Page) -> None:
+def test_a_conversation_is_copied_even_with_an_old_proof(address: str, page: Page, watch: Watch) -> None:
+    watch.expect("status of 403")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(address)
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert "Where is my order?" in page.evaluate("navigator.clipboard.readText()")
 
-
-def test_copying_with_an_old_proof_leads_to_the_question(address: str, page: Page, watch: Watch) -> None:
-    watch.expect("status of 403")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("navigator.clipboard.writeText('')")
     [cookie] = [cookie for cookie in page.context.cookies() if cookie["name"] == "sessionid"]
     session = SessionStore(cookie["value"])
     session["confirmed_at"] -= 301
@@ -174,18 +150,3 @@ def test_a_session_can_be_read_without_javascript(address: str, page: Page, brow
     expect(plain.locator(".tl-item.found")).to_have_count(1)
     expect(plain.get_by_role("button", name="Copy")).to_have_count(0)
     context.close()
-
-
-def test_hostile_text_does_nothing(address: str, page: Page) -> None:
-    add_items(
-        "customer_1",
-        '<img src="https://elsewhere.example/x.png"><script>document.title = "owned"</script>',
-        {"role": "user", "content": [{"type": "input_image", "image_url": "https://elsewhere.example/pixel.png"}]},
-        assistant("![beacon](https://elsewhere.example/beacon.png) [click](javascript:alert(1))"),
-        assistant("x" * 100_000),
-    )
-    page.goto(address)
-    expect(page.get_by_text("document.title")).to_be_visible()
-    assert "owned" not in page.title()
-    assert page.locator("main img").count() == 0
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
