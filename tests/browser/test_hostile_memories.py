@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle, islice, product
 from typing import TypeAlias
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 from memadmin.web import safe_text as hostile_text
 from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, SavedView, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
-from tests.browser.test_hostile import TOGETHER, Trap, parted, storable, trap, write_all
+from tests.browser.test_hostile import IN_LISTS, TOGETHER, Trap, parted, storable, trap, write_all
 from tests.hostile import CORPUS
 from tests.memories.builders import approved, proposed
 
@@ -66,28 +66,24 @@ def write_memories(record: SessionRecord, *texts: str) -> tuple[Memory, Memory]:
     return known, change
 
 
-def all_records(together: int = 1) -> Iterator[SessionRecord]:
-    """A session for each so many texts. Other tests look at what agents wrote in them."""
-    return write_all(CORPUS, together, with_items=False)
-
-
 def all_about(record: SessionRecord, *texts: str) -> list[str]:
     known, change = write_memories(record, *texts)
     return [known.get_absolute_url(), reverse("reviews:review", args=[change.pk])]
 
 
 def test_memories_and_proposals_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
-    """Each text on one of the two pages, by turns; the lists below have all of them."""
+    """Each text on one of the two pages, by turns."""
     sign_in("reviewer")
-    for number, (record, texts) in enumerate(zip(all_records(TOGETHER), parted(CORPUS, TOGETHER), strict=True)):
+    records = write_all(CORPUS, TOGETHER, with_items=False)
+    for number, (record, texts) in enumerate(zip(records, parted(CORPUS, TOGETHER), strict=True)):
         trap.visit(all_about(record, *texts.values())[number % 2], about=", ".join(texts))
     trap.check()
 
 
 def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     officer = sign_in("reviewer", "compliance")
-    records = list(all_records())
-    for record, text in zip(records, CORPUS.values(), strict=True):
+    records = list(write_all(IN_LISTS, with_items=False))
+    for record, text in zip(records, IN_LISTS.values(), strict=True):
         write_memories(record, text)
         if name := storable(text, 120):
             ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
@@ -105,7 +101,7 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
     texts = list(CORPUS.values())[::6]
     known, _ = write_memories(about_all, *texts)
     trap.visit(reverse("memories:learned-from", args=[about_all.pk]))
-    for text in texts[::3]:
+    for text in texts[::4]:
         trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': storable(text, 200)})}")
     assert about_all.subject
     trap.visit(about_all.subject.get_absolute_url())
