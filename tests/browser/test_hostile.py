@@ -310,9 +310,9 @@ def test_ten_megabytes_and_a_deep_value_are_sound(agent_tables: None, trap: Trap
 
 def test_files_are_no_pages(agent_tables: None, operator: Client) -> None:
     (record,) = write_all({"script": MARKUP["script"]}, with_items=False)
-    item = [record.pk, AgentMessage.objects.get().pk]
-    for name, args in {"export-jsonl": [record.pk], "export-markdown": [record.pk], "item": item}.items():
-        answer = operator.get(reverse(f"sessions:{name}", args=args), {"download": ""})
+    names: dict[str, list[Any]] = {"export-jsonl": [], "export-markdown": [], "item": [AgentMessage.objects.get().pk]}
+    for name, more in names.items():
+        answer = operator.get(reverse(f"sessions:{name}", args=[record.pk, *more]), {"download": ""})
         assert answer["Content-Disposition"].startswith("attachment"), name
         assert answer["X-Content-Type-Options"] == "nosniff", name
         assert "html" not in answer["Content-Type"], name
