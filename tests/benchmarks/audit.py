@@ -295,7 +295,8 @@ def measure_throughput(server: BenchServer, database: str, seconds: float, round
 
 
 def wait_until_sequenced(connection: psycopg.Connection) -> None:
-    while connection.execute("SELECT FROM audit_pending LIMIT 1").fetchone():
+    # A row without columns counts as false.
+    while connection.execute("SELECT FROM audit_pending LIMIT 1").fetchone() is not None:
         time.sleep(0.1)
 
 
