@@ -97,7 +97,6 @@ def attached_store(name: str, **declared: Any) -> SessionStore:
 
 def drop_agent_tables() -> None:
     """The agents' tables belong to nobody that Django's flush knows; what stands on them goes too."""
-    agent_process.end()
     run_sql('DROP SCHEMA IF EXISTS "Agents" CASCADE')
     run_sql("DROP TABLE IF EXISTS agent_messages, agent_sessions CASCADE")
     run_sql(
@@ -145,6 +144,7 @@ def database_role(purpose: str) -> Iterator[str]:
     try:
         yield name
     finally:
+        agent_process.end()
         run_sql(f"RESET ROLE; DROP OWNED BY {name}; DROP ROLE {name}")
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.db import Error, connection, transaction
 
 from memadmin.deploy import plan, roles, steps
-from tests.agents import run_sql
+from tests.agents import agent_process, run_sql
 
 AGENTS_TABLES = """
 CREATE TABLE agent_sessions (
@@ -49,6 +49,8 @@ def bring_into_force(names: roles.Roles, **options: bool) -> list[steps.SqlStep]
 
 def take_away(names: roles.Roles) -> None:
     """Undoes what was committed: everything belongs to the administrator again."""
+    # Whoever stays connected as a role that is gone has no right, not even as one that is made again.
+    agent_process.end()
     for name in map(connection.ops.quote_name, names.names.values()):
         run_sql(f"REASSIGN OWNED BY {name} TO CURRENT_USER; DROP OWNED BY {name}; DROP ROLE {name}")
     run_sql(f"GRANT CONNECT, TEMPORARY ON DATABASE {database()} TO PUBLIC")

@@ -22,7 +22,7 @@ from sessions_app.services import subjects, transcripts
 from sessions_app.services.transcripts import IMPORT_LOCK, import_transcripts
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
-from tests.agents import add_items, attach_main_store, in_sdk, second_connection
+from tests.agents import add_items, agent_process, attach_main_store, in_sdk, second_connection
 from tests.builders import make_session, make_store
 
 pytestmark = pytest.mark.usefixtures("agent_tables")
@@ -292,6 +292,7 @@ def test_a_database_that_goes_away_in_the_middle_is_one_sentence(file: Callable[
                     " AND pid <> pg_backend_pid() AND pid <> %s",
                     [connection.connection.info.backend_pid],
                 )
+            agent_process.end()
 
     with pytest.raises(StoreUnavailable, match="run the same import again"), path.open("rb") as source:
         import_transcripts(source, make_store(), after_each=pull_the_plug)
