@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -11,14 +12,13 @@ from sessions_app.stores.base import (
     FoundSession,
 )
 
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""Characters that stand for bytes that are no UTF-8."""
+
 
 def as_bytes(text: str) -> bytes:
     """Bytes as SQLite stores them, also for text that is not UTF-8; statements cast them back."""
-    return text.encode(errors="surrogateescape" if is_escaped(text) else "surrogatepass")
-
-
-def is_escaped(text: str) -> bool:
-    return any("\udc80" <= letter <= "\udcff" for letter in text)
+    return text.encode(errors="surrogateescape" if _NOT_UTF8.search(text) else "surrogatepass")
 
 
 def as_text(stored: object) -> str:
