@@ -142,17 +142,13 @@ def test_subject_of_a_session_is_looked_up_in_a_page_of_its_own(page: Page, ever
     expect(page.locator("#id_subject")).to_have_value(str(subject.pk))
 
 
-def test_scripts_of_admin_write_harmless_html(page: Page, everything: User) -> None:
+def test_scripts_of_admin_write_harmless_html_alone(page: Page, everything: User, watch: Watch) -> None:
     page.goto("/admin/")
     assert [html for html in PASSES if not page.evaluate(WRITE, html)] == []
-
-
-def test_nothing_else_becomes_html(page: Page, everything: User, watch: Watch) -> None:
     watch.expect("TrustedHTML")
     # What looks at a piece is under the policy itself.
     watch.expect("inline event handler")
     watch.expect("inline style")
-    page.goto("/admin/")
     assert [html for html in REFUSED if page.evaluate(WRITE, html)] == []
     assert page.title() != "owned"
 
@@ -187,15 +183,6 @@ class TestEveryWidget:
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         assert set(SubjectAlias.objects.values_list("key", flat=True)) == {"customer_1", "also_1", "twice_1"}
 
-    def test_block_of_an_inline_gets_the_next_number(self, page: Page, everything: User) -> None:
-        store = make_store()
-        page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
-        for _ in range(2):
-            page.get_by_role("button", name="Add another Session id pattern").click()
-        expect(page.locator("#patterns-1 .inline_label")).to_have_text("#2")
-        page.locator("#patterns-0").get_by_role("button", name="Remove").click()
-        expect(page.locator("#patterns-0 .inline_label")).to_have_text("#1")
-
     def test_subject_is_found_while_typing(self, page: Page, everything: User) -> None:
         subject, record = make_subject("customer_<b>1</b>"), make_session("customer_1:ticket_1")
         make_subject("tenant_2")
@@ -210,8 +197,12 @@ class TestEveryWidget:
         expect(page.get_by_text("was changed successfully")).to_be_visible()
         assert SessionRecord.objects.get().subject == subject
 
-    def test_store_is_added_from_the_form_that_needs_it(self, page: Page, everything: User) -> None:
+    def test_field_follows_another_and_store_is_added_from_the_form_that_needs_it(
+        self, page: Page, everything: User
+    ) -> None:
         page.goto(reverse("trial:sessions_app_sessionidpattern_add"))
+        page.locator("#id_name").press_sequentially("Ticket numbers")
+        expect(page.locator("#id_pattern")).to_have_value("ticket-numbers")
         with page.expect_popup() as opened:
             page.locator("#add_id_store").click()
         opened.value.locator("#id_name").fill("second")
@@ -221,12 +212,7 @@ class TestEveryWidget:
         expect(page.locator("#id_store option:checked")).to_have_text("second")
         assert SessionStore.objects.filter(name="second").exists()
 
-    def test_field_follows_another(self, page: Page, everything: User) -> None:
-        page.goto(reverse("trial:sessions_app_sessionidpattern_add"))
-        page.locator("#id_name").press_sequentially("Ticket numbers")
-        expect(page.locator("#id_pattern")).to_have_value("ticket-numbers")
-
-    def test_days_and_times_are_picked(self, page: Page, everything: User) -> None:
+    def test_days_times_and_roles_are_chosen(self, page: Page, everything: User) -> None:
         page.goto(reverse("trial:auth_user_change", args=[everything.pk]))
         page.locator("#calendarlink0").click()
         expect(page.locator("#calendarbox0")).to_be_visible()
@@ -236,8 +222,6 @@ class TestEveryWidget:
         page.locator("#clockbox0").get_by_role("link", name="Noon").click()
         expect(page.locator("#id_last_login_1")).to_have_value("12:00:00")
 
-    def test_roles_are_chosen_and_filtered(self, page: Page, everything: User) -> None:
-        page.goto(reverse("trial:auth_user_change", args=[everything.pk]))
         page.locator("#id_groups_input").press_sequentially("aud")
         expect(page.locator("#id_groups_from option")).to_have_count(1)
         page.locator("#id_groups_from").select_option(label="auditor")
@@ -275,13 +259,20 @@ class TestEveryWidget:
         expect(page.locator("#changelist")).to_be_visible()
         assert SubjectAlias.objects.get().kind == SubjectKind.USER
 
-    def test_form_without_a_reason_keeps_what_was_typed(self, page: Page, everything: User) -> None:
+    def test_form_without_a_reason_keeps_what_was_typed_and_takes_blocks(self, page: Page, everything: User) -> None:
         store = make_store()
         page.goto(reverse("trial:sessions_app_sessionstore_change", args=[store.pk]))
         page.locator("#id_name").fill("renamed")
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("A raw edit needs a reason")).to_be_visible()
         expect(page.locator("#id_name")).to_have_value("renamed")
+        # The block of an inline gets the next number.
+        for _ in range(2):
+            page.get_by_role("button", name="Add another Session id pattern").click()
+        expect(page.locator("#patterns-1 .inline_label")).to_have_text("#2")
+        page.locator("#patterns-0").get_by_role("button", name="Remove").click()
+        expect(page.locator("#patterns-0 .inline_label")).to_have_text("#1")
+        page.locator("#patterns-0").get_by_role("button", name="Remove").click()
         say_why(page)
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("was changed successfully")).to_be_visible()
