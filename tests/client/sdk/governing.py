@@ -6,6 +6,7 @@ then on: a governed session is the outermost. The console is away, as it may be 
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -110,3 +111,8 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
     for item in items:
         if why := FAILS.get(item.name):
             item.add_marker(pytest.mark.xfail(reason=why, strict=True))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays until the end, and is not looked through for garbage again and again."""
+    gc.freeze()
