@@ -1,6 +1,6 @@
-"""Registry of store kinds: each is one file with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
+"""Registry of store kinds: each is a module with a `KIND`, built in or named in MEMADMIN_STORE_KINDS.
 
-`docs/own-kind.md` describes such a file.
+`docs/own-kind.md` describes such a module.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from memadmin.audit.log.event_names import is_read
 from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app.models import AgentMessage, SessionRecord, TextSearch
 from tests.agents import add_items, attach_main_store, run_sql
@@ -74,6 +75,7 @@ def test_each_read_is_recorded_with_what_was_shown(place: str, session: SessionR
     text = content_of(reader.get(url))
     assert "heron" in text
     [event] = AuditEvent.objects.filter(type=event_type)
+    assert is_read(event.type)
     assert AuditActor.objects.get(ref=event.actor_ref).label == "support"
     named = {event.object_ref, event.subject_ref, *event.shown}
     assert session.subject_id in named

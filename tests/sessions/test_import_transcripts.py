@@ -275,6 +275,7 @@ def test_two_imports_at_once_are_one_too_many() -> None:
         other.execute("SELECT pg_advisory_lock(%s, %s)", [IMPORT_LOCK, store.pk])
         with pytest.raises(CommandError, match="Another import into the store main is running"):
             run(SAMPLE)
+        other.execute("SELECT pg_advisory_unlock(%s, %s)", [IMPORT_LOCK, store.pk])
     run(SAMPLE)
     with second_connection() as other:
         assert other.execute("SELECT pg_try_advisory_lock(%s, %s)", [IMPORT_LOCK, store.pk]).fetchone() == (True,)

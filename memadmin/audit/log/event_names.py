@@ -9,6 +9,7 @@ READS = frozenset(
         "decrypted",
         "downloaded",
         "exported",
+        "followed",
         "found",
         "listed",
         "opened",

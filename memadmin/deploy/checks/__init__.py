@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
-from memadmin.deploy.checks import operation, rights, standing
+from memadmin.deploy.checks import enforcement, operation, rights
 from memadmin.deploy.checks.finding import CheckFinding
 from memadmin.web.health import reasons_not_to_serve
 from sessions_app.stores.base import StoreUnavailable
@@ -25,8 +25,8 @@ OF_DATABASE: tuple[Check, ...] = (
     rights.grants,
     rights.ways_round,
     rights.agents,
-    standing.functions,
-    standing.triggers,
+    enforcement.functions,
+    enforcement.triggers,
     operation.log,
     operation.worker,
     operation.stores,
