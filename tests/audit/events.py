@@ -78,28 +78,43 @@ TABLES = (
 
 def as_owner(*statements: str) -> None:
     """What only whoever owns the tables can do: with every trigger and constraint out of the way."""
+    named = [table for table in TABLES if any(table in statement for statement in statements)]
     with transaction.atomic(), connection.cursor() as cursor:
-        for table in TABLES:
+        for table in named:
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
         for statement in statements:
             cursor.execute(statement)
-        for table in TABLES:
+        for table in named:
             cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER ALL")
 
 
 @contextmanager
 def earlier_state() -> Iterator[None]:
     """After the block the log is what it was before: somebody restored an older dump."""
+    back_up("backup")
+    yield
+    bring_back("backup")
+    drop_backup("backup")
+
+
+def back_up(name: str) -> None:
+    """Copies the log's tables to tables with this prefix."""
     with connection.cursor() as cursor:
         for table in TABLES:
-            cursor.execute(f"CREATE TABLE backup_{table} AS TABLE {table}")
-    yield
+            cursor.execute(f"CREATE TABLE {name}_{table} AS TABLE {table}")
+
+
+def bring_back(name: str) -> None:
     as_owner(
         *(f"DELETE FROM {table}" for table in TABLES),
         *(
             f"INSERT INTO {table} {'' if table in ('audit_leaf', 'audit_node') else 'OVERRIDING SYSTEM VALUE'}"
-            f" TABLE backup_{table}"
+            f" TABLE {name}_{table}"
             for table in TABLES
         ),
-        *(f"DROP TABLE backup_{table}" for table in TABLES),
     )
+
+
+def drop_backup(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE {', '.join(f'{name}_{table}' for table in TABLES)}")
