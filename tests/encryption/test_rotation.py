@@ -402,7 +402,7 @@ def redacted_meanwhile(rewriter: SqlRewriter) -> list[str]:
 
 
 class TestKilled:
-    @pytest.mark.parametrize("at", [1, 2, 60, 101, 119])
+    @pytest.mark.parametrize("at", [1, 60, 101])
     def test_before_an_item_is_sealed(self, at: int, store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
         reseal = Rotation.resealed
         calls = iter(range(1, 10_000))
@@ -461,27 +461,24 @@ class TestKilled:
 
     @pytest.mark.slow
     def test_by_the_system(self, store: SessionStore) -> None:
-        """The command as a program of its own, SIGKILL as soon as something is done, twice over."""
-        for number in range(24):
+        """The command as a program of its own, SIGKILL as soon as something is done."""
+        for number in range(8):
             for _ in range(3):
-                add_sealed(f"s{number}", *["x" * 3_000] * 40, key=OLD_KEY)
+                add_sealed(f"s{number}", *["x" * 1_000] * 40, key=OLD_KEY)
         with second_connection() as agent:
-            # The last one is held, so that no program is done before it is killed.
-            agent.execute("SELECT FROM agent_sessions WHERE session_id = 's9' FOR UPDATE")
-            for kills in range(1, 3):
-                program = start_rotation()
-                wait_for_events(kills * 12)
-                os.kill(program.pid, signal.SIGKILL)
-                program.wait()
-                let_leases_expire()
+            # The last one is held, so that the program is not done before it is killed.
+            agent.execute("SELECT FROM agent_sessions WHERE session_id = 's7' FOR UPDATE")
+            program = start_rotation()
+            wait_for_events(5)
+            os.kill(program.pid, signal.SIGKILL)
+            program.wait()
+        let_leases_expire()
         left = rotate(store, dry_run=True).standings
-        assert left[ItemKeyState.OLD] + left[ItemKeyState.NEW] == 24 * 120
+        assert left[ItemKeyState.OLD] + left[ItemKeyState.NEW] == 8 * 120
         assert left[ItemKeyState.OLD], "it was killed before it was done"
-        program = start_rotation()
-        out, _ = program.communicate(timeout=300)
-        assert program.returncode == 0, out
-        assert b"remove it from the keyring once no agent has it." in out
-        assert {len(said(f"s{number}", NEW_KEY)) for number in range(24)} == {120}
+        assert left[ItemKeyState.NEW], "it was killed before it did anything"
+        assert rotate(store).is_complete
+        assert {len(said(f"s{number}", NEW_KEY)) for number in range(8)} == {120}
 
 
 def let_leases_expire() -> None:
