@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -43,28 +45,35 @@ matching_sessions = partial(sessions.matching_sessions, is_masked=False)
 find_in_session = partial(in_session.find_in_session, is_masked=False)
 
 
-@pytest.fixture(params=["another kind", "no index", "rare words", "common words"])
-def store(request: pytest.FixtureRequest, agent_tables: None, monkeypatch: pytest.MonkeyPatch) -> SessionStore:
-    """The main store in each of the ways in which a store is searched."""
-    store = attach_main_store()
-    if request.param == "another kind":
-        search_by_scan(monkeypatch)
-    elif request.param != "no index":
+@pytest.fixture
+def store(agent_tables: None) -> SessionStore:
+    """The main store without an index."""
+    return attach_main_store()
+
+
+@pytest.fixture
+def ways(store: SessionStore) -> Iterator[Iterator[str]]:
+    """The ways in which a store is searched, each in force for the main store until the next is taken."""
+
+    def each() -> Iterator[str]:
+        with pytest.MonkeyPatch.context() as patching:
+            search_by_scan(patching)
+            yield "another kind"
+        yield "no index"
         SqlWordIndex(store).create()
-        monkeypatch.setattr(sessions, "RARE", math.inf if request.param == "rare words" else -1)
-    return store
+        for words, rare in (("rare words", math.inf), ("common words", -1)):
+            with pytest.MonkeyPatch.context() as patching:
+                patching.setattr(sessions, "RARE", rare)
+                yield words
+
+    with closing(each()) as ways:
+        yield ways
 
 
 def search_by_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a kind of store that cannot look for words itself."""
     monkeypatch.setattr(SQLAlchemyBackend, "search", property(ScanSearch))
     monkeypatch.setattr(SQLAlchemyBackend, "word_index", None)
-
-
-@pytest.fixture
-def reading_store(agent_tables: None) -> SessionStore:
-    """The main store without an index."""
-    return attach_main_store()
 
 
 def look_for(text: str, **page: Any) -> MatchingSessions:
@@ -76,7 +85,7 @@ def found(text: str, **page: Any) -> list[str]:
     return [match.record.session_id for match in look_for(text, **page).found]
 
 
-def test_a_word_is_found_however_it_was_stored(store: SessionStore) -> None:
+def test_a_word_is_found_however_it_was_stored(ways: Iterator[str]) -> None:
     add_items("escaped", "Un café, s'il vous plaît")
     add_items("output", {"type": "function_call_output", "call_id": "c", "output": '{"drink": "caf\\u00e9"}'})
     run_sql(
@@ -86,12 +95,13 @@ def test_a_word_is_found_however_it_was_stored(store: SessionStore) -> None:
     )
     add_items("tea", "Un thé")
 
-    assert found("café") == ["output", "escaped"]
-    assert found("CAFÉ") == ["output", "escaped"]
-    assert found("caf") == []
+    for way in ways:
+        assert found("café") == ["output", "escaped"], way
+        assert found("CAFÉ") == ["output", "escaped"], way
+        assert found("caf") == [], way
 
 
-def test_the_syntax_of_web_searches(store: SessionStore) -> None:
+def test_the_syntax_of_web_searches(ways: Iterator[str]) -> None:
     add_items("a", "A refund, please. 東京")
     add_items("b", "No refund, card only. refund\ncard")
     add_items("c", "The card gets the refund of T-90420")
@@ -106,47 +116,52 @@ def test_the_syntax_of_web_searches(store: SessionStore) -> None:
         "'; DROP TABLE agent_messages; -- %s %(x)s 100%": [],
         "東京": ["a"],
     }
-    assert {typed: found(typed) for typed in expected} == expected
+    for way in ways:
+        assert {typed: found(typed) for typed in expected} == expected, way
 
 
-def test_a_hit_leads_to_the_newest_item_that_says_so(store: SessionStore) -> None:
+def test_a_hit_leads_to_the_newest_item_that_says_so(ways: Iterator[str]) -> None:
     add_items("s", "first refund")
     add_items("s", "second refund", "something else")
 
-    [match] = look_for("refund").found
+    newest = str(value_of("SELECT id FROM agent_messages WHERE message_data LIKE '%second%'"))
 
-    assert str(match.snippet) == "second refund"
-    assert match.item_id == str(value_of("SELECT id FROM agent_messages WHERE message_data LIKE '%second%'"))
+    for way in ways:
+        [match] = look_for("refund").found
+        assert str(match.snippet) == "second refund", way
+        assert match.item_id == newest, way
 
 
-def test_pages_follow_each_other_without_gap_or_double(store: SessionStore) -> None:
+def test_pages_follow_each_other_without_gap_or_double(ways: Iterator[str]) -> None:
     for number in range(7):
         add_items(f"s{number}", "needle", *["hay"] * number)
     search = remember_search(person("support"), "needle")
 
-    seen = []
-    cursor = ""
-    for _ in range(3):
-        page = matching_sessions(search, SessionRecord.objects.on_record(), cursor=cursor, size=3)
-        seen += [match.record.session_id for match in page.found]
-        cursor = page.older
+    for way in ways:
+        seen = []
+        cursor = ""
+        for _ in range(3):
+            page = matching_sessions(search, SessionRecord.objects.on_record(), cursor=cursor, size=3)
+            seen += [match.record.session_id for match in page.found]
+            cursor = page.older
 
-    assert seen == [f"s{number}" for number in reversed(range(7))]
-    assert not cursor
+        assert seen == [f"s{number}" for number in reversed(range(7))], way
+        assert not cursor, way
 
 
-def test_what_was_said_long_ago_is_found_beneath_all_that_is_newer(store: SessionStore) -> None:
+def test_what_was_said_long_ago_is_found_beneath_all_that_is_newer(ways: Iterator[str]) -> None:
     for number in range(3):
         add_items(f"old {number}", "needle")
     for number in range(40):
         add_items(f"new {number}", "hay")
 
-    assert found("needle", size=2) == ["old 2", "old 1"]
-    assert found("needle") == ["old 2", "old 1", "old 0"]
+    for way in ways:
+        assert found("needle", size=2) == ["old 2", "old 1"], way
+        assert found("needle") == ["old 2", "old 1", "old 0"], way
 
 
 def test_of_a_long_item_the_beginning_is_searched_however_small_it_is_stored(
-    reading_store: SessionStore,
+    store: SessionStore,
 ) -> None:
     add_items("long", "all fine here. " * 20_000 + "zebra crossing")
     add_items("short", "zebra crossing")
@@ -154,44 +169,50 @@ def test_of_a_long_item_the_beginning_is_searched_however_small_it_is_stored(
     assert found("fine") == ["long"]
 
 
-def test_a_store_whose_statistics_take_long_is_read(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_whose_statistics_take_long_is_read(ways: Iterator[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def takes_long(*asked: Any, **named: Any) -> None:
         raise StoreTooSlow("It did not answer in time.")
 
     add_items("s", "needle")
     monkeypatch.setattr(SqlWordIndex, "frequency", takes_long)
-    page = look_for("needle")
-    assert [match.record.session_id for match in page.found] == ["s"]
-    assert not page.notes
+    for way in ways:
+        page = look_for("needle")
+        assert [match.record.session_id for match in page.found] == ["s"], way
+        assert not page.notes, way
 
 
-def test_a_cursor_belongs_to_its_search(store: SessionStore) -> None:
+def test_a_cursor_belongs_to_its_search(ways: Iterator[str]) -> None:
     for number in range(2):
         add_items(f"s{number}", "needle")
-    cursor = look_for("needle", size=1).older
-    for stranger in (cursor, cursor[:-1], "x", "\0"):
-        with pytest.raises(BadCursor):
-            look_for("needle", cursor=stranger)
+    for way in ways:
+        cursor = look_for("needle", size=1).older
+        for stranger in (cursor, cursor[:-1], "x", "\0"):
+            try:
+                look_for("needle", cursor=stranger)
+            except BadCursor:
+                continue
+            raise AssertionError(f"{way} takes {stranger!r}")
 
 
-def test_filters_of_the_list_apply(store: SessionStore) -> None:
+def test_filters_of_the_list_apply(ways: Iterator[str]) -> None:
     add_items("customer_1:ticket_1", "needle")
     add_items("customer_2:ticket_2", "needle")
     SessionRecord.objects.filter(session_id="customer_2:ticket_2").update(ticket="T-2")
 
     search = remember_search(person("support"), "needle")
-    matches = matching_sessions(search, SessionRecord.objects.on_record().filter(ticket="T-2"))
+    for way in ways:
+        matches = matching_sessions(search, SessionRecord.objects.on_record().filter(ticket="T-2"))
+        assert [match.record.session_id for match in matches.found] == ["customer_2:ticket_2"], way
 
-    assert [match.record.session_id for match in matches.found] == ["customer_2:ticket_2"]
 
-
-def test_an_erased_session_is_not_found(store: SessionStore) -> None:
+def test_an_erased_session_is_not_found(ways: Iterator[str]) -> None:
     add_items("s", "needle")
     SessionRecord.objects.update(erased_at="2026-11-21T00:00Z")
-    assert found("needle") == []
+    for way in ways:
+        assert found("needle") == [], way
 
 
-def test_encrypted_sessions_are_named_as_not_searched(store: SessionStore) -> None:
+def test_encrypted_sessions_are_named_as_not_searched(ways: Iterator[str]) -> None:
     from agents.extensions.memory import EncryptedSession
 
     async def write(tables: Any) -> None:
@@ -201,28 +222,31 @@ def test_encrypted_sessions_are_named_as_not_searched(store: SessionStore) -> No
         )
 
     in_sdk(write)
-    assert found("needle") == []
-    assert found("payload or hkdf or v1") == []
-    SessionRecord.objects.update(is_encrypted=True)
+    note = "Encrypted sessions are searched only if you have a grant for them."
+    for way in ways:
+        SessionRecord.objects.update(is_encrypted=False)
+        assert found("needle") == [], way
+        assert found("payload or hkdf or v1") == [], way
+        SessionRecord.objects.update(is_encrypted=True)
+        assert look_for("needle").notes == [note], way
 
-    assert look_for("needle").notes == ["Encrypted sessions are searched only if you have a grant for them."]
 
-
-def test_what_stands_beside_an_envelope_is_not_searched(store: SessionStore) -> None:
+def test_what_stands_beside_an_envelope_is_not_searched(ways: Iterator[str]) -> None:
     add_items("s", "hay")
     run_sql("""UPDATE agent_messages SET message_data = '{"__enc__": 1, "note": "one needle more"}'""")
-    assert found("needle") == []
+    for way in ways:
+        assert found("needle") == [], way
 
 
-def test_a_store_that_is_away_is_named_and_the_others_are_searched(store: SessionStore) -> None:
+def test_a_store_that_is_away_is_named_and_the_others_are_searched(store: SessionStore, ways: Iterator[str]) -> None:
     add_items("s", "needle")
     away = SessionStore.objects.create(name="away", messages_table="nowhere")
     SessionRecord.objects.create(store=away, session_id="gone")
 
-    matches = look_for("needle")
-
-    assert [match.record.session_id for match in matches.found] == ["s"]
-    assert "away could not be searched" in matches.notes[0]
+    for way in ways:
+        matches = look_for("needle")
+        assert [match.record.session_id for match in matches.found] == ["s"], way
+        assert "away could not be searched" in matches.notes[0], way
 
 
 def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
@@ -290,13 +314,14 @@ def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch
     assert page.older
 
 
-def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore) -> None:
+def test_a_session_taken_away_meanwhile_is_passed_over(store: SessionStore, ways: Iterator[str]) -> None:
     add_items("s", "needle")
     SessionRecord.objects.create(store=store, session_id="only in the registry")
-    assert found("needle") == ["s"]
+    for way in ways:
+        assert found("needle") == ["s"], way
 
 
-def test_a_search_without_an_index_says_how_much_it_read(reading_store: SessionStore) -> None:
+def test_a_search_without_an_index_says_how_much_it_read(store: SessionStore) -> None:
     add_items("a", "needle", "hay", "hay")
     add_items("b", "hay", "hay")
 
@@ -320,7 +345,7 @@ def no_time(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "LEAST_SECONDS", 60.0)
 
 
-def test_search_stops_at_its_time_and_goes_on_from_there(reading_store: SessionStore, no_time: None) -> None:
+def test_search_stops_at_its_time_and_goes_on_from_there(store: SessionStore, no_time: None) -> None:
     """With no time at all each step reads one batch or one slice, and still all is found in the end."""
     run_sql(
         """INSERT INTO agent_sessions (session_id) SELECT 's' || n FROM generate_series(1, 60) AS n;
@@ -381,11 +406,11 @@ class TestLargeItems:
         monkeypatch.setattr(slices, "LEAST_SECONDS", 0.6)
 
     def test_a_slice_that_takes_too_long_is_cancelled_and_read_in_smaller_ones(
-        self, reading_store: SessionStore, cancelled: list[int]
+        self, store: SessionStore, cancelled: list[int]
     ) -> None:
         add_items("s", *["needless 0.1"] * 8, "needle")
         place, steps = None, 0
-        while not (find := find_in_session(reading_store, "s", Wording.parse("needle"), after=place)).found:
+        while not (find := find_in_session(store, "s", Wording.parse("needle"), after=place)).found:
             assert find.searched_to
             assert not find.note
             place, steps = find.searched_to, steps + 1
@@ -395,19 +420,19 @@ class TestLargeItems:
         assert find.item_id == str(value_of("SELECT max(id) FROM agent_messages"))
 
     def test_an_item_that_takes_too_long_alone_is_passed_over_and_named(
-        self, reading_store: SessionStore, cancelled: list[int]
+        self, store: SessionStore, cancelled: list[int]
     ) -> None:
         add_items("s", "needless 60", "needle")
 
-        find = find_in_session(reading_store, "s", Wording.parse("needle"))
+        find = find_in_session(store, "s", Wording.parse("needle"))
 
         assert cancelled == [FIRST_SLICE_ITEMS, 1]
         assert find.note == "One item was skipped because searching it takes too long."
         assert find.searched_to
-        assert find_in_session(reading_store, "s", Wording.parse("needle"), after=find.searched_to).found
+        assert find_in_session(store, "s", Wording.parse("needle"), after=find.searched_to).found
 
     def test_a_search_in_all_sessions_comes_past_large_items_too(
-        self, reading_store: SessionStore, cancelled: list[int]
+        self, store: SessionStore, cancelled: list[int]
     ) -> None:
         add_items("oldest", "needle")
         add_items("endless", "needle", "needless 60")
@@ -428,14 +453,14 @@ class TestLargeItems:
         ]
 
     def test_a_rare_word_whose_items_take_too_long_is_looked_for_item_by_item(
-        self, reading_store: SessionStore, cancelled: list[int], monkeypatch: pytest.MonkeyPatch
+        self, store: SessionStore, cancelled: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(in_session, "is_rare", lambda store, wording, *, seconds: True)
         add_items("s", *["needless 0.1"] * 10, "needle")
-        find = find_in_session(reading_store, "s", Wording.parse("needle"))
+        find = find_in_session(store, "s", Wording.parse("needle"))
         assert find.searched_to
 
-    def test_what_was_limited_for_a_search_is_not_limited_afterwards(self, reading_store: SessionStore) -> None:
+    def test_what_was_limited_for_a_search_is_not_limited_afterwards(self, store: SessionStore) -> None:
         before = value_of("SHOW statement_timeout")
         add_items("s", "needle")
         with transaction.atomic():
@@ -501,25 +526,25 @@ class TestWithinASession:
             said += [str(snippet(text, wording.visible_pattern())) for text in texts.values()]
             place = find.found.position
 
-    def test_next_and_previous_lead_through_every_match(self, store: SessionStore) -> None:
+    def test_next_and_previous_lead_through_every_match(self, store: SessionStore, ways: Iterator[str]) -> None:
         add_items("other", "needle of another session")
         add_items("s", "needle 1", "hay", "needle 2")
         add_items("s", "hay", "needle 3")
 
-        forward = self.steps(store, "needle", after=None)
-        assert forward == ["needle 1", "needle 2", "needle 3"]
-        last = find_in_session(store, "s", Wording.parse("needle"), before=Position(("infinity", 0)))
-        assert last.found
-        assert self.steps(store, "needle", before=last.found.position) == ["needle 2", "needle 1"]
+        for way in ways:
+            forward = self.steps(store, "needle", after=None)
+            assert forward == ["needle 1", "needle 2", "needle 3"], way
+            last = find_in_session(store, "s", Wording.parse("needle"), before=Position(("infinity", 0)))
+            assert last.found, way
+            assert self.steps(store, "needle", before=last.found.position) == ["needle 2", "needle 1"], way
 
-    def test_nothing_is_found_and_it_says_so(self, store: SessionStore) -> None:
+    def test_nothing_is_found_and_it_says_so(self, store: SessionStore, ways: Iterator[str]) -> None:
         add_items("s", "hay")
-        assert find_in_session(store, "s", Wording.parse("needle")) == Find()
-        assert find_in_session(store, "unknown", Wording.parse("needle")) == Find()
+        for way in ways:
+            assert find_in_session(store, "s", Wording.parse("needle")) == Find(), way
+            assert find_in_session(store, "unknown", Wording.parse("needle")) == Find(), way
 
-    def test_a_long_session_is_read_in_steps_of_the_time_given(
-        self, reading_store: SessionStore, no_time: None
-    ) -> None:
+    def test_a_long_session_is_read_in_steps_of_the_time_given(self, store: SessionStore, no_time: None) -> None:
         run_sql(
             """INSERT INTO agent_sessions VALUES ('s');
                INSERT INTO agent_messages (session_id, message_data)
@@ -528,7 +553,7 @@ class TestWithinASession:
         )
         place, steps = None, 0
         while True:
-            find = find_in_session(reading_store, "s", Wording.parse("needle"), after=place)
+            find = find_in_session(store, "s", Wording.parse("needle"), after=place)
             if find.found:
                 break
             place, steps = find.searched_to, steps + 1
