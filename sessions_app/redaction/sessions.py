@@ -68,7 +68,7 @@ class RedactionOutcome:
     """Result of a redaction, or of one session of it, in numbers."""
 
     sessions: int = 0
-    """Searched items."""
+    """Searched sessions."""
     changed: int = 0
     items: int = 0
     places: int = 0

@@ -48,11 +48,11 @@ class Discovery:
     returned: int = 0
     """Erased, and there again."""
     fingerprint: str = ""
-    """Registered sessions before the store was looked through."""
+    """Fingerprint of the store, taken before it was looked through."""
     asked_up_to: str = ""
     """Our id of the session after which `revisit` continues; empty at the beginning of a round."""
     returned_so_far: int = 0
-    """Requested sessions in this round."""
+    """Erased sessions found again in this round of `revisit`."""
     returned_ids: list[str] = field(default_factory=list)
     """Sessions of this time that are to be erased again. Not kept."""
 

@@ -1,7 +1,7 @@
 """From the stored text of an item to a value that is safe to show.
 
 The text may be corrupt, endless, nested ten thousand deep, or hold what no page can carry (NULs, lone surrogates).
-Whatever it is, it becomes an `DecodedItem`; what cannot be read says why.
+Whatever it is, it becomes a `DecodedItem`; what cannot be read says why.
 """
 
 from __future__ import annotations
