@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -260,11 +261,12 @@ def test_the_budget_holds(client: MemoryClient, ada: Subject) -> None:
     assert in_agent(lambda: client.recall("tea", "ada", 0)).text == ""
 
 
-@pytest.mark.parametrize("budget", [2**31, 10**30, float("inf")])
-def test_a_budget_without_an_end_is_one(budget: Any, client: MemoryClient, ada: Subject) -> None:
+def test_a_budget_without_an_end_is_one(client: MemoryClient, ada: Subject) -> None:
     approved(TEA, subject=ada)
-    assert TEA in in_agent(lambda: client.recall("tea", "ada", budget)).text
-    assert Recall.objects.get().token_budget == MOST_BUDGET
+    budgets: list[Any] = [2**31, 10**30, float("inf")]
+    for budget in budgets:
+        assert TEA in in_agent(lambda budget=budget: client.recall("tea", "ada", budget)).text, budget
+    assert list(Recall.objects.values_list("token_budget", flat=True)) == [MOST_BUDGET] * len(budgets)
 
 
 def test_less_than_no_budget_tells_nothing(client: MemoryClient, ada: Subject) -> None:
@@ -273,22 +275,33 @@ def test_less_than_no_budget_tells_nothing(client: MemoryClient, ada: Subject) -
     assert (recalled.text, recalled.refused, recalled.choice.budget) == ("", None, 0)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [[[0.1] * 384], [[]], [], [[float("nan")] * 256], [[float("inf")] * 256], [[1e300] * 256], [["x"] * 256], None],
-    ids=["another size", "no numbers", "no vector", "NaN", "infinite", "too large", "no number", "nothing"],
-)
-def test_an_embedder_that_answers_nonsense_leaves_the_words(made: Any, dsn: str, ada: Subject) -> None:
+NONSENSE: dict[str, Any] = {
+    "another size": [[0.1] * 384],
+    "no numbers": [[]],
+    "no vector": [],
+    "NaN": [[float("nan")] * 256],
+    "infinite": [[float("inf")] * 256],
+    "too large": [[1e300] * 256],
+    "no number": [["x"] * 256],
+    "nothing": None,
+}
+
+
+def test_an_embedder_that_answers_nonsense_leaves_the_words(dsn: str, ada: Subject) -> None:
     class Odd:
         name = "wordllama-256"
 
+        def __init__(self, made: Any) -> None:
+            self.made = made
+
         def embed(self, texts: Any) -> Any:
-            return made
+            return self.made
 
     approved(TEA, subject=ada, is_embedded=True)
-    recalled = in_agent(lambda: client_at(dsn, embedder=Odd()).recall("tea", "ada"))
-    assert TEA in recalled.text
-    assert Recall.objects.get().embedder == ""
+    for what, made in NONSENSE.items():
+        recalled = in_agent(lambda made=made: client_at(dsn, embedder=Odd(made)).recall("tea", "ada"))
+        assert TEA in recalled.text, what
+    assert list(Recall.objects.values_list("embedder", flat=True)) == [""] * len(NONSENSE)
 
 
 def test_an_embedder_that_fails_leaves_the_words(dsn: str, ada: Subject, caplog: pytest.LogCaptureFixture) -> None:
@@ -384,14 +397,13 @@ def reason_of(client: MemoryClient, statement: str = TEA, **values: Any) -> Refu
     return None if isinstance(answer, Kept) else answer.reason
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_kept_is_refused_with_a_reason(what: str, client: MemoryClient) -> None:
-    values, reason = BAD[what]
-    assert reason_of(client, **{"subject": "ada", **values}) is reason
-    assert not Memory.objects.exists()
+def test_what_cannot_be_kept_is_refused_with_a_reason(client: MemoryClient) -> None:
+    for kept, (what, (values, reason)) in enumerate(BAD.items()):
+        assert reason_of(client, **{"subject": "ada", **values}) is reason, what
+        assert Memory.objects.count() == kept, what
+        # A refusal is no outage.
+        assert reason_of(client, f"Drinks tea number {kept}.", subject="ada") is None, what
     assert not StoredEvidence.objects.exists()
-    # A refusal is no outage.
-    assert reason_of(client, subject="ada") is None
 
 
 WORDS_OF: dict[str, tuple[str, RefusalReason | None]] = {
@@ -404,48 +416,44 @@ WORDS_OF: dict[str, tuple[str, RefusalReason | None]] = {
 }
 
 
-@pytest.mark.parametrize("by_record", [True, False])
-@pytest.mark.parametrize("whose", WORDS_OF)
-def test_a_proposal_rests_on_words_of_its_subject(
-    whose: str, by_record: bool, client: MemoryClient, ada: Subject, main_store: SessionStore
-) -> None:
+def test_a_proposal_rests_on_words_of_its_subject(client: MemoryClient, ada: Subject, main_store: SessionStore) -> None:
     other, bob = (subject_for_key(SubjectKind.USER, key) for key in ("ada@example.org", "bob"))
     merge_subjects(other, ada, by=reviewer_number(1))
     about = {"adas": ada, "ada's other": other, "anybody's": None, "bobs": bob, "erased": ada}
     for session_id, subject in about.items():
         SessionRecord.objects.create(store=main_store, session_id=session_id, subject=subject)
     SessionRecord.objects.filter(session_id="erased").update(erased_at=now())
-    session_id, reason = WORDS_OF[whose]
-    record = SessionRecord.objects.filter(session_id=session_id).first() if by_record else None
-    quote = Evidence("Tea, please.", session_id=session_id, record=record.pk if record else None)
-    assert reason_of(client, subject="ada", evidence=[quote]) is reason
-    assert (Memory.objects.count(), StoredEvidence.objects.count()) == ((0, 0) if reason else (1, 1))
-    # What all are told may come from anybody's.
-    assert reason_of(client, is_shared=True, evidence=[quote]) is (reason if session_id == "erased" else None)
+    for case in product(WORDS_OF, (True, False)):
+        whose, by_record = case
+        session_id, reason = WORDS_OF[whose]
+        record = SessionRecord.objects.filter(session_id=session_id).first() if by_record else None
+        quote = Evidence("Tea, please.", session_id=session_id, record=record.pk if record else None)
+        before = [Memory.objects.count(), StoredEvidence.objects.count()]
+        assert reason_of(client, f"Drinks tea, {case}.", subject="ada", evidence=[quote]) is reason, case
+        after = [Memory.objects.count(), StoredEvidence.objects.count()]
+        assert after == (before if reason else [count + 1 for count in before]), case
+        # What all are told may come from anybody's.
+        shared = reason_of(client, f"We sell tea, {case}.", is_shared=True, evidence=[quote])
+        assert shared is (reason if session_id == "erased" else None), case
 
 
-@pytest.mark.parametrize("named", ["no record has this id", "one record, and the id of another"])
-def test_a_record_is_of_the_session_that_is_named(
-    named: str, client: MemoryClient, ada: Subject, main_store: SessionStore
-) -> None:
+def test_a_record_is_of_the_session_that_is_named(client: MemoryClient, ada: Subject, main_store: SessionStore) -> None:
     record = SessionRecord.objects.create(store=main_store, session_id="adas", subject=ada)
-    invented = uuid.uuid4() if named.startswith("no") else record.pk
-    quote = Evidence("Tea, please.", session_id="elsewhere", record=invented)
-    assert reason_of(client, subject="ada", evidence=[quote]) is RefusalReason.NOT_THEIR_WORDS
+    for invented in (uuid.uuid4(), record.pk):
+        quote = Evidence("Tea, please.", session_id="elsewhere", record=invented)
+        assert reason_of(client, subject="ada", evidence=[quote]) is RefusalReason.NOT_THEIR_WORDS, invented
 
 
-@pytest.mark.parametrize(
-    "statement", ["Пьёт чай.", "喝绿茶。", "يشرب الشاي", "x" * 2000, "\N{HOT BEVERAGE}" * 2000, HOSTILE]
-)
-def test_any_other_text_is_kept_as_it_is(statement: str, client: MemoryClient) -> None:
-    assert reason_of(client, statement, subject="ada") is None
-    assert Memory.objects.get().statement == statement
+def test_any_other_text_is_kept_as_it_is(client: MemoryClient) -> None:
+    for statement in ("Пьёт чай.", "喝绿茶。", "يشرب الشاي", "x" * 2000, "\N{HOT BEVERAGE}" * 2000, HOSTILE):
+        assert reason_of(client, statement, subject="ada") is None, statement
+        assert Memory.objects.latest("proposed_at").statement == statement
 
 
-@pytest.mark.parametrize("query", ["\0", "\udc00", "x" * 2**20, "' & | ! <->", "喝茶", ""])
-def test_any_question_is_answered(query: str, client: MemoryClient, ada: Subject) -> None:
+def test_any_question_is_answered(client: MemoryClient, ada: Subject) -> None:
     approved(TEA, subject=ada, is_embedded=True)
-    assert TEA in in_agent(lambda: client.recall(query, "ada")).text
+    for query in ("\0", "\udc00", "x" * 2**20, "' & | ! <->", "喝茶", ""):
+        assert TEA in in_agent(lambda query=query: client.recall(query, "ada")).text, query
 
 
 def test_nothing_is_learned_from_who_said_no(client: MemoryClient, ada: Subject) -> None:
@@ -511,12 +519,18 @@ SAID: dict[str, str | None] = {
 }
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_hooks_notice_corrections_and_wishes(said: str, client: MemoryClient, ada: Subject) -> None:
+def test_hooks_notice_corrections_and_wishes(client: MemoryClient, ada: Subject) -> None:
     hooks = MemoryHooks(client, outcomes=False)
-    in_agent(lambda: talk(client.session(SQLiteSession("s1")), said, context=Customer("ada"), hooks=hooks))
-    signals = list(Signal.objects.values_list("kind", "text", "session_id", "agent", "subject"))
-    assert signals == ([(SAID[said], said, "s1", "Support", ada.pk)] if SAID[said] else [])
+
+    async def run() -> None:
+        for number, said in enumerate(SAID):
+            await talk(client.session(SQLiteSession(f"s{number}")), said, context=Customer("ada"), hooks=hooks)
+
+    in_agent(run)
+    signals = list(Signal.objects.order_by("created_at").values_list("kind", "text", "session_id", "agent", "subject"))
+    assert signals == [
+        (kind, said, f"s{number}", "Support", ada.pk) for number, (said, kind) in enumerate(SAID.items()) if kind
+    ]
 
 
 def test_hooks_tell_how_a_run_ended_once(client: MemoryClient, ada: Subject) -> None:
