@@ -44,14 +44,15 @@ def item_ids(session_id: str) -> list[str]:
 
 
 def write_long_session(session_id: str, turns: int) -> None:
-    """Two items a turn, each turn a transaction of its own."""
-
-    async def write(tables: Any) -> None:
-        session = tables.session(session_id)
+    """Two items a turn, each turn a transaction of its own; as the SDK stores them, in a tenth of its time."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO agent_sessions (session_id) VALUES (%s) ON CONFLICT DO NOTHING", [session_id])
         for number in range(turns):
-            await session.add_items([user(f"Question {number}"), assistant(f"Answer {number}")])
-
-    in_sdk(write)
+            said = [json.dumps(item) for item in (user(f"Question {number}"), assistant(f"Answer {number}"))]
+            cursor.execute(
+                "INSERT INTO agent_messages (session_id, message_data) SELECT %s, unnest(%s::text[])",
+                [session_id, said],
+            )
 
 
 def shown(page: Any) -> list[str]:
@@ -156,36 +157,24 @@ def test_a_date_leads_to_its_first_item(store: SessionStore, operator: Client) -
     assert shown(operator.get(address("long", date="2026-03-01"))) == old + new
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "sentence"),
-    [
-        (
-            {"at": "after~2026-01-01~1:forged"},
-            400,
-            b"The link is incomplete or was changed.",
-        ),
-        (
-            {"item": "999999999"},
-            404,
-            b"This item is not in the session: the agent may have removed it",
-        ),
+def test_an_address_that_cannot_be_followed_shows_the_start_and_says_why(store: SessionStore, operator: Client) -> None:
+    add_items("s", "Where is my order?")
+    cases: list[tuple[dict[str, str], int, str]] = [
+        ({"at": "after~2026-01-01~1:forged"}, 400, "The link is incomplete or was changed."),
+        ({"item": "999999999"}, 404, "This item is not in the session: the agent may have removed it"),
         (
             {"item": "'; DROP TABLE agent_messages; --"},
             404,
-            b"This item is not in the session: the agent may have removed it",
+            "This item is not in the session: the agent may have removed it",
         ),
-        ({"date": "yesterday"}, 400, b"This is not a date. Use the format 2026-11-30."),
-        ({"date": "2026-02-31"}, 400, b"This is not a date. Use the format 2026-11-30."),
-    ],
-)
-def test_an_address_that_cannot_be_followed_shows_the_start_and_says_why(
-    store: SessionStore, operator: Client, query: dict[str, str], status: int, sentence: bytes
-) -> None:
-    add_items("s", "Where is my order?")
-    page = operator.get(address("s", **query))
-    assert page.status_code == status
-    assert sentence in page.content
-    assert b"Where is my order?" in page.content
+        ({"date": "yesterday"}, 400, "This is not a date. Use the format 2026-11-30."),
+        ({"date": "2026-02-31"}, 400, "This is not a date. Use the format 2026-11-30."),
+    ]
+    for query, status, sentence in cases:
+        page = operator.get(address("s", **query))
+        assert page.status_code == status, query
+        assert sentence in page.text, query
+        assert "Where is my order?" in page.text, query
 
 
 def test_a_cursor_of_one_session_does_not_open_another(store: SessionStore, operator: Client) -> None:
@@ -231,7 +220,7 @@ def test_the_open_end_of_a_long_session_grows_and_then_offers_the_next_page(
     assert shown(grown)[0] == first
     assert len(shown(grown)) == PAGE_ITEMS + 2
 
-    write_long_session("long", LIVE_ITEMS)
+    write_long_session("long", LIVE_ITEMS // 2)
     full = operator.get(live_url(grown))
     assert len(shown(full)) == LIVE_ITEMS
     assert 'aria-label="Later items"' in full.text
@@ -239,8 +228,8 @@ def test_the_open_end_of_a_long_session_grows_and_then_offers_the_next_page(
 
 
 def test_a_page_costs_the_same_for_ten_items_and_a_thousand(store: SessionStore, operator: Client) -> None:
-    write_long_session("short", 5)
-    write_long_session("long", 500)
+    for session_id, turns in (("short", 5), ("long", 500)):
+        add_items(session_id, *(item for number in range(turns) for item in (user(f"{number}?"), assistant("Yes."))))
     costs = []
     for session_id in ("short", "long"):
         url = address(session_id)
@@ -357,55 +346,42 @@ def test_the_markdown_of_a_long_session_has_every_text_once_and_tears_no_pair_ap
     assert "not on this page" not in text
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        "not json at all",
-        '{"role": "user", "content": "cut of',
-        '{"role": "user", "content": "\\u0000 \\ud800 \\u202e"}',
-        "[" * 50_000,
-        "[" * 20_000 + "]" * 20_000,
-        json.dumps({"role": "user", "content": "word" * 300_000}),
-        json.dumps({"role": "user", "content": "<script>alert(1)</script>" * 1_000}),
-        json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 10_000_000}),
-        json.dumps({"type": "message", "role": "assistant", "content": 5}),
-        "9" * 10_000,
-        "",
-    ],
-    ids=[
-        "nonsense",
-        "cut-off",
-        "escapes",
-        "open-brackets",
-        "deep",
-        "long-word",
-        "script",
-        "ten-megabytes",
-        "wrong-type",
-        "long-number",
-        "empty",
-    ],
-)
-def test_whatever_is_stored_is_shown_safely(store: SessionStore, operator: Client, stored: str) -> None:
+HOSTILE = {
+    "nonsense": "not json at all",
+    "cut off": '{"role": "user", "content": "cut of',
+    "escapes": '{"role": "user", "content": "\\u0000 \\ud800 \\u202e"}',
+    "open brackets": "[" * 50_000,
+    "deep": "[" * 20_000 + "]" * 20_000,
+    "long word": json.dumps({"role": "user", "content": "word" * 100_000}),
+    "script": json.dumps({"role": "user", "content": "<script>alert(1)</script>" * 1_000}),
+    "two megabytes": json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 2_000_000}),
+    "wrong type": json.dumps({"type": "message", "role": "assistant", "content": 5}),
+    "long number": "9" * 10_000,
+    "empty": "",
+}
+
+
+def test_whatever_is_stored_is_shown_safely(store: SessionStore, operator: Client) -> None:
     add_items("s", "Before", "Hostile", "After")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [stored, item_ids("s")[1]])
-    record = record_of("s")
+    record, item_id = record_of("s"), item_ids("s")[1]
+    for what, stored in HOSTILE.items():
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE agent_messages SET message_data = %s WHERE id = %s", [stored, item_id])
 
-    page = operator.get(address("s"))
+        page = operator.get(address("s"))
 
-    assert page.status_code == 200
-    assert page.content.index(b"Before") < page.content.index(b"After")
-    assert b"<script>alert" not in page.content
-    assert len(page.content) < 400_000
+        assert page.status_code == 200, what
+        assert page.content.index(b"Before") < page.content.index(b"After"), what
+        assert b"<script>alert" not in page.content, what
+        assert len(page.content) < 400_000, what
 
-    item = operator.get(reverse("sessions:item", args=[record.pk, item_ids("s")[1]]))
-    assert item.status_code == 200
-    assert b"<script>alert" not in item.content
-    whole = operator.get(reverse("sessions:item", args=[record.pk, item_ids("s")[1]], query={"download": ""}))
-    assert whole.content.decode() == stored
-    assert b"".join(operator.get(reverse("sessions:export-markdown", args=[record.pk])))
-    inspect_session(record)
+        item = operator.get(reverse("sessions:item", args=[record.pk, item_id]))
+        assert item.status_code == 200, what
+        assert b"<script>alert" not in item.content, what
+        whole = operator.get(reverse("sessions:item", args=[record.pk, item_id], query={"download": ""}))
+        assert whole.content.decode() == stored, what
+        assert b"".join(operator.get(reverse("sessions:export-markdown", args=[record.pk]))), what
+        inspect_session(record)
 
 
 def test_a_store_without_its_tables_is_away_and_says_so(store: SessionStore, operator: Client) -> None:
@@ -431,12 +407,14 @@ def test_a_cleared_session_says_that_it_is_empty(store: SessionStore, operator: 
     assert b"No items in this session" in page.content
 
 
-@pytest.mark.parametrize("session_id", ["a/b%20c?d#e", "😀 ключ", "x" * 10_000, "Case", "case"])
-def test_any_session_id_opens(store: SessionStore, operator: Client, session_id: str) -> None:
-    add_items(session_id, f"I am number {len(session_id)}")
-    add_items(session_id.swapcase(), "I am another")
-    page = operator.get(address(session_id))
-    assert page.status_code == 200
-    assert f"I am number {len(session_id)}".encode() in page.content
-    if session_id.swapcase() != session_id:
-        assert b"I am another" not in page.content
+def test_any_session_id_opens(store: SessionStore, operator: Client) -> None:
+    session_ids = ["a/b%20c?d#e", "😀 ключ", "x" * 10_000, "Case", "case"]
+    # Each with one that differs in its letters' case alone.
+    for session_id in {case for each in session_ids for case in (each, each.swapcase())}:
+        add_items(session_id, f"I am {session_id[:20]!r}.")
+    for session_id in session_ids:
+        page = operator.get(address(session_id))
+        assert page.status_code == 200, session_id
+        said = html.unescape(page.text)
+        assert f"I am {session_id[:20]!r}." in said, session_id
+        assert f"I am {session_id.swapcase()[:20]!r}." not in said, session_id
