@@ -64,9 +64,8 @@ def walk(
     return there, back
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(some=rows, size=st.integers(1, 5), meanwhile=st.lists(rows, max_size=4))
+@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.sampled_from(ORDERS), some=rows, size=st.integers(1, 5), meanwhile=st.lists(rows, max_size=4))
 def test_walking_to_the_end_and_back_shows_every_row_once(
     order: tuple[str, ...], some: list[tuple[int, int]], size: int, meanwhile: list[list[tuple[int, int]]]
 ) -> None:
@@ -82,9 +81,8 @@ def test_walking_to_the_end_and_back_shows_every_row_once(
     assert there == sorted(there, key=lambda pk: position[pk])
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(some=rows, size=st.integers(1, 5))
+@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.sampled_from(ORDERS), some=rows, size=st.integers(1, 5))
 def test_pages_of_a_union_are_the_pages_of_its_condition(
     order: tuple[str, ...], some: list[tuple[int, int]], size: int
 ) -> None:
