@@ -20,7 +20,16 @@ from memadmin import audit
 from sessions_app.models import SessionRecord, SubjectAlias
 from sessions_app.views import sessions as session_views
 from tests.accounts.matrix import MATRIX, SUPERUSER
-from tests.accounts.test_matrix import WORDS, World, address_of, browser_of, make_world, somebody, tables
+from tests.accounts.test_matrix import (
+    WORDS,
+    World,
+    address_of,
+    browser_of,
+    make_world,
+    somebody,
+    tables,
+    with_lasting_people,
+)
 from tests.audit.log_pages import NOTED
 
 __all__ = ["tables"]
@@ -85,9 +94,10 @@ def every_request(world: World) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_no_canary_gets_into_events_jobs_or_log_lines(
-    owner: User, world: World, caplog: pytest.LogCaptureFixture
+    owner: User, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = browser_of(owner)
+    with_lasting_people(monkeypatch)
     chosen = {"session": [str(record.pk) for record in SessionRecord.objects.all()]}
     found: list[str] = []
     recorded = 0

@@ -176,8 +176,8 @@ class TestCost:
         compliance.get(address())
         assert queries_for(10) == queries_for(990)
 
-    def test_ten_thousand_events_are_walked_to_the_end(self, auditor: Client) -> None:
-        insert_notes(10_000)
+    def test_many_events_are_walked_page_by_page(self, auditor: Client) -> None:
+        insert_notes(260)
         page = auditor.get(address(type="note.taken"))
         assert len(shown(page)) == 50
         seen_ids: set[str] = set()
@@ -186,9 +186,9 @@ class TestCost:
             page = auditor.get(link(page, "Older"))
         assert len(seen_ids) == 200
 
-    @pytest.mark.parametrize(
-        ("query", "indexes"),
-        [
+    def test_each_filter_walks_along_an_index_of_its_own(self) -> None:
+        """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
+        cases: list[tuple[dict[str, Any], list[str]]] = [
             ({}, ["audit_event_people_newest"]),
             ({"jobs": "with"}, ["audit_event_busy_newest", "audit_event_people_newest"]),
             (
@@ -204,33 +204,30 @@ class TestCost:
             ({"outcome": "denied"}, ["audit_event_outcome_newest"]),
             ({"object": SOMETHING}, ["audit_event_object_newest"]),
             ({"subject": SOMETHING}, ["audit_event_subject_newest"]),
-        ],
-        ids=str,
-    )
-    def test_each_filter_walks_along_an_index_of_its_own(self, query: dict[str, Any], indexes: list[str]) -> None:
-        """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
+        ]
         note()
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
             cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
-        plans = [branch[:51].explain() for branch in AuditFilter(QueryDict(urlencode(query)), User()).branches()]
-        used = set()
-        for plan in (plan for plan in plans if SHOWN not in plan):
-            used |= set(re.findall(r"using (audit_event_\w+)", plan))
-            assert "Sort" not in plan
-            assert "Filter" not in plan.replace("Filter: ((type)::text ~~ '%.row\\_%'::text)", ""), plan
-        assert sorted(used) == indexes
+        for query, indexes in cases:
+            plans = [branch[:51].explain() for branch in AuditFilter(QueryDict(urlencode(query)), User()).branches()]
+            used = set()
+            for plan in (plan for plan in plans if SHOWN not in plan):
+                used |= set(re.findall(r"using (audit_event_\w+)", plan))
+                assert "Sort" not in plan, query
+                assert "Filter" not in plan.replace("Filter: ((type)::text ~~ '%.row\\_%'::text)", ""), (query, plan)
+            assert sorted(used) == indexes, query
 
-    @pytest.mark.parametrize("name", ["object", "subject"])
-    def test_what_was_shown_among_others_is_looked_up_and_then_sorted(self, name: str) -> None:
+    def test_what_was_shown_among_others_is_looked_up_and_then_sorted(self) -> None:
         """However many events there are: the planner never walks over them to find the few that show somebody."""
         note()
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
-        branches = AuditFilter(QueryDict(urlencode({name: uuid4()})), User()).branches()
-        (plan,) = [plan for branch in branches if SHOWN in (plan := branch[:51].explain())]
-        assert "Bitmap Index Scan on audit_event_shown_ids" in plan
-        assert "Index Cond: (number = ANY (" in plan
+        for name in ("object", "subject"):
+            branches = AuditFilter(QueryDict(urlencode({name: uuid4()})), User()).branches()
+            (plan,) = [plan for branch in branches if SHOWN in (plan := branch[:51].explain())]
+            assert "Bitmap Index Scan on audit_event_shown_ids" in plan, name
+            assert "Index Cond: (number = ANY (" in plan, name
 
 
 @pytest.mark.parametrize(
@@ -324,9 +321,8 @@ class TestFilters:
         assert not who_looked([self.subject.pk], since=now() + timedelta(days=1)).shown
         assert not who_looked([SOMETHING], since=yesterday).shown
 
-    @pytest.mark.parametrize(
-        ("query", "sentence"),
-        [
+    def test_a_value_nobody_knows_is_said_and_shows_nothing(self, auditor: Client) -> None:
+        cases: list[tuple[dict[str, str], str]] = [
             ({"type": "tea.poured"}, "“tea.poured” is not a recorded event type."),
             ({"type": "tea.*"}, "“tea.*” is not a recorded event type."),
             ({"type": "<b>"}, "“&lt;b&gt;” is not a recorded event type"),
@@ -340,15 +336,12 @@ class TestFilters:
             ({"jobs": "maybe"}, "“maybe” is not a valid choice for agents and background jobs."),
             ({"subject": "cust_1"}, "The subject ID in the link is not valid."),
             ({"object": "7"}, "The record ID in the link is not valid."),
-        ],
-    )
-    def test_a_value_nobody_knows_is_said_and_shows_nothing(
-        self, auditor: Client, query: dict[str, str], sentence: str
-    ) -> None:
-        page = auditor.get(address(**query))
-        assert page.status_code == 400
-        assert sentence in page.text
-        assert shown(page) == []
+        ]
+        for query, sentence in cases:
+            page = auditor.get(address(**query))
+            assert page.status_code == 400, query
+            assert sentence in page.text, query
+            assert shown(page) == [], query
 
     def test_a_filter_that_finds_nothing_says_what_is_on(self, auditor: Client) -> None:
         page = auditor.get(address(until="2025-10-14", type="note.taken"))
@@ -402,12 +395,12 @@ class TestPages:
         ids += re.findall(r'id="event-([^"]*)"', auditor.get(link(page, "Older")).text)
         assert len(ids) == len(set(ids)) == 60
 
-    @pytest.mark.parametrize("cursor", ["made-up", "x" * 5_000, "\0"])
-    def test_a_page_link_that_was_tampered_with_leads_to_the_first_page(self, auditor: Client, cursor: str) -> None:
-        page = auditor.get(address(cursor=cursor, type="note.taken"))
-        assert page.status_code == 400
-        assert "incomplete or was changed" in page.text
-        assert link(page, "Go to the first page") == address(type="note.taken")
+    def test_a_page_link_that_was_tampered_with_leads_to_the_first_page(self, auditor: Client) -> None:
+        for cursor in ("made-up", "x" * 5_000, "\0"):
+            page = auditor.get(address(cursor=cursor, type="note.taken"))
+            assert page.status_code == 400, cursor
+            assert "incomplete or was changed" in page.text, cursor
+            assert link(page, "Go to the first page") == address(type="note.taken"), cursor
 
     def test_what_is_newer_is_offered(self, auditor: Client) -> None:
         note()
@@ -455,12 +448,13 @@ class TestJobs:
         assert seen(page) == ["test.row_updated", "note.taken"]
         assert "without agents and background jobs" in words_of(page)
 
-    @pytest.mark.parametrize("kind", ["job", "agent"])
-    def test_neither_jobs_nor_agents_stand_there(self, auditor: Client, kind: Kind) -> None:
-        with audit.acting(audit.Actor(kind, "busy")):
-            done = note()
-        assert str(done.id) not in auditor.get(address()).text
-        assert str(done.id) in auditor.get(address(jobs="with")).text
+    def test_neither_jobs_nor_agents_stand_there(self, auditor: Client) -> None:
+        kinds: tuple[Kind, ...] = ("job", "agent")
+        for kind in kinds:
+            with audit.acting(audit.Actor(kind, "busy")):
+                done = note()
+            assert str(done.id) not in auditor.get(address()).text, kind
+            assert str(done.id) in auditor.get(address(jobs="with")).text, kind
 
     def test_they_are_one_step_away_and_back(self, auditor: Client) -> None:
         page = auditor.get(chip(auditor.get(address()), "without agents and background jobs"))
@@ -575,9 +569,9 @@ class TestAbout:
         assert 'value="&lt;nobody&gt;"' in page.text
         assert AuditEvent.objects.get(type="log.searched").counters == {"found": 0}
 
-    @pytest.mark.parametrize("typed", ["", "  ", "x" * 513, "\0"])
-    def test_nothing_to_look_for_is_said(self, auditor: Client, typed: str) -> None:
-        assert self.find(auditor, typed).status_code == 422
+    def test_nothing_to_look_for_is_said(self, auditor: Client) -> None:
+        for typed in ("", "  ", "x" * 513, "\0"):
+            assert self.find(auditor, typed).status_code == 422, typed
 
     def test_filters_that_were_changed_on_the_way_do_no_harm(self, auditor: Client) -> None:
         make_subject("cust_1")
@@ -585,12 +579,13 @@ class TestAbout:
 
 
 class TestAccess:
-    @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
-    @pytest.mark.parametrize("name", ["audit:list", "audit:newer"])
-    def test_other_roles_may_not_read_it(self, role: str, name: str) -> None:
-        page = signed_in(person(role)).get(reverse(name))
-        assert page.status_code == 403
-        assert "compliance and auditor" in page.text or name != "audit:list"
+    def test_other_roles_may_not_read_it(self) -> None:
+        for role in ("support", "reviewer", "administrator"):
+            client = signed_in(person(role))
+            page = client.get(reverse("audit:list"))
+            assert page.status_code == 403, role
+            assert "compliance and auditor" in page.text, role
+            assert client.get(reverse("audit:newer")).status_code == 403, role
 
     def test_nobody_signed_in_is_asked_to(self, client: Client) -> None:
         assert client.get(address()).status_code == 302
@@ -600,12 +595,9 @@ class TestAccess:
         assert 'data-key="g a"' in auditor.get("/").text
         assert reverse("audit:list") not in signed_in(person("support")).get("/").text
 
-    @pytest.mark.parametrize(
-        ("name", "method"),
-        [("audit:list", "post"), ("audit:newer", "post"), ("audit:about", "get")],
-    )
-    def test_the_wrong_method_is_refused(self, auditor: Client, name: str, method: str) -> None:
-        assert getattr(auditor, method)(reverse(name)).status_code == 405
+    def test_the_wrong_method_is_refused(self, auditor: Client) -> None:
+        for name, method in (("audit:list", "post"), ("audit:newer", "post"), ("audit:about", "get")):
+            assert getattr(auditor, method)(reverse(name)).status_code == 405, name
 
     def test_the_browser_keeps_no_copy(self, auditor: Client) -> None:
         assert "no-store" in auditor.get(address())["Cache-Control"]

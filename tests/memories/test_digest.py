@@ -66,7 +66,7 @@ def receiver(settings: Any) -> Iterator[type[Receiver]]:
         answers = [200]  # noqa: RUF012
 
     with HTTPServer(("127.0.0.1", 0), Ours) as server:
-        running = threading.Thread(target=server.serve_forever, daemon=True)
+        running = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
         running.start()
         settings.DIGEST_URL = f"http://127.0.0.1:{server.server_port}/hook?room=reviews"
         settings.DIGEST_SECRET = KEY
