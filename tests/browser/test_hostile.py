@@ -7,7 +7,7 @@ last tests break a template on purpose, so that the first ones are known to noti
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, cycle, islice
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from playwright.sync_api import Dialog, Page
 from memadmin.web import safe_text as hostile_text
 from memadmin.web.templatetags import memadmin as tags
 from sessions_app.models import AgentMessage, SessionRecord, Subject, SubjectAlias
+from sessions_app.search.remembered import MAX_CHARACTERS
 from sessions_app.services.inspection import inspect_session
 from sessions_app.views.window import PAGE_ITEMS
 from tests.agents import add_items, assistant, attach_main_store
@@ -35,20 +36,26 @@ WIDTHS = (1440, 390)
 WORD = "hostilecorpus"
 """Said in every session, so that a search finds them all."""
 
-MILLIONS = 10_000_000
+
+def parted(corpus: Mapping[str, str], together: int) -> list[dict[str, str]]:
+    named = list(corpus.items())
+    return [dict(named[start : start + together]) for start in range(0, len(named), together)]
+
+
+MILLION = 1_000_000
+"""More than any page shows of a text. `tests/sessions/test_timeline_page.py` has ten of them, without a browser."""
 
 OBJECTS = [example["item"] for example in EXAMPLES if isinstance(example["item"], dict)]
-SHARES = 16
-"""Each text poisons so small a share of them, by turns; every kind of item meets several texts all the same."""
-EVERYWHERE = {
+RUNNING = (
     *("script", "image that fails", "style attribute", "element of a name", "half a tag", "event attribute", "htmx"),
-    *("javascript", "ansi", "bidi", "combining storm", "one long word", "nul and surrogate"),
-}
-"""Texts of every way out of a place, which all items that an agent writes have; of the others one half has each."""
-IN_LISTS = {n: t for place, (n, t) in enumerate(CORPUS.items()) if n in EVERYWHERE or place % 3 == 0}
-"""Texts for pages that show the beginning of many: these, and a third of the others. One page of each list has them."""
-TOGETHER = 7
-"""So many texts have their items on one page of a timeline, which shows 100: a page costs more than what is on it."""
+    "javascript",
+)
+SPREADING = ("ansi", "bidi", "combining storm", "one long word", "nul and surrogate")
+EVERYWHERE = {name: CORPUS[name] for name in (*RUNNING, *SPREADING)}
+"""Texts of every way out of a place: each kind of item has them all. The others are in one kind each, by turns."""
+ELSEWHERE = {name: text for name, text in CORPUS.items() if name not in EVERYWHERE}
+IN_LISTS = [*parted(EVERYWHERE, 1), *parted(dict(list(ELSEWHERE.items())[::3]), 4)]
+"""Texts of each row of a list: one everywhere in it, or four by turns, of a third of the others."""
 
 numbers = count(1)
 
@@ -148,22 +155,25 @@ def with_call_of(number: int, item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "call_id": f"{number}-{item['call_id']}"} if "call_id" in item else item
 
 
-def written_items(number: int, name: str, text: str) -> Iterator[dict[str, Any]]:
-    """Items of an agent with the text: all of them or the half whose turn it is, and a share of the examples."""
-    items = [with_call_of(number, item) for item in items_of(text)]
-    yield from items if name in EVERYWHERE else items[number % 2 :: 2]
-    yield from (poisoned(item, text) for item in OBJECTS[number % SHARES :: SHARES])
+def written_items() -> Iterator[dict[str, Any]]:
+    """Items of an agent: of each kind one for each of the texts of EVERYWHERE, and some for others; and each example of
+    an item, with a text that would run and with one that would spread.
+    """
+    for number, (name, text) in enumerate(CORPUS.items()):
+        items = [with_call_of(number, item) for item in items_of(text)]
+        yield from items if name in EVERYWHERE else [items[number % len(items)]]
+    for item, *names in zip(OBJECTS, cycle(RUNNING), cycle(SPREADING), strict=False):
+        yield from (poisoned(item, CORPUS[name]) for name in names)
 
 
-def write_session(named: Mapping[str, str], *, with_items: bool = True) -> SessionRecord:
-    """A session with each text in a message and in other items, and by turns in its id and all that the registry knows
-    of it.
+def write_session(named: Mapping[str, str], *items: dict[str, Any]) -> SessionRecord:
+    """A session with each text in a message, the items, and the texts by turns in its id and all that the registry
+    knows of it.
     """
     number = next(numbers)
     texts = list(named.values())
     session_id = f"{number}:{storable(texts[0], 300)}"
-    for share, (name, text) in enumerate(named.items(), start=number):
-        add_items(session_id, f"{WORD} {text}", *(written_items(share, name, text) if with_items else ()))
+    add_items(session_id, *(f"{WORD} {text}" for text in texts), *items)
     in_key, in_ticket, in_agent = islice(cycle(texts), 1, 4)
     subject = Subject.objects.create()
     SubjectAlias.objects.create(subject=subject, key=f"{number} {storable(in_key, 400)}", is_primary=True)
@@ -179,24 +189,21 @@ def write_session(named: Mapping[str, str], *, with_items: bool = True) -> Sessi
     return record
 
 
-def write_all(corpus: Mapping[str, str], together: int = 1, *, with_items: bool = True) -> Iterator[SessionRecord]:
-    """Sessions with so many of the texts each, in the order of `parted`."""
+def write_all(rows: Iterable[Mapping[str, str]]) -> list[SessionRecord]:
+    """A session for each group of texts."""
     attach_main_store()
-    for texts in parted(corpus, together):
-        try:
-            yield write_session(texts, with_items=with_items)
-        except Exception as problem:
-            raise AssertionError(f"{', '.join(texts)} could not be written") from problem
-
-
-def parted(corpus: Mapping[str, str], together: int) -> list[dict[str, str]]:
-    named = list(corpus.items())
-    return [dict(named[start : start + together]) for start in range(0, len(named), together)]
+    return [write_session(texts) for texts in rows]
 
 
 def test_timelines_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+    """As many items on a page as it takes: it costs more than what is on it."""
     sign_in("support")
-    for record, texts in zip(write_all(CORPUS, TOGETHER), parted(CORPUS, TOGETHER), strict=True):
+    attach_main_store()
+    items = list(written_items())
+    named = parted(CORPUS, 14)
+    share = -(-len(items) // len(named))
+    for place, texts in enumerate(named):
+        record = write_session(texts, *items[place * share : (place + 1) * share])
         assert AgentMessage.objects.filter(session_id=record.session_id).count() <= PAGE_ITEMS
         trap.visit(record.get_absolute_url(), about=", ".join(texts))
     trap.check()
@@ -214,7 +221,7 @@ def test_everything_around_timelines_is_sound(
     agent_tables: None, trap: Trap, sign_in: SignIn, page: Page, client: Client
 ) -> None:
     person = sign_in("support", "compliance")
-    records = list(write_all(IN_LISTS, with_items=False))
+    records = write_all(IN_LISTS)
     client.force_login(person)
     searched = client.post(reverse("sessions:search"), {"q": WORD})["Location"]
     lists = [reverse("sessions:overview"), reverse("sessions:list"), reverse("sessions:subjects")]
@@ -256,15 +263,13 @@ def items_with_all_texts(record: SessionRecord) -> list[int]:
 def test_raw_admin_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     person = sign_in("administrator")
     person.user_permissions.add(Permission.objects.get(codename="raw_edit"))
-    records = list(write_all(dict(list(CORPUS.items())[::6]), 6, with_items=False))
-    rows: list[tuple[str, object]] = [("agentmessage", message) for message in items_with_all_texts(records[0])]
-    rows += [("sessionrecord", record.pk) for record in records]
-    rows += [("subject", record.subject_id) for record in records]
-    for model, pk in rows:
+    (record,) = write_all([dict(list(CORPUS.items())[::6])])
+    message, _ = items_with_all_texts(record)
+    rows = {"agentmessage": message, "sessionrecord": record.pk, "subject": record.subject_id}
+    for model, pk in rows.items():
         path = reverse(f"admin:sessions_app_{model}_change", args=[pk])
         trap.visit(path)
         assert path in page.url
-    for model in ("agentmessage", "sessionrecord", "subject"):
         trap.visit(reverse(f"admin:sessions_app_{model}_changelist"))
     trap.check()
 
@@ -277,30 +282,32 @@ def test_what_people_type_is_sound(agent_tables: None, trap: Trap, sign_in: Sign
     add_items("s", "tea")
     record = SessionRecord.objects.get()
     texts = list(MARKUP.values())[::3]
+    halves = [" ".join(texts[:5]), " ".join(texts[5:])]
+    assert all(len(half) < MAX_CHARACTERS for half in halves)
     page.goto(record.get_absolute_url())
-    for two in zip(texts[::2], texts[1::2], strict=True):
-        page.get_by_label("Search in this session").fill(f"tea {' '.join(two)}")
+    for half in halves:
+        page.get_by_label("Search in this session").fill(half)
         with page.expect_navigation():
             page.keyboard.press("Enter")
         trap.look_around(page.url)
     filtered = dict(zip(("ticket", "agent", "label"), texts, strict=False))
-    for query in (filtered, {"store": texts[3]}, {"days": texts[4]}):
+    for query in (filtered, {"store": texts[3], "days": texts[4]}):
         trap.visit(reverse("sessions:list", query=query))
-    for two in zip(texts[::2], texts[1::2], strict=True):
-        page.get_by_label("Find a subject, ticket or session ID").fill(" ".join(two))
+    for half in halves:
+        page.get_by_label("Find a subject, ticket or session ID").fill(half)
         with page.expect_navigation():
             page.keyboard.press("Enter")
         trap.look_around(page.url)
     trap.check()
 
 
-def test_ten_megabytes_and_a_deep_value_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
+def test_a_megabyte_and_a_deep_value_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
     sign_in("support")
     attach_main_store()
     deep = '{"a":[' * 90 + '"<img src=x onerror=hostile(1)>"' + "]}" * 90
-    for text in (f"{MARKUP['script']} " * (MILLIONS // 40), deep):
+    for text in (f"{MARKUP['script']} " * (MILLION // 40), deep):
         add_items("s", {"type": "function_call_output", "call_id": "a", "output": text})
-    add_items("s", "x" * MILLIONS)
+    add_items("s", "x" * MILLION)
     record = SessionRecord.objects.get()
     trap.visit(record.get_absolute_url())
     for message in AgentMessage.objects.order_by("pk").values_list("pk", flat=True):
@@ -309,7 +316,7 @@ def test_ten_megabytes_and_a_deep_value_are_sound(agent_tables: None, trap: Trap
 
 
 def test_files_are_no_pages(agent_tables: None, operator: Client) -> None:
-    (record,) = write_all({"script": MARKUP["script"]}, with_items=False)
+    (record,) = write_all([{"script": MARKUP["script"]}])
     names: dict[str, list[Any]] = {"export-jsonl": [], "export-markdown": [], "item": [AgentMessage.objects.get().pk]}
     for name, more in names.items():
         answer = operator.get(reverse(f"sessions:{name}", args=[record.pk, *more]), {"download": ""})
@@ -319,7 +326,7 @@ def test_files_are_no_pages(agent_tables: None, operator: Client) -> None:
 
 
 def test_a_title_is_not_reordered(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
-    (record,) = write_all({"bidi": CORPUS["bidi"]}, with_items=False)
+    (record,) = write_all([{"bidi": CORPUS["bidi"]}])
     sign_in("support")
     page.goto(record.get_absolute_url())
     assert not set(page.title()) & set("\u202e\u2066\u2067\u2068\u202d")
@@ -337,11 +344,18 @@ def test_a_template_that_marks_text_safe_is_noticed(
 ) -> None:
     monkeypatch.setattr(hostile_text, "mark_matches", unescaped)
     sign_in("support")
-    names = ["image that fails", "script", "image", "style attribute", "htmx to ourselves", "base"]
-    for record, name in zip(write_all({name: CORPUS[name] for name in names}, with_items=False), names, strict=True):
-        trap.visit(record.get_absolute_url())
-        assert trap.problems, name
-        trap.problems.clear()
+    noticed = {
+        "image that fails": "script-src-attr",
+        "script": "script-src-elem inline",
+        "image": "foreign request: https://elsewhere.example/image.png",
+        "style attribute": "style-src-attr",
+        "htmx to ourselves": "a dialog opened",
+        "base": "base-uri",
+    }
+    (record,) = write_all([{name: CORPUS[name] for name in noticed}])
+    trap.visit(record.get_absolute_url())
+    problems = "\n".join(trap.problems)
+    assert [name for name, problem in noticed.items() if problem not in problems] == []
 
 
 def test_markdown_that_lets_html_through_is_noticed(
@@ -349,7 +363,7 @@ def test_markdown_that_lets_html_through_is_noticed(
 ) -> None:
     monkeypatch.setattr(tags, "render_markdown", mark_safe)
     sign_in("support")
-    (record,) = write_all({"image that fails": CORPUS["image that fails"]})
+    (record,) = write_all([{"image that fails": CORPUS["image that fails"]}])
     trap.visit(f"{record.get_absolute_url()}?form=markdown")
     with pytest.raises(AssertionError):
         trap.check()
@@ -361,7 +375,7 @@ def test_a_script_that_runs_is_noticed_without_the_policy_too(
     monkeypatch.setattr(hostile_text, "mark_matches", unescaped)
     settings.CONTENT_SECURITY_POLICY = None
     sign_in("support")
-    (record,) = write_all({"script": MARKUP["script"]}, with_items=False)
+    (record,) = write_all([{"script": MARKUP["script"]}])
     trap.visit(record.get_absolute_url())
     with pytest.raises(AssertionError, match="a script ran"):
         trap.check()
@@ -371,7 +385,7 @@ def test_a_long_word_that_is_not_wrapped_is_noticed(
     agent_tables: None, trap: Trap, sign_in: SignIn, page: Page
 ) -> None:
     sign_in("support")
-    (record,) = write_all({"one long word": CORPUS["one long word"]}, with_items=False)
+    (record,) = write_all([{"one long word": CORPUS["one long word"]}])
     page.route("**/app*.css", lambda route: route.fulfill(body="", content_type="text/css"))
     trap.visit(record.get_absolute_url())
     with pytest.raises(AssertionError, match=r"sticks out|px wide"):

@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 from memadmin.web import safe_text as hostile_text
 from memories_app.models import ApprovalRule, Evidence, Memory, Recall, RecalledMemory, Review, SavedView, Signal
 from sessions_app.models import SessionRecord, SubjectAlias
-from tests.browser.test_hostile import IN_LISTS, TOGETHER, Trap, parted, storable, trap, write_all
+from tests.browser.test_hostile import ELSEWHERE, EVERYWHERE, IN_LISTS, Trap, parted, storable, trap, write_all
 from tests.hostile import CORPUS
 from tests.memories.builders import approved, proposed
 
@@ -30,7 +30,8 @@ def write_memories(record: SessionRecord, *texts: str) -> tuple[Memory, Memory]:
     or one by turns where there is room for one.
     """
     said = [storable(text, 1_500) for text in texts]
-    in_extractor, in_key, in_change, in_note, in_agent = islice(cycle(texts), 1, 6)
+    pieces = [storable(text, 1_400 // len(texts)) for text in texts]
+    in_extractor, in_key, in_note, in_agent = islice(cycle(texts), 1, 5)
     shared = {
         "kind": "note",
         "agents": [storable(text, 200) for text in texts],
@@ -38,8 +39,8 @@ def write_memories(record: SessionRecord, *texts: str) -> tuple[Memory, Memory]:
         "key": storable(in_key, 80),
         "data": {each: [each] for each in said},
     }
-    known = approved(f"Known: {said[0]}", subject=record.subject, is_embedded=True, **shared)
-    changed = storable(in_change, 1_500)
+    known = approved(f"Known: {' '.join(pieces)}", subject=record.subject, is_embedded=True, **shared)
+    changed = " ".join(reversed(pieces))
     change = proposed(
         f"{changed} and more {changed[:200]}",
         subject=record.subject,
@@ -66,28 +67,29 @@ def write_memories(record: SessionRecord, *texts: str) -> tuple[Memory, Memory]:
     return known, change
 
 
-def all_about(record: SessionRecord, *texts: str) -> list[str]:
-    known, change = write_memories(record, *texts)
-    return [known.get_absolute_url(), reverse("reviews:review", args=[change.pk])]
-
-
 def test_memories_and_proposals_are_sound(agent_tables: None, trap: Trap, sign_in: SignIn) -> None:
-    """Each text on one of the two pages, by turns."""
+    """Both pages with the texts of every way out, and each with one half of the others."""
     sign_in("reviewer")
-    records = write_all(CORPUS, TOGETHER, with_items=False)
-    for number, (record, texts) in enumerate(zip(records, parted(CORPUS, TOGETHER), strict=True)):
-        trap.visit(all_about(record, *texts.values())[number % 2], about=", ".join(texts))
+    halves = parted(ELSEWHERE, -(-len(ELSEWHERE) // 2))
+    for texts, shows_memory, shows_change in zip((EVERYWHERE, *halves), (1, 1, 0), (1, 0, 1), strict=True):
+        (record,) = write_all([texts])
+        known, change = write_memories(record, *texts.values())
+        if shows_memory:
+            trap.visit(known.get_absolute_url(), about=", ".join(texts))
+        if shows_change:
+            trap.visit(reverse("reviews:review", args=[change.pk]), about=", ".join(texts))
     trap.check()
 
 
 def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     officer = sign_in("reviewer", "compliance")
-    records = list(write_all(IN_LISTS, with_items=False))
-    for record, text in zip(records, IN_LISTS.values(), strict=True):
-        write_memories(record, text)
-        if name := storable(text, 120):
-            ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
-            SavedView.objects.get_or_create(owner=officer, name=storable(text, 60))
+    records = write_all(IN_LISTS)
+    for record, texts in zip(records, IN_LISTS, strict=True):
+        write_memories(record, *texts.values())
+        for text in texts.values():
+            if name := storable(text, 120):
+                ApprovalRule.objects.get_or_create(name=name, defaults={"extractor": storable(text, 80)})
+                SavedView.objects.get_or_create(owner=officer, name=storable(text, 60))
     lists = [reverse("memories:list"), reverse("reviews:list"), f"{reverse('reviews:list')}?as=table"]
     # The log has a text in the names of subjects and rules.
     named = [reverse("audit:list", query={"type": f"{kind}.row_inserted"}) for kind in ("subject", "approval_rule")]
@@ -98,10 +100,9 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
             path = (older.first.get_attribute("href") or "") if older.count() else ""
     # One of whom a memory has every sixth text.
     about_all = records[0]
-    texts = list(CORPUS.values())[::6]
-    known, _ = write_memories(about_all, *texts)
+    known, _ = write_memories(about_all, *list(CORPUS.values())[::6])
     trap.visit(reverse("memories:learned-from", args=[about_all.pk]))
-    for text in texts[::4]:
+    for text in (CORPUS["script"], CORPUS["one long word"]):
         trap.visit(f"{reverse('memories:learned-by-tool')}?{urlencode({'tool': storable(text, 200)})}")
     assert about_all.subject
     trap.visit(about_all.subject.get_absolute_url())
@@ -113,20 +114,20 @@ def test_everything_around_memories_is_sound(agent_tables: None, trap: Trap, sig
 def test_what_an_agent_would_be_told_is_sound(agent_tables: None, trap: Trap, sign_in: SignIn, page: Page) -> None:
     """The preview shows statements as an agent reads them, and what was typed."""
     sign_in("reviewer")
-    corpus = dict(list(CORPUS.items())[::9])
-    for record, texts in zip(write_all(corpus, 3, with_items=False), parted(corpus, 3), strict=True):
-        for text in texts.values():
-            write_memories(record, text)
-        assert record.subject
-        # Typed into a field, what the text has of line breaks would be lost.
-        SubjectAlias.objects.create(subject=record.subject, key=f"plain-{record.subject_id}")
-        page.goto(reverse("memories:recall"))
-        typed = " ".join(storable(text, 150) for text in texts.values())
-        page.locator("[name=query]").fill(f"Where is it? {typed}")
-        page.locator("[name=subject]").fill(f"plain-{record.subject_id}")
-        with page.expect_navigation():
-            page.locator("main form").get_by_role("button").last.click()
-        trap.look_around(page.url)
+    texts = list(CORPUS.values())[::9]
+    (record,) = write_all([dict(list(CORPUS.items())[::9])])
+    for text in texts:
+        write_memories(record, text)
+    assert record.subject
+    # Typed into a field, what the text has of line breaks would be lost.
+    SubjectAlias.objects.create(subject=record.subject, key="plain")
+    page.goto(reverse("memories:recall"))
+    typed = " ".join(storable(text, 150) for text in texts)
+    page.locator("[name=query]").fill(f"Where is it? {typed}")
+    page.locator("[name=subject]").fill("plain")
+    with page.expect_navigation():
+        page.locator("main form").get_by_role("button").last.click()
+    trap.look_around(page.url)
     trap.check()
 
 
@@ -135,8 +136,14 @@ def test_a_template_that_marks_a_memory_safe_is_noticed(
 ) -> None:
     monkeypatch.setattr(hostile_text, "write_out_invisible", mark_safe)
     sign_in("reviewer")
-    texts = {name: CORPUS[name] for name in ("image that fails", "script", "style attribute")}
-    for record, (name, text) in zip(write_all(texts, with_items=False), texts.items(), strict=True):
-        trap.visit(all_about(record, text)[0])
-        assert trap.problems, name
-        trap.problems.clear()
+    noticed = {
+        "image that fails": "script-src-attr",
+        "script": "script-src-elem inline",
+        "style attribute": "style-src-attr",
+    }
+    texts = {name: CORPUS[name] for name in noticed}
+    (record,) = write_all([texts])
+    known, _ = write_memories(record, *texts.values())
+    trap.visit(known.get_absolute_url())
+    problems = "\n".join(trap.problems)
+    assert [name for name, problem in noticed.items() if problem not in problems] == []
