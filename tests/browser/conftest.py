@@ -138,6 +138,23 @@ def sign_in(context: BrowserContext, live_server: LiveServer) -> Callable[..., U
     return sign_in
 
 
+# Timers of seconds wait for `letTimePass`. Clearing one clears nothing, as its number is negative: htmx looks itself
+# whether its element is still there.
+HOLD_TIMERS = """
+const later = window.setTimeout, held = [];
+window.setTimeout = (work, delay, ...given) =>
+    delay < 2_000 ? later(work, delay, ...given) : -held.push(() => work(...given));
+window.letTimePass = () => { for (const work of held.splice(0)) work(); };
+"""
+
+
+@pytest.fixture
+def refresh(page: Page) -> Callable[[], None]:
+    """Pages opened after it refresh themselves when it is called, and not every few seconds."""
+    page.add_init_script(HOLD_TIMERS)
+    return lambda: page.evaluate("letTimePass()")
+
+
 class Look(Protocol):
     def __call__(self, path: str, *, with_shell: bool = False) -> None: ...
 

@@ -36,7 +36,7 @@ def agent(agent_tables: None, tmp_path: Path) -> Iterator[AdvancedAgent]:
 
 
 def test_another_branch_is_chosen_by_keyboard_and_stays_live(
-    agent: AdvancedAgent, sign_in: SignIn, page: Page, look: Look
+    agent: AdvancedAgent, sign_in: SignIn, page: Page, look: Look, refresh: Callable[[], None]
 ) -> None:
     sign_in("support")
     address = SessionRecord.objects.get(session_id="talk").get_absolute_url()
@@ -52,6 +52,7 @@ def test_another_branch_is_chosen_by_keyboard_and_stays_live(
     expect(page.get_by_text("Ordered green.")).to_be_visible()
     expect(page.get_by_text("Ordered blue.")).to_have_count(0)
     agent.add("talk", user("With a bow"))
+    refresh()
     expect(page.get_by_text("With a bow")).to_be_visible()
     expect(page.get_by_text("Ordered blue.")).to_have_count(0)
 

@@ -73,13 +73,16 @@ def test_from_the_sealed_card_to_the_words_and_back(
     expect(timeline).not_to_contain_text("periwinkle")
 
 
-def test_an_open_page_loses_the_words_when_the_grant_ends(sealed: SessionRecord, page: Page, sign_in: SignIn) -> None:
+def test_an_open_page_loses_the_words_when_the_grant_ends(
+    sealed: SessionRecord, page: Page, sign_in: SignIn, refresh: Callable[[], None]
+) -> None:
     support = sign_in("support")
     grant = verbs.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
     verbs.approve_grant(grant, by=person("compliance"))
     page.goto(sealed.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     verbs.end_grant(grant, by=support)
+    refresh()
     expect(page.locator("#timeline")).not_to_contain_text("periwinkle")
 
 

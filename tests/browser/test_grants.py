@@ -53,7 +53,7 @@ def test_from_the_locked_page_to_the_words_and_back(
 
 
 def test_an_open_page_loses_the_words_when_the_grant_ends(
-    locked: SessionRecord, page: Page, sign_in: SignIn, watch: Watch
+    locked: SessionRecord, page: Page, sign_in: SignIn, watch: Watch, refresh: Callable[[], None]
 ) -> None:
     watch.expect("status of 403")
     support = sign_in("support")
@@ -62,6 +62,7 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     verbs.end_grant(grant, by=support)
+    refresh()
     expect(page.get_by_text("The content of this session is locked")).to_be_visible()
     expect(page.locator("body")).not_to_contain_text("periwinkle")
 

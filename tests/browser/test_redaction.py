@@ -35,7 +35,9 @@ def record(agent_tables: None) -> SessionRecord:
     return SessionRecord.objects.select_related("subject").get(session_id="s")
 
 
-def test_from_the_session_to_the_result_by_keyboard(record: SessionRecord, page: Page, sign_in: SignIn) -> None:
+def test_from_the_session_to_the_result_by_keyboard(
+    record: SessionRecord, page: Page, sign_in: SignIn, refresh: Callable[[], None]
+) -> None:
     sign_in("compliance")
     page.goto(record.get_absolute_url())
     page.get_by_role("link", name="Redact a text…").press("Enter")
@@ -53,7 +55,7 @@ def test_from_the_session_to_the_result_by_keyboard(record: SessionRecord, page:
     expect(page.locator("#redaction")).to_contain_text("The text to redact is stored until the redaction ends")
     assert SECRET not in page.url
     work_off()
-    # The page loads itself again.
+    refresh()
     expect(page.locator("#redaction")).to_contain_text("The history can still be replayed")
     expect(page.locator("#redaction")).to_contain_text("A later compaction block may contain the text")
     page.goto(record.get_absolute_url())

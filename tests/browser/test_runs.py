@@ -25,10 +25,13 @@ def run(transactional_db: None) -> Iterator[Run]:
         yield request_run("test_moving", total=45)
 
 
-def test_a_run_is_followed_paused_and_resumed_by_keyboard(run: Run, page: Page, sign_in: SignIn) -> None:
+def test_a_run_is_followed_paused_and_resumed_by_keyboard(
+    run: Run, page: Page, sign_in: SignIn, refresh: Callable[[], None]
+) -> None:
     sign_in("compliance")
     page.goto("/runs/")
     carry_on(run, seconds=0)
+    refresh()
     # The list refreshes itself.
     expect(page.locator(f"#run-{run.number}")).to_contain_text("10 of about 45 rows")
     page.get_by_role("link", name="Moving").press("Enter")
@@ -38,15 +41,19 @@ def test_a_run_is_followed_paused_and_resumed_by_keyboard(run: Run, page: Page, 
     page.get_by_role("button", name=f"Resume R-{run.number}").press("Enter")
     expect(page.locator("#run")).to_contain_text("waiting")
     carry_on(run)
+    refresh()
     expect(page.locator("#run")).to_contain_text("complete")
     expect(page.locator("#run")).to_contain_text("45 rows")
 
 
-def test_a_limit_is_typed_while_the_page_refreshes_itself(run: Run, page: Page, sign_in: SignIn) -> None:
+def test_a_limit_is_typed_while_the_page_refreshes_itself(
+    run: Run, page: Page, sign_in: SignIn, refresh: Callable[[], None]
+) -> None:
     sign_in("compliance")
     page.goto(run.get_absolute_url())
     page.get_by_label("Rows per second").fill("1000")
     carry_on(run, seconds=0)
+    refresh()
     expect(page.locator("#run")).to_contain_text("10 of about 45 rows")
     page.get_by_label("Rows per second").press("Enter")
     expect(page.locator("#run")).to_contain_text("Limit 1,000 rows/s")

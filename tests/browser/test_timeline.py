@@ -84,13 +84,14 @@ def test_a_session_is_revealed_and_masked_again_by_keyboard(address: str, page: 
         page.go_back()
 
 
-def test_a_session_is_read_while_the_agent_writes(address: str, page: Page) -> None:
+def test_a_session_is_read_while_the_agent_writes(address: str, page: Page, refresh: Callable[[], None]) -> None:
     """Written items appear, and what a person opened stays open; then by keyboard from hit to hit, and to a finding."""
     page.goto(address)
     tool = page.locator("details.tool")
     tool.locator("summary").click()
     expect(page.get_by_text("on its way", exact=False).first).to_be_visible()
     add_items("customer_1", "When does the order arrive?")
+    refresh()
     expect(page.get_by_text("When does the order arrive?")).to_be_visible()
     expect(tool).to_have_attribute("open", "")
 
