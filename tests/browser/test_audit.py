@@ -54,29 +54,26 @@ class TestLooks:
     def test_the_log_and_its_events(
         self, log: list[AuditEvent], look: Look, sign_in: SignIn, settings: Any, tmp_path: Any
     ) -> None:
-        """The log, whole and changed, and events: read, with rows, erased; with names, and without."""
+        """The log, sound and broken; events: a read one, one of raw SQL, one with rows, without details and names."""
         read, verb, raw = log
         sign_in("compliance")
-        look("/audit/")
         look(read.get_absolute_url())
         look(raw.get_absolute_url())
         sign_in("auditor")
         look(verb.get_absolute_url())
-        look(note(shown=[make_session()]).get_absolute_url())
         settings.ANCHOR_PATH = tmp_path / "anchors"
         anchors.publish()
         AuditVerdict.objects.create(verdict="ok", size=1_284_113)
-        look("/audit/?type=reads&outcome=succeeded")
+        look("/audit/")
         findings = [{"kind": "edited_body", "detail": f"Event {read.id} is not what its leaf says."}] * 7
         AuditVerdict.objects.create(verdict="broken", size=7, findings=findings)
-        look("/audit/?type=outside")
+        look("/audit/?type=outside&outcome=succeeded")
 
     def test_pages_without_an_event_and_with_refusals(
         self, transactional_db: None, page: Page, look: Look, watch: Watch, sign_in: SignIn
     ) -> None:
         watch.expect("status of 400")
         sign_in("auditor")
-        look("/audit/?until=2025-01-01&type=note.taken")
         look("/audit/?type=tea.poured&since=yesterday&cursor=made-up")
         expect(page.get_by_text("This page link is incomplete")).to_be_visible()
 
@@ -151,9 +148,7 @@ class TestWork:
             page.get_by_role("link", name="Proof file").click()
         assert begun.value.suggested_filename == f"event-{log[0].id}.json"
 
-    def test_compliance_erases_details_by_keyboard(
-        self, log: list[AuditEvent], page: Page, sign_in: SignIn, look: Look
-    ) -> None:
+    def test_compliance_erases_details_by_keyboard(self, log: list[AuditEvent], page: Page, sign_in: SignIn) -> None:
         sign_in("compliance")
         page.goto(log[0].get_absolute_url())
         expect(page.get_by_text("refund not arrived")).to_be_visible()
@@ -163,7 +158,6 @@ class TestWork:
         expect(page.get_by_text("Details of 1 event erased.")).to_be_visible()
         expect(page.get_by_role("link", name="Erased ")).to_be_visible()
         expect(page.get_by_text("refund not arrived")).to_have_count(0)
-        look(log[0].get_absolute_url())
 
     def test_hostile_names_stay_text(self, transactional_db: None, page: Page, sign_in: SignIn) -> None:
         hostile = "<img src=x onerror=alert(1)>\u202e<script>alert(2)</script>"

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from sessions_app.models import SessionRecord
 from sessions_app.services.discovery import discover_sessions
 from tests.agents import assistant, user
+from tests.browser.looking import VIEWS, turn_to
 from tests.stores.test_advanced_sqlite import AdvancedAgent
 
 Look: TypeAlias = Callable[[str], None]
@@ -41,7 +42,7 @@ def test_another_branch_is_chosen_by_keyboard_and_stays_live(
     sign_in("support")
     address = SessionRecord.objects.get(session_id="talk").get_absolute_url()
     look(address)
-    page.goto(address)
+    turn_to(page, VIEWS[0])
     expect(page.get_by_text("Ordered blue.")).to_be_visible()
     menu = page.locator("details.menu summary", has_text="main")
     menu.focus()
@@ -58,13 +59,11 @@ def test_another_branch_is_chosen_by_keyboard_and_stays_live(
 
 
 def test_pages_of_a_store_that_is_a_file_look_sound(agent: AdvancedAgent, sign_in: SignIn, look: Look) -> None:
-    """The store, a list with a session that is gone, and the store when its file is gone."""
+    """A list with a session that is gone, and the store when its file is gone: with it, it differs in its words."""
     sign_in("support", "administrator")
-    look("/stores/files/")
     agent.forget("talk")
     discover_sessions()
     look("/sessions/")
     agent.close()
     agent.path.unlink()
-    look("/stores/")
     look("/stores/files/")

@@ -29,7 +29,7 @@ def chats(tmp_path: Path) -> Path:
 def test_the_pages_look_sound(sign_in: SignIn, look: Look) -> None:
     sign_in("administrator")
     # The forms of all kinds are one template; the list of stores is looked at below.
-    for path in ("/connect/", "/connect/json_file/", "/connect/remote_sql/"):
+    for path in ("/connect/", "/connect/remote_sql/"):
         look(path)
 
 
@@ -72,7 +72,6 @@ def test_a_path_with_a_star_is_watched_and_left_again_by_keyboard(
     page.get_by_role("button", name="Check for new files").press("Enter")
     expect(page.get_by_role("link", name="hotline-weekend")).to_be_visible()
     look("/stores/")
-    page.goto("/stores/")
     page.get_by_role("button", name="Stop watching hotline").press("Enter")
     expect(page.get_by_role("heading", name="Watched paths")).to_have_count(0)
     expect(page.get_by_role("link", name="hotline-night")).to_be_visible()

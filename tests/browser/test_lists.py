@@ -52,13 +52,12 @@ class TestLooks:
     ) -> None:
         watch.expect("status of 400")
         sign_in("support")
-        for address in ("/sessions/", "/sessions/?ticket=T-7", "/subjects/", "/stores/", "/"):
+        for address in ("/sessions/", "/subjects/", "/stores/", "/"):
             look(address)
         look("/sessions/?store=nowhere&days=7&cursor=made-up")
         expect(page.get_by_text("This page link is incomplete")).to_be_visible()
-        for role in ("auditor", "administrator"):
-            sign_in(role)
-            look("/", with_shell=True)
+        sign_in("auditor")
+        look("/", with_shell=True)
 
     def test_pages_with_sessions(self, three_sessions: list[SessionRecord], look: Look, sign_in: SignIn) -> None:
         user = sign_in("support", "administrator")
@@ -73,7 +72,10 @@ class TestLooks:
             look(address)
 
     def test_ids_as_long_as_they_can_be(self, agent_tables: None, page: Page, sign_in: SignIn) -> None:
-        """Room does not depend on the theme, nor colours and structure on the length of an id: no axe, by day."""
+        """Room does not depend on the theme, nor colours and structure on the length of an id: no axe, by day.
+
+        test_hostile.py looks at lists, subjects and the overview with long words.
+        """
         sign_in("support")
         attach_main_store()
         add_items("x" * 10_000, "w" * 10_000)
@@ -82,9 +84,9 @@ class TestLooks:
         SessionRecord.objects.filter(session_id="ticket").update(
             subject=subject, ticket="t" * 200, agent="a" * 200, labels=["l" * 50]
         )
-        pages = [record.get_absolute_url() for record in SessionRecord.objects.all()]
+        longest = SessionRecord.objects.exclude(session_id="ticket").get()
         filtered = f"/sessions/?subject={subject.pk}&agent={'a' * 200}&ticket={'t' * 200}&label={'l' * 50}"
-        for address in (filtered, "/sessions/", "/subjects/", subject.get_absolute_url(), "/", *pages):
+        for address in (filtered, "/sessions/", longest.get_absolute_url()):
             for _ in islice(each_view(page, address), 2):
                 assert_no_sideways_scroll(page)
                 assert_buttons_hold_their_words(page)

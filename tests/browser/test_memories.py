@@ -112,7 +112,8 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     SessionRecord.objects.update(ticket="T-1", subject=make_subject("cust_1"))
     record.refresh_from_db()
     item = AgentMessage.objects.order_by("pk")[0]
-    memory = approved("Drinks tea.", subject=record.subject)
+    memory = approved("Lives at Kalju 4.", subject=record.subject)
+    Memory.objects.filter(pk=memory.pk).update(statement="Drinks tea.", status="needs_revalidation")
     Evidence.objects.create(
         memory=memory, record_id=record.pk, item_id=str(item.pk), quote="I drink tea", tools=["track"]
     )
@@ -120,13 +121,10 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     recall = Recall.objects.create(record_id=record.pk, session_id="s", agent="Barista", subject=record.subject)
     for place, told in enumerate((memory, shared, None), 1):
         RecalledMemory.objects.create(recall=recall, memory=told, version=1, place=place)
-    changed = approved("Lives at Kalju 4.", subject=record.subject)
-    Memory.objects.filter(pk=changed.pk).update(statement="Has moved.", status="needs_revalidation")
     Distillation.objects.create(
         record_id=record.pk, session_id="s", distiller="agent:small/1", outcome="done", model_calls=1, input_tokens=912
     )
     sign_in("compliance")
-    look(changed.get_absolute_url())
     look(reverse("memories:distillers"))
     look(record.get_absolute_url())
     look(reverse("memories:told", args=[recall.pk]))

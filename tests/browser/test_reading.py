@@ -30,7 +30,6 @@ def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
     watch.expect("422")
     settings.PURPOSE_REQUIRED = True
     sign_in("support")
-    look(addresses[0])
     page.goto(addresses[0])
     expect(page.get_by_role("heading", name="Why are you reading conversations?")).to_be_visible()
     page.get_by_role("button", name="Continue").press("Enter")
@@ -42,6 +41,7 @@ def test_a_purpose_is_stated_by_keyboard_and_the_session_is_there(
     expect(page.get_by_text("Where is my order?")).to_be_visible()
     page.goto(addresses[1])
     expect(page.get_by_text("And mine?")).to_be_visible()
+    # The page that asked, and beside it what was stated, in the shell.
     look("/accounts/purpose/", with_shell=True)
 
 

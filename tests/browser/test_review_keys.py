@@ -199,8 +199,7 @@ def test_a_rule_is_tried_and_saved_without_javascript(
 def test_what_cannot_be_decided_now_can_be_looked_at(transactional_db: None, sign_in: SignIn, look: Look) -> None:
     me = sign_in("compliance")
     waiting("Waits.")
-    look(reverse("reviews:review", args=[waiting("Proposed by oneself.", by=me).pk]))
-    held = waiting("Somebody reads it.")
+    held = waiting("Proposed by oneself, and somebody reads it.", by=me)
     Memory.objects.filter(pk=held.pk).update(claimed_by=person("reviewer"), claimed_until=now() + timedelta(minutes=10))
     look(reverse("reviews:review", args=[held.pk]))
     lapsed = waiting("Nobody decided about it.")
@@ -210,4 +209,3 @@ def test_what_cannot_be_decided_now_can_be_looked_at(transactional_db: None, sig
     look(f"{reverse('reviews:review', args=[sample.pk])}?show=sampled")
     look(reverse("reviews:rules"))
     look(reverse("reviews:rule", args=[ApprovalRule.objects.get().pk]))
-    look(f"{QUEUE}?show=snoozed&as=table")

@@ -32,28 +32,23 @@ def rows(page: Page, sign_in: SignIn) -> Page:
 
 
 def test_shell_looks_sound(look: Look, watch: Watch, sign_in: SignIn) -> None:
-    """Around a page, for one who may open all, and around errors: there is no such page, and no right to it."""
+    """Around a page, for one who may open all, and around an error: a missing right differs from it in words alone."""
     sign_in("support", "administrator")
     look("/", with_shell=True)
-    for text, roles, address in (
-        ("status of 404", ["auditor"], "/no/such/page/"),
-        ("status of 403", ["support", "reviewer"], "/admin/"),
-    ):
-        watch.expect(text)
-        sign_in(*roles)
-        look(address, with_shell=True)
+    watch.expect("status of 404")
+    sign_in("auditor")
+    look("/no/such/page/", with_shell=True)
 
 
 def test_pages_without_the_shell_look_sound(look: Look, watch: Watch, sign_in: SignIn, page: Page) -> None:
     look("/accounts/login/")
     sign_in("support")
     watch.expect("status of 50")
-    for address, heading in (
-        ("/failed/", "This page could not be shown"),
-        ("/away/", "The database is not responding"),
-    ):
-        look(address)
-        expect(page.get_by_role("heading")).to_have_text(heading)
+    page.goto("/failed/")
+    expect(page.get_by_role("heading")).to_have_text("This page could not be shown")
+    # But for its words the same page.
+    look("/away/")
+    expect(page.get_by_role("heading")).to_have_text("The database is not responding")
 
 
 def test_form_that_is_too_old_is_explained(page: Page, watch: Watch) -> None:
