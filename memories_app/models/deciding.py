@@ -12,6 +12,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Now
 
 from memadmin import audit
+from memories_app.models import querysets
 from memories_app.models.memories import Memory
 
 
@@ -90,6 +91,8 @@ class Review(models.Model):
     undone_at = models.DateTimeField(null=True)
     # Columns of the changed or merged memory for undoing; its text is a version.
     before = models.JSONField(null=True)
+
+    objects = querysets.ReviewQuerySet.as_manager()
 
     class Meta:
         indexes: ClassVar = [

@@ -1,16 +1,16 @@
-"""Querysets of memories and signals."""
+"""Querysets of memories, reviews and signals."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.postgres.search import SearchQuery
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
-    from memories_app.models import Memory, Signal
+    from memories_app.models import Memory, Review, Signal
     from sessions_app.models import Subject
 
 
@@ -42,6 +42,27 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def newest_first(self) -> MemoryQuerySet:
         return self.order_by("-proposed_at", "-pk")
+
+
+class ReviewQuerySet(models.QuerySet["Review"]):
+    def valid_approvals(self) -> ReviewQuerySet:
+        """Approvals that count for the memory of an outer query, for `Exists`: see valid_approvals_of."""
+        return self._valid_approvals(OuterRef("pk"), OuterRef("content_hash"), OuterRef("awaiting_since"))
+
+    def valid_approvals_of(self, memory: Memory) -> ReviewQuerySet:
+        """Approvals by people that the trigger `gate` counts for this memory: of its current text, since it began to
+        wait, not undone. Those of deleted accounts do not count."""
+        return self._valid_approvals(memory.pk, memory.content_hash, memory.awaiting_since)
+
+    def _valid_approvals(self, memory: Any, content_hash: Any, awaiting_since: Any) -> ReviewQuerySet:
+        return self.filter(
+            memory=memory,
+            decision=self.model.Decision.APPROVE,
+            undone_at=None,
+            content_hash=content_hash,
+            decided_at__gte=awaiting_since,
+            reviewer__isnull=False,
+        )
 
 
 class SignalQuerySet(models.QuerySet["Signal"]):

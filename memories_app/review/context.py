@@ -24,7 +24,6 @@ from memories_app.pages.risk_labels import CHECKS
 from memories_app.pages.view_models import ShownQuote, quotes_for
 from memories_app.pages.word_diff import Piece, changes
 from memories_app.review.claiming import name_of
-from memories_app.review.decisions import standing_approvals
 from sessions_app.masking import Masker
 
 MOST_LIKE = 5
@@ -88,7 +87,7 @@ def beside(memory: Memory, *, reader: User) -> Beside:
         evidence=quotes_for(reader, list(memory.evidence.order_by("said_at", "pk")[:SHOWN_EVIDENCE])),
         neighbours=neighbours_of(memory, show),
         checks=checks_of(memory),
-        approvals=list(standing_approvals(memory).select_related("reviewer")),
+        approvals=list(Review.objects.valid_approvals_of(memory).select_related("reviewer")),
         proposed_by=proposer(memory),
     )
 

@@ -190,7 +190,7 @@ def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
     if base is None or base.version != base_version:
         raise BaseChanged(memory)
     audit.record(audit_events.BASE_ACCEPTED, by=by, target=memory, subject=memory.subject_id)
-    standing_approvals(memory).update(undone_at=Now())
+    Review.objects.valid_approvals_of(memory).update(undone_at=Now())
     memory.base_version = base.version
     memory.save(update_fields=["base_version"])
     return memory
@@ -251,20 +251,8 @@ def require_mergeable(memory: Memory, into: Memory) -> None:
         raise CannotBeMerged(memory, "That memory belongs to another subject.")
 
 
-def standing_approvals(memory: Memory) -> Any:
-    """Approvals of the current text by people, since it began to wait."""
-    return Review.objects.filter(
-        memory=memory,
-        decision=Review.Decision.APPROVE,
-        undone_at=None,
-        content_hash=memory.content_hash,
-        decided_at__gte=memory.awaiting_since,
-        reviewer__isnull=False,
-    )
-
-
 def note_approval(memory: Memory, base: Memory | None, *, by: User, note: str, was_edited: bool = False) -> Memory:
-    earlier = [review.reviewer for review in standing_approvals(memory).select_related("reviewer")]
+    earlier = [review.reviewer for review in Review.objects.valid_approvals_of(memory).select_related("reviewer")]
     if any(is_same_person(by, person) for person in earlier):
         raise SecondPersonNeeded(memory)
     waits = memory.needs_two and not earlier

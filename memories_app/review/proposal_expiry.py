@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import models, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db import transaction
+from django.db.models import Exists, Q
 from django.db.models.functions import Now
 from django.utils.timezone import now
 
@@ -38,20 +38,9 @@ def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
     if not settings.PROPOSAL_LIFETIME:
         return waiting.none()
     return waiting.not_put_off().filter(
-        ~Exists(first_approvals()),
+        ~Exists(Review.objects.valid_approvals()),
         status=Memory.Status.PROPOSED,
         awaiting_since__lte=now() - settings.PROPOSAL_LIFETIME + within,
-    )
-
-
-def first_approvals() -> models.QuerySet[Review]:
-    """Valid approvals by people, of the memory of an outer query."""
-    return Review.objects.filter(
-        memory=OuterRef("pk"),
-        decision=Review.Decision.APPROVE,
-        undone_at=None,
-        content_hash=OuterRef("content_hash"),
-        decided_at__gte=OuterRef("awaiting_since"),
     )
 
 

@@ -21,11 +21,11 @@ from memadmin.counting import COUNT_CAP, count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.paging import rows_after, rows_before
 from memories_app.dedup.similarity import Hint
-from memories_app.models import Memory
+from memories_app.models import Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.pages.risk_labels import FLAGS, HINTS, Flag, flag_named
 from memories_app.pages.view_models import Words, subject_labels, words_for
-from memories_app.review.proposal_expiry import WARNED_BEFORE, first_approvals, lapses_at, lapsing
+from memories_app.review.proposal_expiry import WARNED_BEFORE, lapses_at, lapsing
 from memories_app.review.rules import samples_to_see
 from sessions_app.masking import Masker
 
@@ -108,7 +108,7 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
         case "show", "shared":
             return waiting.filter(TAKES_TWO, subject=None)
         case "show", "second":
-            return waiting.filter(TAKES_TWO, Exists(first_approvals().exclude(reviewer=user)))
+            return waiting.filter(TAKES_TWO, Exists(Review.objects.valid_approvals().exclude(reviewer=user)))
         case "show", "changes":
             return waiting.filter(replaces__isnull=False)
         case "show", "again":
@@ -142,7 +142,7 @@ def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory
     """The next proposal for this reviewer: the first after `after` that they may decide, else the first of all."""
     free = Q(claimed_by=None) | Q(claimed_by=user) | Q(claimed_until__lte=Now())
     theirs = filters.queryset().filter(free).exclude(pk=after.pk).exclude(proposed_by=user)
-    theirs = theirs.filter(~Exists(first_approvals().filter(reviewer=user)))
+    theirs = theirs.filter(~Exists(Review.objects.valid_approvals().filter(reviewer=user)))
     return rows_after(theirs, after).first() or theirs.first()
 
 

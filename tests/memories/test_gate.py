@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import Exists
 from django.db.utils import DatabaseError
 from django.utils.timezone import now
 
@@ -239,6 +240,31 @@ def test_an_approval_is_of_one_text(ada: Subject, reviewer: User) -> None:
     stored = Memory.objects.filter(pk=memory.pk)
     for change in ({"statement": "y"}, {"data": {"a": 1}}, {"agents": ["billing"]}, {"key": "k"}, {"subject": None}):
         assert "Nobody who may has approved" in refused(partial(stored.update, **change)), change
+
+
+NOT_COUNTED: dict[str, dict[str, Any]] = {
+    "of another text": {"content_hash": "0" * 64},
+    "undone": {"undone_at": now()},
+    "before it waited": {"decided_at": now() - timedelta(days=1)},
+    "of a deleted account": {"reviewer": None},
+    "another decision": {"decision": "reject"},
+}
+
+
+@pytest.mark.parametrize("case", [None, *NOT_COUNTED])
+def test_the_gate_and_the_queue_count_the_same_approvals(case: str | None, ada: Subject, reviewer: User) -> None:
+    memory = Memory.objects.create(kind="fact", statement="x", subject=ada)
+    memory.refresh_from_db()
+    review = Review.objects.create(
+        memory=memory, reviewer=reviewer, decision="approve", content_hash=memory.content_hash
+    )
+    Review.objects.filter(pk=review.pk).update(**NOT_COUNTED[case] if case else {})
+    assert Review.objects.valid_approvals_of(memory).exists() == (case is None)
+    assert Memory.objects.filter(Exists(Review.objects.valid_approvals())).exists() == (case is None)
+    if case:
+        assert "Nobody who may has approved" in refused(lambda: approve(memory))
+    else:
+        approve(memory)
 
 
 def test_what_a_rule_approved_nobody_verified(ada: Subject) -> None:

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
+from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 from django.utils.timezone import now
@@ -17,6 +18,7 @@ from django.utils.timezone import now
 from memadmin.audit.models import AuditEvent
 from memories_app.models import Memory
 from memories_app.review import claiming, decisions, proposal_expiry
+from memories_app.review.queue import QueueFilter
 from memories_app.review.undoing import undo_decision
 from memories_app.services.retiring import ask_revalidation
 from tests.meanwhile import somebody_else
@@ -108,6 +110,16 @@ def test_a_look_at_the_age_alone_would_take_each_of_them(how: str, monkeypatch: 
     monkeypatch.setattr(proposal_expiry, "lapsing", lambda: old)
     proposal_expiry.lapse_proposals()
     assert status_of(memory) == "lapsed"
+
+
+def test_an_approval_of_a_deleted_account_keeps_nothing(ada: User) -> None:
+    memory, approver = aged(waiting(flags=("health",)), 31), a_reviewer()
+    decisions.approve_memory(memory, by=approver, content_hash=memory.content_hash)
+    second = QueryDict("show=second")
+    assert list(QueueFilter(second, ada).queryset()) == [memory]
+    approver.delete()
+    assert not QueueFilter(second, ada).queryset().exists()
+    assert proposal_expiry.lapse_proposals() == 1
 
 
 def test_a_claim_that_ran_out_keeps_nothing(ada: User) -> None:
