@@ -7,6 +7,7 @@ then on: a governed session is the outermost. The console is away, as it may be 
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from importlib import import_module
 from typing import Any
 
@@ -35,6 +36,12 @@ FAILS = {
     ),
 }
 """Whole names of tests, and why they cannot pass. One that passes all the same is a failure, too."""
+
+GOVERNED = "governed"
+"""Property, in the report, of a test that made a governed session."""
+
+made: list[str] = []
+"""Classes of the sessions that the test that runs has governed so far."""
 
 
 class Governed(GovernedSession):
@@ -70,13 +77,13 @@ class Governing:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         inner = self.kind(*map(_bare, given), **{name: _bare(value) for name, value in named.items()})
-        return Governed(inner, console=console, store="main")
+        return _governed(inner)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.kind, name)
         if name not in MAKERS:
             return found
-        return lambda *given, **named: Governed(found(*given, **named), console=console, store="main")
+        return lambda *given, **named: _governed(found(*given, **named))
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.kind, name, value)
@@ -89,6 +96,11 @@ class Governing:
 
     def __mro_entries__(self, bases: Any) -> tuple[type]:
         return (self.kind,)
+
+
+def _governed(inner: Any) -> Governed:
+    made.append(type(inner).__name__)
+    return Governed(inner, console=console, store="main")
 
 
 def _bare(value: Any) -> Any:
@@ -105,12 +117,40 @@ def _govern(module: Any) -> None:
             setattr(module, name, Governing(value))
 
 
-def pytest_collection_modifyitems(items: list[Any]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
     for module in {item.module for item in items} | {import_module(name) for name in PACKAGES}:
         _govern(module)
+    of_test = defaultdict(list)
+    for item in items:
+        of_test[item.nodeid.partition("[")[0]].append(item)
+    chosen = {case for cases in of_test.values() for case in _without_repeated_values(cases)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
     for item in items:
         if why := FAILS.get(item.name):
             item.add_marker(pytest.mark.xfail(reason=why, strict=True))
+
+
+def _without_repeated_values(cases: list[pytest.Function]) -> list[pytest.Function]:
+    """Cases of one test in which each value of each parameter occurs, and not each combination of values: they are
+    of how the SDK runs and compacts, of which a governed session sees the same calls.
+    """
+    values = {case: set(enumerate(case.name.split("-"))) for case in cases}
+    missing, chosen = set().union(*values.values()), []
+    while missing:
+        chosen.append(max(cases, key=lambda case: len(values[case] & missing)))
+        missing -= values[chosen[-1]]
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    made.clear()
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    if made:
+        item.user_properties.append((GOVERNED, ", ".join(made)))
 
 
 def pytest_collection_finish() -> None:
