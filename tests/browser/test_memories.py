@@ -131,7 +131,7 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     look(memory.get_absolute_url())
     look(reverse("memories:change", args=[memory.pk]))
     look(reverse("memories:list"))
-    look(reverse("memories:learned-from", args=[record.pk]))
+    # That of a session is a part of it.
     look(f"{reverse('memories:learned-by-tool')}?tool=track")
     look(reverse("memories:recall"))
 
