@@ -92,7 +92,7 @@ def whole(items: list[StoredItem]) -> Timeline:
 
 
 @given(sessions(raws), st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_text_gives_a_timeline_with_each_item_once(
     items: list[StoredItem], starts_session: bool, ends_session: bool
 ) -> None:
@@ -105,7 +105,7 @@ def test_any_text_gives_a_timeline_with_each_item_once(
 
 
 @given(raws, st.integers(1, 60), st.integers(1, 60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_text_can_be_read_in_part(value: Any, head: int, tail: int) -> None:
     item = stored(value)
     part = StoredItem(
@@ -117,7 +117,7 @@ def test_any_text_can_be_read_in_part(value: Any, head: int, tail: int) -> None:
 
 
 @given(sessions(speech), st.lists(st.integers(0, 14), max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_inspection_in_batches_finds_what_the_timeline_finds(items: list[StoredItem], cuts: list[int]) -> None:
     inspector = Inspector()
     edges = [0, *sorted(cuts), len(items)]
@@ -127,7 +127,7 @@ def test_inspection_in_batches_finds_what_the_timeline_finds(items: list[StoredI
 
 
 @given(sessions(speech), st.integers(0, 14), st.integers(0, 14))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_window_finds_nothing_that_the_whole_session_does_not(items: list[StoredItem], start: int, end: int) -> None:
     window = items[start:end]
     timeline = build_timeline(window, starts_session=start == 0, ends_session=end >= len(items))
@@ -137,7 +137,7 @@ def test_window_finds_nothing_that_the_whole_session_does_not(items: list[Stored
 
 
 @given(st.dictionaries(st.sampled_from(["type", "call_id", "output", "status", "x"]), anything, min_size=1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_members_recovered_from_both_ends_are_true(value: Any) -> None:
     """Whatever is read from a part of an item by which it is paired is what the whole item says."""
     padded = {"filler": "f" * 40_000, **value, "more": ["m" * 200_000]}
