@@ -251,8 +251,7 @@ def a_memory_with_all_that_it_rests_on() -> None:
     saved_view("first")
 
 
-@pytest.mark.parametrize("event_type", CHANGES)
-def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: str) -> None:
+def test_every_kind_of_change_of_every_governed_table_is_recorded() -> None:
     person("support"), person("reviewer"), make_session(subject=make_subject()), Subject.objects.create()
     make_store("third")
     SessionIdPattern.objects.create(store=make_store(), name="zero", pattern="{subject}")
@@ -260,13 +259,17 @@ def test_every_kind_of_change_of_every_governed_table_is_recorded(event_type: st
     a_memory_with_all_that_it_rests_on()
     ApprovalRule.objects.create(name="first")
     LearningStop.objects.create(subject=SubjectAlias.objects.latest("pk").subject)
-    before = len(events(event_type))
-    with audit.acting(audit.Actor("job", "testing")):
-        CHANGES[event_type]()
-    assert len(events(event_type)) == before + 1
-    event = events(event_type)[-1]
-    assert types.known(event.type)
-    assert (event.actor_kind, AuditActor.objects.get(ref=event.actor_ref).label) == ("job", "testing")
+    for event_type, change in CHANGES.items():
+        point = transaction.savepoint()
+        before = len(events(event_type))
+        with audit.acting(audit.Actor("job", "testing")):
+            change()
+        assert len(events(event_type)) == before + 1, event_type
+        event = events(event_type)[-1]
+        assert types.known(event.type), event_type
+        actor = (event.actor_kind, AuditActor.objects.get(ref=event.actor_ref).label)
+        assert actor == ("job", "testing"), event_type
+        transaction.savepoint_rollback(point)
 
 
 def governing_triggers() -> list[tuple[str, row_triggers.RowTrigger]]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -229,9 +230,8 @@ class TestTheProofOfAnEvent:
         report = verifier.verify_event(proof, anchors=verifier.notes_in(log.read_text()))
         assert report.verdict == "ok"
 
-    @pytest.mark.parametrize(
-        ("change", "kind"),
-        [
+    def test_does_not_hold_when_something_was_changed(self, proof: dict[str, Any]) -> None:
+        cases: list[tuple[Callable[[dict[str, Any]], object], str]] = [
             (lambda proof: proof["event"].update(outcome="denied"), "bad_proof"),
             (lambda proof: proof["event"].update(outcome="\ud800"), "bad_proof"),
             (lambda proof: proof.update(index=3), "bad_proof"),
@@ -245,13 +245,11 @@ class TestTheProofOfAnEvent:
             (lambda proof: proof.update(checkpoint=NOTE), "bad_proof"),
             (lambda proof: proof.pop("event"), "unreadable"),
             (lambda proof: proof.update(path=["no hash"]), "unreadable"),
-        ],
-    )
-    def test_does_not_hold_when_something_was_changed(
-        self, proof: dict[str, Any], change: Callable[[dict[str, Any]], object], kind: str
-    ) -> None:
-        change(proof)
-        assert kind in {finding.kind for finding in verifier.verify_event(proof).findings}
+        ]
+        for change, kind in cases:
+            changed = deepcopy(proof)
+            change(changed)
+            assert kind in {finding.kind for finding in verifier.verify_event(changed).findings}, kind
 
     def test_is_signed_by_the_key_that_the_reader_has(self, proof: dict[str, Any]) -> None:
         ours = verifier.SignedCheckpoint.parse(proof["checkpoint"]).key
