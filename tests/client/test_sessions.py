@@ -242,31 +242,33 @@ CONTEXTS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("how", CONTEXTS)
-def test_the_subject_is_found_in_the_context_of_the_run(how: str, console: Console, main_store: SessionStore) -> None:
-    context, options = CONTEXTS[how]
-
+def test_the_subject_is_found_in_the_context_of_the_run(console: Console) -> None:
     async def run() -> None:
-        await talk(
-            GovernedSession(in_postgres("s1"), console=console, store="main", **options), "Hello.", context=context
-        )
+        for how, (context, options) in CONTEXTS.items():
+            session = GovernedSession(in_postgres(how), console=console, store="main", **options)
+            await talk(session, "Hello.", context=context)
 
     in_agent(run)
-    assert subject_key_of("s1")[:2] == ("user", "ada")
+    assert {how: subject_key_of(how)[:2] for how in CONTEXTS} == dict.fromkeys(CONTEXTS, ("user", "ada"))
 
 
-@pytest.mark.parametrize("context", [None, Customer(), 7, {"user_id": None}])
-def test_without_a_subject_the_session_alone_is_registered(context: Any, console: Console) -> None:
+def test_without_a_subject_the_session_alone_is_registered(console: Console) -> None:
     def broken(found: Any) -> str:
         raise LookupError(found)
 
+    contexts: list[Any] = [None, Customer(), 7, {"user_id": None}]
+
     async def run() -> None:
-        await talk(GovernedSession(in_postgres("s1"), console=console, store="main"), "Hello.", context=context)
-        second = GovernedSession(in_postgres("s2"), console=console, store="main", subject_in=broken)
-        await talk(second, "Hello.", context=context)
+        for number, context in enumerate(contexts):
+            first = GovernedSession(in_postgres(f"first {number}"), console=console, store="main")
+            await talk(first, "Hello.", context=context)
+            second = GovernedSession(in_postgres(f"second {number}"), console=console, store="main", subject_in=broken)
+            await talk(second, "Hello.", context=context)
 
     in_agent(run)
-    assert subject_key_of("s1")[:2] == subject_key_of("s2")[:2] == ("", "")
+    for number, context in enumerate(contexts):
+        for name in ("first", "second"):
+            assert subject_key_of(f"{name} {number}")[:2] == ("", ""), (name, context)
 
 
 def test_it_is_told_once_and_again_only_when_the_subject_becomes_known(

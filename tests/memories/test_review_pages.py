@@ -64,9 +64,16 @@ class TestQueue:
         assert (page.context["standing"].waiting, page.context["standing"].late) == (2, 1)
         assert page.context["standing"].oldest == "2 d 2 h"
 
-    @pytest.mark.parametrize(
-        ("query", "expected"),
-        [
+    def test_filters(self, desk: Client, ada: User) -> None:
+        waiting("shared", shared=True, kind="procedure")
+        once = waiting("approved once", shared=True, kind="procedure")
+        decisions.approve_memory(once, by=a_reviewer(), content_hash=once.content_hash)
+        old(waiting("old", source="tool"), 50)
+        decisions.snooze_memory(waiting("snoozed"), by=ada, length=timedelta(hours=1))
+        claiming.claim(waiting("held"), by=ada)
+        waiting("change", replaces=approved())
+        waiting("risky", flags=("link",))
+        cases: list[tuple[str, set[str]]] = [
             ("show=shared", {"shared", "approved once"}),
             ("show=second", {"approved once"}),
             ("show=late", {"old"}),
@@ -79,18 +86,9 @@ class TestQueue:
             ("risk=secret", set()),
             ("source=tool", {"old"}),
             ("", {"shared", "approved once", "old", "held", "change", "risky"}),
-        ],
-    )
-    def test_filters(self, desk: Client, ada: User, query: str, expected: set[str]) -> None:
-        waiting("shared", shared=True, kind="procedure")
-        once = waiting("approved once", shared=True, kind="procedure")
-        decisions.approve_memory(once, by=a_reviewer(), content_hash=once.content_hash)
-        old(waiting("old", source="tool"), 50)
-        decisions.snooze_memory(waiting("snoozed"), by=ada, length=timedelta(hours=1))
-        claiming.claim(waiting("held"), by=ada)
-        waiting("change", replaces=approved())
-        waiting("risky", flags=("link",))
-        assert {row.statement for row in desk.get(f"{QUEUE}?{query}").context["rows"]} == expected
+        ]
+        for query, expected in cases:
+            assert {row.statement for row in desk.get(f"{QUEUE}?{query}").context["rows"]} == expected, query
 
     def test_a_filter_that_is_none_shows_nothing(self, desk: Client) -> None:
         waiting()
