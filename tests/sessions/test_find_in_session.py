@@ -94,13 +94,11 @@ def test_words_that_nobody_said_lead_to_the_start_with_a_sentence(store: Session
     assert b"not a voucher" in page.content
 
 
-@pytest.mark.parametrize("text", ["", "   ", "!!!", "x" * 600, "a\0b"])
-def test_what_cannot_be_searched_for_is_refused_with_a_sentence(
-    store: SessionStore, operator: Client, text: str
-) -> None:
-    answer = look_for(operator, text)
-    assert answer.status_code == 422
-    assert not TextSearch.objects.exists()
+def test_what_cannot_be_searched_for_is_refused_with_a_sentence(store: SessionStore, operator: Client) -> None:
+    for text in ("", "   ", "!!!", "x" * 600, "a\0b"):
+        answer = look_for(operator, text)
+        assert answer.status_code == 422, text
+        assert not TextSearch.objects.exists(), text
 
 
 def test_a_search_that_is_over_shows_the_session_all_the_same(store: SessionStore, operator: Client) -> None:

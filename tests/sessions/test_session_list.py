@@ -130,9 +130,13 @@ class TestCost:
         operator.get(address())
         assert queries_for(10) == queries_for(990) == 14
 
-    @pytest.mark.parametrize(
-        ("query", "index"),
-        [
+    def test_each_filter_walks_along_an_index_of_its_own(self, db: None) -> None:
+        """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
+        make_session()
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+            cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
+        cases: list[tuple[dict[str, str], str]] = [
             ({}, "record_newest"),
             ({"days": "30"}, "record_newest"),
             ({"store": "main"}, "record_store_newest"),
@@ -141,18 +145,12 @@ class TestCost:
             ({"ticket": "T-1"}, "record_ticket_newest"),
             ({"state": "findings"}, "record_findings_newest"),
             ({"state": "encrypted"}, "record_encrypted_newest"),
-        ],
-    )
-    def test_each_filter_walks_along_an_index_of_its_own(self, db: None, query: dict[str, str], index: str) -> None:
-        """However old what it finds is: nothing newer is walked over, and nothing is sorted."""
-        make_session()
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
-            cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
-        plan = SessionFilter(QueryDict(urlencode(query))).queryset()[:51].explain()
-        assert f"Scan using {index} " in plan
-        assert "Sort" not in plan
-        assert "Filter" not in plan.replace("Filter: (erased_at IS NULL)", "")
+        ]
+        for query, index in cases:
+            plan = SessionFilter(QueryDict(urlencode(query))).queryset()[:51].explain()
+            assert f"Scan using {index} " in plan, query
+            assert "Sort" not in plan, query
+            assert "Filter" not in plan.replace("Filter: (erased_at IS NULL)", ""), query
 
 
 class TestPages:
@@ -203,9 +201,8 @@ class TestFilters:
         make_session("kiosk", store=make_store("kiosk"), is_encrypted=True, last_activity_at=now() - timedelta(days=20))
         make_session("old", agent="Triage", last_activity_at=NOON - timedelta(days=400))
 
-    @pytest.mark.parametrize(
-        ("query", "sessions"),
-        [
+    def test_a_filter_shows_what_it_says(self, operator: Client) -> None:
+        cases: list[tuple[dict[str, str], list[str]]] = [
             ({}, ["refund", "kiosk", "old"]),
             ({"store": "kiosk"}, ["kiosk"]),
             ({"agent": "Refunds"}, ["refund"]),
@@ -224,10 +221,9 @@ class TestFilters:
             ({"state": "encrypted"}, ["kiosk"]),
             ({"without_subject": "1"}, ["kiosk", "old"]),
             ({"without_subject": "1", "agent": "Triage"}, ["old"]),
-        ],
-    )
-    def test_a_filter_shows_what_it_says(self, operator: Client, query: dict[str, str], sessions: list[str]) -> None:
-        assert shown(operator.get(address(**query))) == sessions
+        ]
+        for query, sessions in cases:
+            assert shown(operator.get(address(**query))) == sessions, query
 
     def test_a_subject_shows_also_what_was_merged_into_it(self, operator: Client) -> None:
         into = make_subject("cust_2")
@@ -237,9 +233,8 @@ class TestFilters:
         assert shown(page) == ["newer", "refund"]
         assert re.findall(r"(cust_\d) · ", page.text) == ["cust_2", "cust_1"]
 
-    @pytest.mark.parametrize(
-        ("query", "sentence"),
-        [
+    def test_a_value_nobody_knows_is_said_and_shows_nothing(self, operator: Client) -> None:
+        cases: list[tuple[dict[str, str], str]] = [
             ({"store": "nowhere"}, "There is no store named “nowhere”."),
             ({"days": "many"}, "“many” is not one of the offered numbers of days"),
             ({"days": "-1"}, "“-1” is not one of the offered numbers of days"),
@@ -250,15 +245,12 @@ class TestFilters:
             ({"search": str(uuid4())}, "This search has expired"),
             ({"ticket": "a\0b"}, "Null characters are not allowed."),
             ({"agent": "x" * 201}, "at most 200 characters"),
-        ],
-    )
-    def test_a_value_nobody_knows_is_said_and_shows_nothing(
-        self, operator: Client, query: dict[str, str], sentence: str
-    ) -> None:
-        page = operator.get(address(**query))
-        assert page.status_code == 400
-        assert sentence in page.text
-        assert page.context["sessions"] == []
+        ]
+        for query, sentence in cases:
+            page = operator.get(address(**query))
+            assert page.status_code == 400, query
+            assert sentence in page.text, query
+            assert page.context["sessions"] == [], query
 
     def test_each_filter_can_be_taken_off(self, operator: Client) -> None:
         page = operator.get(address(ticket="T-1", agent="Refunds", days="7"))
@@ -383,25 +375,23 @@ class TestVerbs:
         record.refresh_from_db()
         assert record.subject is None
 
-    @pytest.mark.parametrize(
-        ("verb", "fields", "sentence"),
-        [
+    def test_what_is_missing_is_said(self, operator: Client) -> None:
+        cases: list[tuple[str, dict[str, str], str]] = [
             ("label", {}, "A label needs a name."),
             ("label", {"label": "x" * 51}, "at most 50 characters"),
             ("attach", {"kind": "user"}, "Enter an ID."),
             ("attach", {"kind": "alien", "key": "a"}, "alien is not one of the available choices"),
-        ],
-    )
-    def test_what_is_missing_is_said(self, operator: Client, verb: str, fields: dict[str, str], sentence: str) -> None:
-        answer = self.tick(operator, verb, make_session(), **fields)
-        assert answer.status_code == 422
-        assert "Nothing was changed" in answer.text
-        assert sentence in answer.text
+        ]
+        for verb, fields, sentence in cases:
+            answer = self.tick(operator, verb, make_session(), **fields)
+            assert answer.status_code == 422, (verb, fields)
+            assert "Nothing was changed" in answer.text, (verb, fields)
+            assert sentence in answer.text, (verb, fields)
 
-    @pytest.mark.parametrize("verb", ["label", "unlabel", "attach", "detach"])
-    def test_nothing_ticked_is_said(self, operator: Client, verb: str) -> None:
-        answer = self.tick(operator, verb, label="vip", kind="user", key="cust_1")
-        assert "No session is selected" in answer.text
+    def test_nothing_ticked_is_said(self, operator: Client) -> None:
+        for verb in ("label", "unlabel", "attach", "detach"):
+            answer = self.tick(operator, verb, label="vip", kind="user", key="cust_1")
+            assert "No session is selected" in answer.text, verb
 
     def test_a_session_erased_meanwhile_is_said(self, operator: Client) -> None:
         one, other = make_session(), make_session(erased_at=now())
@@ -409,13 +399,13 @@ class TestVerbs:
         assert "it may have been erased" in answer.text
         assert not SessionRecord.objects.labelled("vip").exists()
 
-    @pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/", "javascript:alert(1)"])
-    def test_the_way_back_stays_here(self, operator: Client, target: str) -> None:
-        assert self.tick(operator, "label", make_session(), label="vip", next=target).url == address()
+    def test_the_way_back_stays_here(self, operator: Client) -> None:
+        for target in ("https://elsewhere.example/", "//elsewhere.example/", "javascript:alert(1)"):
+            assert self.tick(operator, "label", make_session(), label="vip", next=target).url == address(), target
 
-    @pytest.mark.parametrize("verb", ["label", "unlabel", "attach", "detach"])
-    def test_reading_is_not_attaching(self, reviewer: Client, verb: str) -> None:
-        assert self.tick(reviewer, verb, make_session(), label="vip").status_code == 403
+    def test_reading_is_not_attaching(self, reviewer: Client) -> None:
+        for verb in ("label", "unlabel", "attach", "detach"):
+            assert self.tick(reviewer, verb, make_session(), label="vip").status_code == 403, verb
 
     def test_who_may_not_attach_sees_no_tick_boxes(
         self, stores: dict[str, Any], operator: Client, reviewer: Client
@@ -428,22 +418,20 @@ class TestVerbs:
 
 
 class TestAccess:
-    @pytest.mark.parametrize("name", ["list", "newer"])
-    def test_who_may_not_read_content_sees_no_sessions(
-        self, outsider: Client, administrator: Client, name: str
-    ) -> None:
-        url = reverse(f"sessions:{name}")
-        assert outsider.get(url).status_code == 403
-        assert administrator.get(url).status_code == 403
-        assert Client().get(url).status_code == 302
+    def test_who_may_not_read_content_sees_no_sessions(self, outsider: Client, administrator: Client) -> None:
+        for name in ("list", "newer"):
+            url = reverse(f"sessions:{name}")
+            assert outsider.get(url).status_code == 403, name
+            assert administrator.get(url).status_code == 403, name
+            assert Client().get(url).status_code == 302, name
 
-    @pytest.mark.parametrize("name", ["list", "newer"])
-    def test_reading_pages_take_no_post(self, operator: Client, name: str) -> None:
-        assert operator.post(reverse(f"sessions:{name}")).status_code == 405
+    def test_reading_pages_take_no_post(self, operator: Client) -> None:
+        for name in ("list", "newer"):
+            assert operator.post(reverse(f"sessions:{name}")).status_code == 405, name
 
-    @pytest.mark.parametrize("name", ["label", "unlabel", "attach", "detach"])
-    def test_verbs_take_no_get(self, operator: Client, name: str) -> None:
-        assert operator.get(reverse(f"sessions:{name}")).status_code == 405
+    def test_verbs_take_no_get(self, operator: Client) -> None:
+        for name in ("label", "unlabel", "attach", "detach"):
+            assert operator.get(reverse(f"sessions:{name}")).status_code == 405, name
 
     def test_the_fragment_is_the_part_of_the_page(self, stores: dict[str, Any], operator: Client) -> None:
         make_session()
