@@ -9,11 +9,19 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from sessions_app.models import SessionRecord
+from sessions_app.stores.base import StoreUnavailable
+
 
 def refused(request: HttpRequest, *problems: str, status: int = 422, **context: Any) -> HttpResponse:
     """A page that says in sentences why nothing was changed, with the way back."""
     context |= {"problems": problems, "next": way_back(request)}
     return render(request, "sessions/refused.html", context, status=status)
+
+
+def store_away(request: HttpRequest, record: SessionRecord, away: StoreUnavailable) -> HttpResponse:
+    """The page of a session without its items (503), with the reason why its store does not respond."""
+    return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
 
 
 def way_back(request: HttpRequest) -> str:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
@@ -19,6 +18,7 @@ from sessions_app.masked_reader import reader_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline, to_markdown
 from sessions_app.views import read_audit
+from sessions_app.views.answers import store_away
 
 MARKDOWN_BATCH = 1_000
 
@@ -38,7 +38,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
     try:
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     read_audit.download(request, record, "jsonl", opened=opens)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
     return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
@@ -53,7 +53,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
     try:
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     read_audit.download(request, record, "markdown", opened=opens)
     return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 

@@ -20,6 +20,7 @@ from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
+from sessions_app.views.answers import store_away
 
 RAW_CHARACTERS = 200_000
 """How much of one stored item its own page shows; the download has it all."""
@@ -37,7 +38,7 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     read_audit.item(request, record, stored, as_file=False)
     return item_page(request, record, stored, RevealForm())
 
@@ -54,7 +55,7 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     read_audit.item(request, record, stored, as_file=True)
     return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
 

@@ -30,6 +30,7 @@ from sessions_app.redaction import services as verbs
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
 from sessions_app.redaction.sessions import Left, RedactionOutcome
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
+from sessions_app.views.answers import store_away
 
 READ = "sessions_app.read_content"
 
@@ -68,7 +69,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
 
 
 @operator_page(READ, verbs.REDACT, methods="GET, POST")

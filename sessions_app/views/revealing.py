@@ -19,6 +19,7 @@ from sessions_app.masked_reader import reader_for
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import read_audit
+from sessions_app.views.answers import store_away
 from sessions_app.views.item import file_of, item_page
 from sessions_app.views.timeline import around_timeline, open_session, window_context
 from sessions_app.views.window import choose_window, form_asked_for, is_whole
@@ -46,7 +47,7 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
             )
             window = replace(window, page=page)
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     context = {
         **window_context(request, record, window, None, branches, form=form_asked_for(request.POST)),
         **around_timeline(request, record, reader, window),
@@ -82,7 +83,7 @@ def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespo
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     read_audit.decrypted(request, record, [stored])
     if "download" in request.POST:
         return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")

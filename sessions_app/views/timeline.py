@@ -25,6 +25,7 @@ from sessions_app.services.inspection import inspect_again
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
+from sessions_app.views.answers import store_away
 from sessions_app.views.find import SessionSearchResult, search_shown
 from sessions_app.views.findings import findings_of, next_finding
 from sessions_app.views.window import MARKDOWN, Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
@@ -41,7 +42,7 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
         window = choose_window(reader, record, request.GET)
         item_count = len(window.page.items) if is_whole(window.page) else reader.count(record.session_id)
     except StoreUnavailable as away:
-        return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
+        return store_away(request, record, away)
     if window.status == 404:
         inspect_again(record)
     try:
