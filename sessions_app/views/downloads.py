@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from uuid import UUID
 
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from memadmin.web.downloads import as_download
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
@@ -41,7 +41,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
         return store_away(request, record, away)
     read_audit.download(request, record, "jsonl", opened=opens)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
-    return as_stream(lines, f"session-{record.pk}.jsonl", "application/jsonl")
+    return as_download(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
 
 @operator_page("sessions_app.read_content")
@@ -55,7 +55,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
     except StoreUnavailable as away:
         return store_away(request, record, away)
     read_audit.download(request, record, "markdown", opened=opens)
-    return as_stream(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
+    return as_download(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 
 
 def begun(items: Iterator[StoredItem]) -> Iterator[StoredItem]:
@@ -80,12 +80,3 @@ def markdown_of(items: Iterator[StoredItem]) -> Iterator[str]:
             batch, is_first = batch[rest:], False
     if batch:
         yield to_markdown(build_timeline(batch, starts_session=is_first, ends_session=True))
-
-
-def as_stream(parts: Iterable[str], name: str, content_type: str) -> StreamingHttpResponse:
-    # Stored text may hold a lone surrogate, which UTF-8 has no bytes for.
-    response = StreamingHttpResponse(
-        (part.encode(errors="surrogatepass") for part in parts), content_type=f"{content_type}; charset=utf-8"
-    )
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
