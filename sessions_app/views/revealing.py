@@ -21,7 +21,7 @@ from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import read_audit
 from sessions_app.views.answers import store_away
 from sessions_app.views.item import file_of, item_page
-from sessions_app.views.timeline import around_timeline, open_session, window_context
+from sessions_app.views.session_page import around_timeline, open_session, window_context
 from sessions_app.views.window import choose_window, form_asked_for, is_whole
 
 
