@@ -11,7 +11,7 @@ from memadmin.runs.models import Run
 from sessions_app.encryption.rotation import ItemKeyState
 from sessions_app.models import Redaction, SessionStore
 from sessions_app.redaction import services
-from sessions_app.redaction.sessions import COUNTERS, HINTS, Left
+from sessions_app.redaction.sessions import COUNTERS, HINTS, LeftReason
 from sessions_app.services import purging, rotation
 
 
@@ -21,7 +21,7 @@ class RedactionKind(RunKind):
     title = "Redaction"
     unit = "sessions"
     counters = COUNTERS
-    sentences = {left.value: left.sentence for left in Left}  # noqa: RUF012
+    sentences = dict(LeftReason.choices)  # noqa: RUF012
     hints = frozenset(left.value for left in HINTS)
 
     def work(self, lease: Lease) -> None:

@@ -15,7 +15,7 @@ from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.redaction import Wanted
-from sessions_app.redaction.sessions import Left, look_through
+from sessions_app.redaction.sessions import LeftReason, look_through
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
@@ -60,7 +60,7 @@ class RedactionPreview:
 
     @property
     def left(self) -> list[LeftIn]:
-        return [LeftIn(Left(why).sentence, store, count) for (why, store), count in sorted(self.cannot.items())]
+        return [LeftIn(LeftReason(why).label, store, count) for (why, store), count in sorted(self.cannot.items())]
 
 
 def preview_redaction(
@@ -88,13 +88,13 @@ def preview_redaction(
         if not is_granted and (record.is_locked or record.is_encrypted):
             preview.unseen += 1
         elif record.store.name in away:
-            preview.cannot[Left.AWAY.value, record.store.name] += 1
+            preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
         else:
             try:
                 look_into(record, wanted, preview, item_id)
             except StoreUnavailable:
                 away.add(record.store.name)
-                preview.cannot[Left.AWAY.value, record.store.name] += 1
+                preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
     audit.record_alone(
         audit_events.REDACTION_PREVIEWED,
         by=by,
@@ -110,13 +110,13 @@ def look_into(record: SessionRecord, wanted: Wanted | None, preview: RedactionPr
     preview.seen += 1
     preview.kept += look.kept
     if look.sealed:
-        preview.cannot[Left.SEALED.value, record.store.name] += look.sealed
+        preview.cannot[LeftReason.SEALED.value, record.store.name] += look.sealed
     is_block = bool(item_id and look.compactions)
     if not look.places and not is_block:
         return
     needed = Capability.ERASE_ITEMS if is_block else Capability.REPLACE_ITEMS
     if needed not in backend_for(record.store).capabilities:
-        preview.cannot[Left.CANNOT.value, record.store.name] += 1
+        preview.cannot[LeftReason.CANNOT.value, record.store.name] += 1
         return
     preview.items += look.items or is_block
     preview.places += look.places

@@ -27,7 +27,7 @@ from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import Wanted
 from sessions_app.redaction.derived_copies import redact_copies
-from sessions_app.redaction.sessions import Left, RedactionOutcome, redact_session
+from sessions_app.redaction.sessions import LeftReason, RedactionOutcome, redact_session
 from sessions_app.stores import backend_for
 
 REDACT = "sessions_app.redact_content"
@@ -134,10 +134,10 @@ def work(lease: Lease) -> None:
         if record.store_id in away:
             # Asked once a slice: each question costs seconds.
             outcome = RedactionOutcome(sessions=1)
-            outcome.leave(Left.AWAY, record.store.name)
+            outcome.leave(LeftReason.AWAY, record.store.name)
         else:
             outcome = redact_session(lease, redaction, record, wanted, is_same=is_same_item)
-            if outcome.reasons[Left.AWAY.value, record.store.name]:
+            if outcome.reasons[LeftReason.AWAY.value, record.store.name]:
                 away.add(record.store_id)
         with lease.chunk() as run:
             outcome.add_to(run)
@@ -156,7 +156,7 @@ def begin(lease: Lease, redaction: Redaction) -> bool:
     is_too_late = redaction.expires_at <= now()
     with lease.chunk() as run:
         if is_too_late:
-            run.add_exception(Left.TOO_LATE.value)
+            run.add_exception(LeftReason.TOO_LATE.value)
         else:
             run.cursor, run.total = {"after": []}, sessions_of(redaction).count()
     return not is_too_late

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+
+from django.db import models
 
 from memadmin import audit
 from memadmin.runs.engine import Lease
@@ -30,16 +31,8 @@ ROUNDS = 3
 """Number of times that items which agents wrote, or held, meanwhile are tried again."""
 
 
-class Left(StrEnum):
-    """Reason why something was not redacted. The sentence is for the user who requested it."""
-
-    sentence: str
-
-    def __new__(cls, value: str, sentence: str = "") -> Left:
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.sentence = sentence
-        return member
+class LeftReason(models.TextChoices):
+    """Reason why something was not redacted. The label is a sentence for the user who requested it."""
 
     AWAY = "away", "The store did not respond or rejected the change. Redact again when it is available."
     CANNOT = "cannot", "The text of items cannot be replaced in this store."
@@ -59,7 +52,7 @@ class Left(StrEnum):
     TOO_LATE = "too_late", "No worker started the redaction in time."
 
 
-HINTS = frozenset({Left.KEPT_REASONING})
+HINTS = frozenset({LeftReason.KEPT_REASONING})
 """Reasons that are reported, but are no failure."""
 
 
@@ -86,7 +79,7 @@ class RedactionOutcome:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of items, or sessions, that were left, by reason and store."""
 
-    def leave(self, why: Left, store: str, count: int = 1) -> None:
+    def leave(self, why: LeftReason, store: str, count: int = 1) -> None:
         self.reasons[why.value, store] += count
 
     @property
@@ -129,7 +122,7 @@ class Chunk:
     texts: dict[str, str] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     places: int = 0
-    left: Counter[Left] = field(default_factory=Counter)
+    left: Counter[LeftReason] = field(default_factory=Counter)
     was_found: bool = False
     """True if the text was in an item so far: a later compaction may contain it."""
     type_before: str = ""
@@ -165,11 +158,11 @@ def redact_session(
     try:
         work.do()
     except SessionBusy:
-        outcome.leave(Left.BUSY, record.store.name)
+        outcome.leave(LeftReason.BUSY, record.store.name)
     except StoreUnavailable:
-        outcome.leave(Left.AWAY, record.store.name)
+        outcome.leave(LeftReason.AWAY, record.store.name)
     except CannotRewrite:
-        outcome.leave(Left.CANNOT, record.store.name)
+        outcome.leave(LeftReason.CANNOT, record.store.name)
     return outcome
 
 
@@ -232,17 +225,17 @@ class _SessionWork:
 
     def do(self) -> None:
         if self.wanted and any(self.wanted.is_in(label) for label in self.record.labels):
-            self.leave(Left.LABEL)
+            self.leave(LeftReason.LABEL)
         one_item = self.redaction.item_id
         try:
             look = self.look()
         except UnknownItem:
             if not self.is_resumed:
-                self.leave(Left.GONE)
+                self.leave(LeftReason.GONE)
                 return
             look = OccurrenceCount()  # a block that was removed before the interruption
         if look.sealed:
-            self.leave(Left.SEALED, look.sealed)
+            self.leave(LeftReason.SEALED, look.sealed)
         self.outcome.kept += look.kept
         takes_block = bool(one_item and look.compactions and not self.wanted)
         if not look.places and not takes_block:
@@ -257,14 +250,14 @@ class _SessionWork:
         for _ in range(ROUNDS):
             left = self.change_once(rewriter)
             after = self.look_again()
-            if one_item or after.items <= left[Left.UNFIT]:
+            if one_item or after.items <= left[LeftReason.UNFIT]:
                 break
         else:
-            self.leave(Left.WRITTEN_AGAIN, after.items)
+            self.leave(LeftReason.WRITTEN_AGAIN, after.items)
         for why, count in left.items():
             self.leave(why, count)
         if one_item and after.items and not left:
-            self.leave(Left.CHANGED)
+            self.leave(LeftReason.CHANGED)
         self.note_done(look, after)
         self.tell_again(before)
 
@@ -286,10 +279,10 @@ class _SessionWork:
             run.cursor |= {"session": str(self.record.pk), "look": vars(look)}
         return look
 
-    def change_once(self, rewriter: Rewriter) -> Counter[Left]:
+    def change_once(self, rewriter: Rewriter) -> Counter[LeftReason]:
         """Processes the session, or its one item. Returns the reasons for items that cannot be changed."""
         self.was_found, self.type_before = False, ""
-        left: Counter[Left] = Counter()
+        left: Counter[LeftReason] = Counter()
         place = self.start()
         while True:
             chunk = Chunk()
@@ -328,7 +321,7 @@ class _SessionWork:
         self.outcome.taken_out += max(before.compactions - after.compactions, 0)
         self.outcome.changed += self.has_changed
 
-    def leave(self, why: Left, count: int = 1) -> None:
+    def leave(self, why: LeftReason, count: int = 1) -> None:
         self.outcome.leave(why, self.record.store.name, count)
 
     def start(self) -> Position | None:
@@ -348,7 +341,7 @@ class _SessionWork:
             if inside is None:
                 continue
             if self.redaction.item_id and not self.is_same(self.redaction, item.raw):
-                chunk.left[Left.CHANGED] += 1
+                chunk.left[LeftReason.CHANGED] += 1
                 continue
             item_type = type_of(item, inside.text)
             if item_type == "compaction":
@@ -366,9 +359,9 @@ class _SessionWork:
                 chunk.texts[inside.item.id] = inside.stored_with(redacted.raw)
                 chunk.places += redacted.places
             else:
-                chunk.left[Left.UNFIT] += 1
+                chunk.left[LeftReason.UNFIT] += 1
         if chunk.was_found and item_type == "reasoning" and "encrypted_content" in redacted.raw:
-            chunk.left[Left.KEPT_REASONING] += 1
+            chunk.left[LeftReason.KEPT_REASONING] += 1
 
     def decide_on_block(self, item: StoredItem, chunk: Chunk) -> None:
         """A compaction block is removed whole or not at all: by itself if it is the item, else on request.
@@ -382,7 +375,7 @@ class _SessionWork:
         if is_possible and chunk.type_before != "reasoning" and (is_meant or self.redaction.takes_compactions):
             chunk.gone.add(item.id)
         else:
-            chunk.left[Left.COMPACTED] += 1
+            chunk.left[LeftReason.COMPACTED] += 1
 
     def tell(self, chunk: Chunk) -> None:
         """Records it in the log, in the transaction of the change if there is one."""
@@ -411,7 +404,7 @@ class _SessionWork:
         elif not (after.unfit & self.rewritten) - before.unfit and after.uncalled <= before.uncalled:
             self.outcome.replayed_as_before += 1
         else:
-            self.leave(Left.UNREPLAYABLE)
+            self.leave(LeftReason.UNREPLAYABLE)
 
 
 def with_text(item: StoredItem, text: str) -> StoredItem:

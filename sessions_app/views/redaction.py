@@ -28,7 +28,7 @@ from sessions_app.models import Redaction, SessionRecord, Subject
 from sessions_app.redaction import Wanted
 from sessions_app.redaction import services as verbs
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
-from sessions_app.redaction.sessions import Left, RedactionOutcome
+from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views.answers import store_away
 
@@ -136,4 +136,4 @@ def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
 
 
 def sentence_of(why: str) -> str:
-    return next((left.sentence for left in Left if left.value == why), why)
+    return dict(LeftReason.choices).get(why, why)

@@ -17,7 +17,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redaction import Unwanted, Wanted, services
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
-from sessions_app.redaction.sessions import Left, RedactionOutcome
+from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
 
 
@@ -123,7 +123,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{outcome.taken_out:,} compaction block{pluralize(outcome.taken_out)} also removed.")
         self.stdout.write(f"{outcome.replayed:,} of {outcome.changed:,} histories can still be replayed.")
         for (why, store), count in sorted(outcome.reasons.items()):
-            self.stdout.write(f"{Left(why).sentence} ({store or 'all'}: {count:,})")
+            self.stdout.write(f"{LeftReason(why).label} ({store or 'all'}: {count:,})")
 
 
 def in_words(places: int, items: int) -> str:
