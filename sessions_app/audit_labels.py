@@ -19,7 +19,7 @@ from sessions_app.models import (
     WatchedPath,
 )
 from sessions_app.redaction.services import REDACT
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 
 SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
@@ -109,7 +109,7 @@ def one_subject(ref: UUID) -> list[UUID]:
     subject = Subject.objects.filter(pk=ref).first()
     if subject is None:
         return [ref]
-    return [ref, *(other for other in standing_subject(subject).group_ids() if other != ref)]
+    return [ref, *(other for other in merge_target(subject).group_ids() if other != ref)]
 
 
 def uuid_in(text: str) -> UUID | None:

@@ -55,7 +55,7 @@ class SearchField(RowField):
     default_error_messages: ClassVar = {"invalid": "This search has expired. Search again."}
 
     def row_of(self, row_id: UUID) -> TextSearch | None:
-        return TextSearch.objects.standing_one(row_id)
+        return TextSearch.objects.unexpired(row_id)
 
 
 class SessionFilter(FilterForm):

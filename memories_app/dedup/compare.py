@@ -20,7 +20,7 @@ from memories_app.learning.proposing import propose_memory
 from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import MemoryActionRefused
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 
 EXTRACTOR = "consolidation/1"
 
@@ -50,7 +50,7 @@ def compare_approved(*, limit: int = MOST_COMPARED) -> int:
         proposed += sum(_propose_end_of_weaker(pair) for pair in _pairs_of(due))
         for memory in due:
             memory.compared_hash = memory.content_hash
-            memory.compared_under = standing_subject(memory.subject).pk if memory.subject else None
+            memory.compared_under = merge_target(memory.subject).pk if memory.subject else None
         # A text that changed meanwhile is still due: its hash differs.
         Memory.objects.bulk_update(due, ["compared_hash", "compared_under"])
     return proposed

@@ -20,7 +20,7 @@ from memories_app.learning.proposing import ProposedQuote, is_storable, look_at,
 from memories_app.models import Memory
 from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
-from sessions_app.services.subjects import SubjectError, is_key, standing_subject, subject_for_key
+from sessions_app.services.subjects import SubjectError, is_key, merge_target, subject_for_key
 from sessions_app.stores import backend_for
 from sessions_app.stores.documents.backend import DocumentBackend
 
@@ -174,7 +174,7 @@ def _subject(entry: ImportedMemory) -> Subject | None:
         raise MemoryActionRefused(
             None, "The id of its subject is empty, too long, or contains characters that are not text."
         )
-    subject = standing_subject(subject_for_key(SubjectKind(kind), key, SubjectSource.IMPORT))
+    subject = merge_target(subject_for_key(SubjectKind(kind), key, SubjectSource.IMPORT))
     return Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
 
 

@@ -48,7 +48,7 @@ from memories_app.tool_provenance import MOST_TOOLS
 from sessions_app.encryption import sealing_of
 from sessions_app.items import StoredItem
 from sessions_app.models import SessionRecord, SessionStore, Subject
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.stores.sealed import sealed_backend_for
 
@@ -143,7 +143,7 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
     row = Distillation.objects.create(
         record_id=record.pk, session_id=record.session_id, distiller=distiller.name, read_up_to=record.activity_count
     )
-    subject = standing_subject(record.subject) if record.subject else None
+    subject = merge_target(record.subject) if record.subject else None
     if subject is None or not _may_read(record) or is_stopped(subject):
         return _ended(row, record, Outcome.REFUSED, DistillationResult())
     try:

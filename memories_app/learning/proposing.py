@@ -21,7 +21,7 @@ from memories_app.models import Evidence, Memory
 from memories_app.models.memories import LONGEST_STATEMENT
 from memories_app.services.refusals import Overtaken, Unproposable, gate_explained
 from sessions_app.models import Subject
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 
 LONGEST_KEY = 80
 LONGEST_QUOTE = 4000
@@ -85,7 +85,7 @@ def propose_memory(
             raise Overtaken(
                 replaces, f"Agents no longer use that memory: its status is {replaces.get_status_display()}."
             )
-    owner = replaces.subject if replaces else standing_subject(subject) if subject else None
+    owner = replaces.subject if replaces else merge_target(subject) if subject else None
     memory = Memory(
         statement=statement,
         kind=kind,

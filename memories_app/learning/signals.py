@@ -15,7 +15,7 @@ from memories_app import audit_events
 from memories_app.models import LearningStop, Signal
 from memories_app.services.refusals import gate_explained
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 
 
 def stops_of(ids: Iterable[UUID]) -> QuerySet[LearningStop]:
@@ -80,4 +80,4 @@ def give_feedback(record: SessionRecord, item_id: str, *, by: User, value: int |
 
 
 def _locked(subject: Subject) -> Subject:
-    return Subject.objects.select_for_update(no_key=True).get(pk=standing_subject(subject).pk)
+    return Subject.objects.select_for_update(no_key=True).get(pk=merge_target(subject).pk)

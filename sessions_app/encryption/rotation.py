@@ -37,17 +37,17 @@ class Rotation:
     def of(cls, old: SessionKey, new: SessionKey, wrapper_id: str) -> Rotation:
         return cls(old.cipher(wrapper_id), new.cipher(wrapper_id))
 
-    def standing(self, item: StoredItem) -> ItemKeyState:
+    def key_state(self, item: StoredItem) -> ItemKeyState:
         entry = _envelope(item)
         if entry is None:
             return ItemKeyState.PLAIN
         token = _token(entry)
-        for standing, cipher in ((ItemKeyState.NEW, self.new), (ItemKeyState.OLD, self.old)):
+        for state, cipher in ((ItemKeyState.NEW, self.new), (ItemKeyState.OLD, self.old)):
             try:
                 cipher.extract_timestamp(token)
             except InvalidToken:
                 continue
-            return standing
+            return state
         return ItemKeyState.UNREADABLE
 
     def resealed(self, item: StoredItem) -> str:

@@ -110,7 +110,7 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
     def newest_first(self) -> SubjectQuerySet:
         return self.order_by("-created_at", "-id")
 
-    def standing(self) -> SubjectQuerySet:
+    def unmerged(self) -> SubjectQuerySet:
         """Subjects that were not merged into another."""
         return self.filter(merged_into__isnull=True)
 
@@ -140,7 +140,7 @@ class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
 
 
 class TextSearchQuerySet(models.QuerySet["TextSearch"]):
-    def standing_one(self, search_id: UUID) -> TextSearch | None:
+    def unexpired(self, search_id: UUID) -> TextSearch | None:
         """A search by its id, unless its time is over."""
         return self.filter(pk=search_id, expires_at__gt=Now()).first()
 

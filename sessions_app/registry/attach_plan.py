@@ -20,11 +20,11 @@ from sessions_app.models import SessionStore
 from sessions_app.registry.duplicate_locations import obstacles_in_place
 from sessions_app.registry.fence import Trigger, dollar_quoted, notes_for, triggers_for
 from sessions_app.registry.installed_triggers import (
-    StandingTrigger,
+    InstalledTrigger,
     faults_of,
     has_own_index,
+    installed_triggers,
     own_index_name,
-    standing_triggers,
     unregistered_sessions,
 )
 from sessions_app.registry.preflight import leaks, missing_index, missing_rights, other_stores_on, unusable
@@ -111,7 +111,7 @@ def _value(store: SessionStore, name: str) -> Any:
 def plan_removal(store: SessionStore) -> list[AttachStep]:
     """Installed objects of ours, in the order of their removal. The agents' tables may be gone already."""
     with in_plain_words(store):
-        steps = [_drop_function(standing) for standing in standing_triggers(store).values()]
+        steps = [_drop_function(installed) for installed in installed_triggers(store).values()]
         (messages,) = find_tables(store.messages_table)
         if messages and has_own_index(store, messages):
             steps.append(_drop_index(store, messages))
@@ -127,27 +127,27 @@ def _refuse(obstacles: Iterable[StoreProblem]) -> None:
 
 
 def _fence_steps(store: SessionStore, tables: StoreTables) -> Iterator[AttachStep]:
-    standing = standing_triggers(store)
+    installed = installed_triggers(store)
     fence, notes = triggers_for(store, tables), list(notes_for(store, tables))
     for trigger in fence:
-        yield from _put_there(trigger.purpose, trigger.table, [trigger], standing)
+        yield from _put_there(trigger.purpose, trigger.table, [trigger], installed)
     for table in (tables.messages, tables.sessions):
         of_table = [trigger for trigger in notes if trigger.table == table]
-        yield from _put_there(f"Record writes to {table} by roles other than the agents'", table, of_table, standing)
+        yield from _put_there(f"Record writes to {table} by roles other than the agents'", table, of_table, installed)
     wanted = {trigger.name for trigger in (*fence, *notes)}
-    for name, unwanted in standing.items():
+    for name, unwanted in installed.items():
         if name not in wanted:
             yield _drop_function(unwanted)
 
 
 def _put_there(
-    purpose: str, table: Table, triggers: Iterable[Trigger], standing: Mapping[str, StandingTrigger]
+    purpose: str, table: Table, triggers: Iterable[Trigger], installed: Mapping[str, InstalledTrigger]
 ) -> Iterator[AttachStep]:
     """A step with the missing triggers of a table, unless all exist. The table is locked last, and once."""
     functions: list[sql.Composable] = []
     places: list[sql.Composable] = []
     for trigger in triggers:
-        faults = faults_of(trigger, standing.get(trigger.name))
+        faults = faults_of(trigger, installed.get(trigger.name))
         if faults.function:
             functions += [trigger.create_function(), trigger.close_function()]
         if faults.trigger:
@@ -227,11 +227,11 @@ def _keep_upkeep_off(table: sql.Composable) -> list[sql.Composable]:
     ]
 
 
-def _drop_function(standing: StandingTrigger) -> AttachStep:
+def _drop_function(installed: InstalledTrigger) -> AttachStep:
     """The trigger goes with its function: dropping a trigger by itself takes the owner of the table."""
-    name = standing.function.as_string(None)
-    limits = _limits(sql.Identifier(*standing.lockable) if standing.lockable else None)
-    drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(standing.function)
+    name = installed.function.as_string(None)
+    limits = _limits(sql.Identifier(*installed.lockable) if installed.lockable else None)
+    drop = sql.SQL("DROP FUNCTION {}() CASCADE").format(installed.function)
     return AttachStep(f"Remove {name}, and the trigger that calls it", (*limits, drop))
 
 

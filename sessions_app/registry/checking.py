@@ -15,8 +15,8 @@ from sessions_app.registry.duplicate_locations import Places, problems_of_place
 from sessions_app.registry.fence import notes_for, triggers_for
 from sessions_app.registry.installed_triggers import (
     faults_of,
-    registry_key_stands,
-    standing_triggers,
+    has_registry_key,
+    installed_triggers,
     unregistered_sessions,
 )
 from sessions_app.registry.keys import key_hints, key_problems
@@ -200,17 +200,17 @@ def _sentence_on_returned(store: SessionStore, returned: int) -> str:
 
 
 def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[StoreProblem]:
-    standing = standing_triggers(store)
-    if not standing:
+    installed = installed_triggers(store)
+    if not installed:
         sentence = "It is not attached: its sessions are not listed, and erased sessions can return."
         yield StoreProblem("not-attached", f"{sentence} {_attach(store)}")
         return
     if store.attached_at is None:
         yield StoreProblem("unfinished", f"The last attach_store for this store did not finish. {_attach(store)}")
-    faults = [faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables)]
+    faults = [faults_of(trigger, installed.get(trigger.name)) for trigger in triggers_for(store, tables)]
     other_mode = next(mode for mode in SessionStore.FenceMode if mode != store.fence_mode)
     in_other_mode = [
-        faults_of(trigger, standing.get(trigger.name)) for trigger in triggers_for(store, tables, other_mode)
+        faults_of(trigger, installed.get(trigger.name)) for trigger in triggers_for(store, tables, other_mode)
     ]
     if any(fault.function for fault in faults) and not any(fault.function for fault in in_other_mode):
         sentence = f"Its fence is in {other_mode.value} mode and should be in {store.fence_mode} mode."
@@ -218,7 +218,7 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Store
         faults = in_other_mode
     for problem in (problem for fault in faults for problem in (fault.function, fault.trigger) if problem):
         yield StoreProblem(problem.code, f"{problem.sentence} {_attach(store)}")
-    notes = [(trigger, faults_of(trigger, standing.get(trigger.name))) for trigger in notes_for(store, tables)]
+    notes = [(trigger, faults_of(trigger, installed.get(trigger.name))) for trigger in notes_for(store, tables)]
     if unsound := [trigger for trigger, fault in notes if fault.function or fault.trigger]:
         tables_of = " and ".join(sorted({str(trigger.table) for trigger in unsound}))
         sentence = (
@@ -226,7 +226,7 @@ def _faults_of_fence(store: SessionStore, tables: StoreTables) -> Iterator[Store
             " changed."
         )
         yield StoreProblem("unrecorded", f"{sentence} {_attach(store)}")
-    if not registry_key_stands():
+    if not has_registry_key():
         yield StoreProblem(
             "registry-key-missing",
             "The registry has lost its unique key session_record_fence: a write in progress can get past an erasure."

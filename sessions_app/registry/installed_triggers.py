@@ -15,7 +15,7 @@ from sessions_app.stores.sqlalchemy.postgres import fetch
 
 
 @dataclass(frozen=True, slots=True)
-class StandingTrigger:
+class InstalledTrigger:
     """An installed function of ours, and the trigger of the same name if it exists."""
 
     function: sql.Identifier
@@ -71,29 +71,29 @@ SELECT count(*) FROM (
 """)
 
 
-def standing_triggers(store: SessionStore) -> Mapping[str, StandingTrigger]:
+def installed_triggers(store: SessionStore) -> Mapping[str, InstalledTrigger]:
     """Installed parts of a store's fence, by name, in the order in which they can be removed."""
     rows = fetch(TRIGGERS, {"names": list(all_names(store)), "records": SessionRecord._meta.db_table})
-    return {name: StandingTrigger(sql.Identifier(schema, name), *rest) for name, schema, *rest in rows}
+    return {name: InstalledTrigger(sql.Identifier(schema, name), *rest) for name, schema, *rest in rows}
 
 
-def faults_of(trigger: Trigger, standing: StandingTrigger | None) -> Faults:
+def faults_of(trigger: Trigger, installed: InstalledTrigger | None) -> Faults:
     """Problems of a trigger: its function is compared letter by letter with this version's."""
-    if standing is None:
+    if installed is None:
         return Faults(
             StoreProblem("function-missing", f"The function {trigger.name} is missing."),
             StoreProblem("trigger-missing", f"The trigger {trigger.name} on {trigger.table} is missing."),
         )
     function_fault = trigger_fault = None
-    if standing.body != trigger.body or not standing.is_safe:
+    if installed.body != trigger.body or not installed.is_safe:
         sentence = f"The function {trigger.name} is not the one of this version: it was changed, or is older."
         function_fault = StoreProblem("function-changed", sentence)
-    if standing.table != trigger.table.oid or standing.definition is None:
+    if installed.table != trigger.table.oid or installed.definition is None:
         sentence = f"The trigger {trigger.name} on {trigger.table} is missing."
         trigger_fault = StoreProblem("trigger-missing", sentence)
-    elif standing.enabled in ("D", "R"):
+    elif installed.enabled in ("D", "R"):
         trigger_fault = StoreProblem("trigger-disabled", f"The trigger {trigger.name} on {trigger.table} is disabled.")
-    elif standing.calls != standing.oid or not trigger.is_placed_as(standing.definition):
+    elif installed.calls != installed.oid or not trigger.is_placed_as(installed.definition):
         sentence = f"The trigger {trigger.name} on {trigger.table} is not the one of this version."
         trigger_fault = StoreProblem("trigger-changed", sentence)
     return Faults(function_fault, trigger_fault)
@@ -119,6 +119,6 @@ def unregistered_sessions(store: SessionStore, tables: StoreTables, *, cap: int)
     return int(fetch(query)[0][0])
 
 
-def registry_key_stands() -> bool:
+def has_registry_key() -> bool:
     """True if erased_at is part of a unique key, which gives an UPDATE of it the lock that writers hold off."""
     return bool(fetch(UNIQUE_KEY_WITH_ERASURE, [SessionRecord._meta.db_table]))

@@ -49,7 +49,7 @@ def remember_search(user: User, text: str) -> TextSearch:
 
 def search_for(search_id: UUID) -> TextSearch:
     """Raises SearchGone. Any user with its id may use it: links to a search are sent to colleagues."""
-    search = TextSearch.objects.standing_one(search_id)
+    search = TextSearch.objects.unexpired(search_id)
     if search is None:
         raise SearchGone
     return search

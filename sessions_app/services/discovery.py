@@ -105,9 +105,9 @@ def discover(store: SessionStore) -> Discovery:
         page = backend.enumerate_sessions(cursor, limit=SESSIONS_AT_ONCE)
         seen += note(store, {session.session_id: session for session in page.sessions}, found)
         cursor, is_begun = page.next_cursor, True
-    standing = _records(store).on_record().filter(missing_since=None)
+    present = _records(store).on_record().filter(missing_since=None)
     # A session that is listed twice makes the sum too large, so none is missing by mistake; the next walk corrects it.
-    if standing.count() > seen:
+    if present.count() > seen:
         _note_missing(store)
     found.missing = _records(store).on_record().exclude(missing_since=None).count()
     _save_discovery(store, found)
@@ -170,13 +170,13 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
         return 0
     known = {record.session_id: record for record in _records(store).filter(session_id__in=list(sessions))}
     new = [session for session_id, session in sessions.items() if session_id not in known]
-    written, returned, standing = [], 0, 0
+    written, returned, present = [], 0, 0
     for session_id, record in known.items():
         if record.erased_at:
             returned += 1
             found.returned_ids.append(session_id)
             continue
-        standing += record.missing_since is None
+        present += record.missing_since is None
         if record.change_mark != sessions[session_id].mark or record.missing_since:
             written.append(record)
     found.sessions += len(sessions)
@@ -185,7 +185,7 @@ def note(store: SessionStore, sessions: Mapping[str, FoundSession], found: Disco
     found.returned += returned
     if new or written:
         _save(store, new, written, sessions)
-    return standing + len(new)
+    return present + len(new)
 
 
 def _save(
@@ -227,10 +227,10 @@ def _save(
 def _note_missing(store: SessionStore) -> None:
     """Asks the store for each registered session whether it exists."""
     backend, after = backend_for(store), ""
-    standing = _records(store).on_record().filter(missing_since=None).order_by("session_id")
+    present = _records(store).on_record().filter(missing_since=None).order_by("session_id")
     is_begun = False
     while ids := list(
-        standing.filter(Q(session_id__gt=after) if is_begun else Q()).values_list("session_id", flat=True)[
+        present.filter(Q(session_id__gt=after) if is_begun else Q()).values_list("session_id", flat=True)[
             :SESSIONS_AT_ONCE
         ]
     ):

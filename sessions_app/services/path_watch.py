@@ -79,14 +79,14 @@ def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: 
         raise registry.AttachRefused(f"There is already a store {name}; give the watched path another name.")
     fields = ("name", "kind", "options", "sessions_table", "messages_table", "writer_timezone")
     watched = WatchedPath(**{name: getattr(like, name) for name in fields})
-    standing = WatchedPath.objects.filter(name=name).first()
-    if standing is None:
+    existing = WatchedPath.objects.filter(name=name).first()
+    if existing is None:
         return watched
-    if any(getattr(standing, name) != getattr(watched, name) for name in fields):
+    if any(getattr(existing, name) != getattr(watched, name) for name in fields):
         raise registry.AttachRefused(
-            f"There is already a watched path {name}, for {standing.path}. Remove it first, or use another name."
+            f"There is already a watched path {name}, for {existing.path}. Remove it first, or use another name."
         )
-    return standing
+    return existing
 
 
 @transaction.atomic

@@ -53,7 +53,7 @@ class RotationReport:
     """Read to the end, at the last check."""
     resealed: int
     """Items that were encrypted with the new key; in a dry run, that would be."""
-    standings: Counter[ItemKeyState]
+    items_by_key: Counter[ItemKeyState]
     """Items by the key they have, at the last check."""
     unreadable: dict[str, int]
     """Sessions with items that neither key opens, and how many."""
@@ -76,7 +76,7 @@ class RotationReport:
         return cls(
             sessions=run.counters.get("checked", 0),
             resealed=run.counters.get("resealed", 0),
-            standings=Counter({each: count for each in ItemKeyState if (count := run.counters.get(each.value, 0))}),
+            items_by_key=Counter({each: count for each in ItemKeyState if (count := run.counters.get(each.value, 0))}),
             unreadable=places(UNREADABLE),
             left=left,
             busy={place: count for place, count in places(BUSY).items() if place in left},
@@ -198,7 +198,7 @@ def rotate_session(
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         nonlocal chunk
-        old = [item for item in items if rotation.standing(item) == ItemKeyState.OLD]
+        old = [item for item in items if rotation.key_state(item) == ItemKeyState.OLD]
         chunk = len(old)
         return Changes(texts={item.id: rotation.resealed(item) for item in old})
 
@@ -236,9 +236,9 @@ def check_session(
     found = Counter[ItemKeyState]()
     for item in backend_for(store).every_item(session_id):
         lease.keep()
-        found[rotation.standing(item)] += 1
+        found[rotation.key_state(item)] += 1
     with lease.chunk() as run:
-        run.count(checked=1, **{standing.value: count for standing, count in found.items()})
+        run.count(checked=1, **{state.value: count for state, count in found.items()})
         if found[ItemKeyState.OLD]:
             add_named(run, OLD_KEY, store, session_id, found[ItemKeyState.OLD])
         if found[ItemKeyState.UNREADABLE]:

@@ -14,7 +14,7 @@ from django.db.models import CharField, Func, Value
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, Subject, SubjectSource
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 
 
 class BadLabel(Exception):
@@ -26,9 +26,9 @@ def attach_sessions(
     records: Iterable[SessionRecord], subject: Subject, *, by: User, why: audit.Why = audit.UNSAID
 ) -> int:
     """Sets the subject of sessions by an operator's hand; returns how many. Erased ones have none."""
-    standing = standing_subject(subject)
-    event = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, by, subject=standing, why=why)
-    return update_records(records, event, subject=standing, subject_source=SubjectSource.OPERATOR)
+    target = merge_target(subject)
+    event = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, by, subject=target, why=why)
+    return update_records(records, event, subject=target, subject_source=SubjectSource.OPERATOR)
 
 
 def detach_sessions(records: Iterable[SessionRecord], *, by: User, why: audit.Why = audit.UNSAID) -> int:

@@ -94,7 +94,7 @@ def subject_for_key(kind: SubjectKind, key: str, source: SubjectSource | Literal
         return known_subject(kind, key)
 
 
-def standing_subject(subject: Subject) -> Subject:
+def merge_target(subject: Subject) -> Subject:
     """The subject itself, or the one that it was merged into in the end. One query for each step."""
     while subject.merged_into_id is not None:
         subject = Subject.objects.get(pk=subject.merged_into_id)
@@ -109,7 +109,7 @@ def merge_subjects(source: Subject, into: Subject, *, by: User) -> Subject:
     with both rows locked; so no sequence of merges can make a circle.
     """
     while True:
-        into = standing_subject(into)
+        into = merge_target(into)
         locked = {
             subject.pk: subject
             for subject in Subject.objects.select_for_update(no_key=True)

@@ -13,7 +13,7 @@ from sessions_app.filters import SessionFilter
 from sessions_app.forms import SubjectSearchForm
 from sessions_app.models import SubjectAlias
 from sessions_app.search.totals import aliases_like
-from sessions_app.services.subjects import standing_subject
+from sessions_app.services.subjects import merge_target
 from sessions_app.views import read_audit
 from sessions_app.views.answers import refused
 
@@ -43,5 +43,5 @@ def address_of(alias: SubjectAlias, *, filters: SessionFilter) -> str:
     """The list under the filters that are on, of this subject instead of another one or of none."""
     query = QueryDict(filters.query_string(without="subject"), mutable=True)
     query.pop("without_subject", None)
-    query["subject"] = str(standing_subject(alias.subject).pk)
+    query["subject"] = str(merge_target(alias.subject).pk)
     return f"{reverse('sessions:list')}?{query.urlencode()}"

@@ -39,8 +39,8 @@ LOOKERS_DAYS = 30
 
 @operator_page("sessions_app.view_subject")
 def subject_list(request: OperatorRequest) -> HttpResponse:
-    standing = Subject.objects.standing().newest_first().prefetch_related("aliases")
-    page = SUBJECTS.page(request, standing)
+    unmerged = Subject.objects.unmerged().newest_first().prefetch_related("aliases")
+    page = SUBJECTS.page(request, unmerged)
     read_audit.subjects(page.rows)
     return SUBJECTS.render(request, {}, page)
 
@@ -51,7 +51,7 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     shown = access.subject_for(request.user, subject_id)
     if shown.merged_into_id is not None:
         messages.info(request, "The requested subject was merged into this one.")
-        return redirect(subjects.standing_subject(shown))
+        return redirect(subjects.merge_target(shown))
     prefetch_related_objects([shown], "aliases")
     context: dict[str, Any] = {
         "subject": shown,

@@ -78,7 +78,7 @@ def measure(item_count: int) -> dict[str, float]:
     def reseal() -> None:
         rotation = Rotation.of(keys.keys["old"], keys.keys["new"], "s")
         for item in items:
-            rotation.standing(item)
+            rotation.key_state(item)
             rotation.resealed(item)
 
     return {

@@ -125,7 +125,7 @@ class TestSealingAnew:
         report = rotate(store)
         assert report.is_complete
         assert report.unreadable == {address_of("a"): 1, address_of("b"): 1}
-        assert report.standings == {ItemKeyState.NEW: 1, ItemKeyState.UNREADABLE: 2, ItemKeyState.PLAIN: 1}
+        assert report.items_by_key == {ItemKeyState.NEW: 1, ItemKeyState.UNREADABLE: 2, ItemKeyState.PLAIN: 1}
         changed = [old[0] for old, new in zip(before, rows(), strict=True) if old != new]
         assert changed == [before[0][0]]
 
@@ -344,7 +344,7 @@ def resealing_with(rewriter: SqlRewriter, meanwhile: Callable[[], None]) -> None
 
     def decide(items: Sequence[StoredItem]) -> Changes:
         changes = Changes(
-            {item.id: turning.resealed(item) for item in items if turning.standing(item) == ItemKeyState.OLD}
+            {item.id: turning.resealed(item) for item in items if turning.key_state(item) == ItemKeyState.OLD}
         )
         meanwhile()
         return changes
@@ -473,7 +473,7 @@ class TestKilled:
             os.kill(program.pid, signal.SIGKILL)
             program.wait()
         let_leases_expire()
-        left = rotate(store, dry_run=True).standings
+        left = rotate(store, dry_run=True).items_by_key
         assert left[ItemKeyState.OLD] + left[ItemKeyState.NEW] == 8 * 120
         assert left[ItemKeyState.OLD], "it was killed before it was done"
         assert left[ItemKeyState.NEW], "it was killed before it did anything"

@@ -15,7 +15,7 @@ from memadmin import audit
 from memories_app.exchange.exporting import export_memories
 from memories_app.models import Memory
 from sessions_app.models import SubjectKind
-from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
+from sessions_app.services.subjects import UnknownKey, known_subject, merge_target
 
 
 class Command(BaseCommand):
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         self, *, subject: str | None, subject_kind: str, status: list[str], output: Path | None, **options: Any
     ) -> None:
         try:
-            whose = standing_subject(known_subject(subject_kind, subject)) if subject else None
+            whose = merge_target(known_subject(subject_kind, subject)) if subject else None
             lines = export_memories(subject=whose, statuses=status)
             if output is None:
                 for line in lines:

@@ -18,7 +18,7 @@ from sessions_app.models import SessionRecord, Subject, SubjectKind
 from sessions_app.redaction import Unwanted, Wanted, services
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
-from sessions_app.services.subjects import UnknownKey, known_subject, standing_subject
+from sessions_app.services.subjects import UnknownKey, known_subject, merge_target
 
 
 class Command(BaseCommand):
@@ -83,7 +83,7 @@ class Command(BaseCommand):
                 raise CommandError("There is no session with this UUID, or it was erased.")
             return record, None
         try:
-            return None, standing_subject(known_subject(kind, subject or ""))
+            return None, merge_target(known_subject(kind, subject or ""))
         except UnknownKey as problem:
             raise CommandError(str(problem)) from problem
 

@@ -60,8 +60,8 @@ class Command(BaseCommand):
         done = "would be re-encrypted" if is_dry_run else "were re-encrypted"
         items = f"{report.resealed:,} item{pluralize(report.resealed)}"
         self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done}.")
-        self.stdout.write(f"{report.standings[ItemKeyState.NEW]:,} are encrypted with {new}.")
-        if plain := report.standings[ItemKeyState.PLAIN]:
+        self.stdout.write(f"{report.items_by_key[ItemKeyState.NEW]:,} are encrypted with {new}.")
+        if plain := report.items_by_key[ItemKeyState.PLAIN]:
             self.stdout.write(f"{plain:,} are in plain text and stay so.")
         if report.unreadable:
             count = sum(report.unreadable.values())
@@ -101,9 +101,9 @@ def summary(store: SessionStore, report: RotationReport, *, is_dry_run: bool) ->
         "is_complete": report.is_complete,
         "sessions": report.sessions,
         "resealed": report.resealed,
-        "with_new_key": report.standings[ItemKeyState.NEW],
-        "with_old_key": report.standings[ItemKeyState.OLD],
-        "in_plain_text": report.standings[ItemKeyState.PLAIN],
-        "unreadable": report.standings[ItemKeyState.UNREADABLE],
+        "with_new_key": report.items_by_key[ItemKeyState.NEW],
+        "with_old_key": report.items_by_key[ItemKeyState.OLD],
+        "in_plain_text": report.items_by_key[ItemKeyState.PLAIN],
+        "unreadable": report.items_by_key[ItemKeyState.UNREADABLE],
         "busy": sum(report.busy.values()),
     }

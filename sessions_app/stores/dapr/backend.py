@@ -191,13 +191,13 @@ class DaprBackend(PagedBackend):
 
         def delete() -> int:
             stored = self._read(session_id)
-            standing = {place for place in wanted if place < len(stored.texts)}
-            if any(stored.texts[place] != wanted[place] for place in standing):
+            present = {place for place in wanted if place < len(stored.texts)}
+            if any(stored.texts[place] != wanted[place] for place in present):
                 raise ItemChanged(session_id)
-            if standing:
-                left = [entry for place, entry in enumerate(stored.entries) if place not in standing]
+            if present:
+                left = [entry for place, entry in enumerate(stored.entries) if place not in present]
                 self._write(session_id, stored, left)
-            return len(standing)
+            return len(present)
 
         return self._patiently(delete)
 

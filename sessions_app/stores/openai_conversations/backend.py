@@ -279,8 +279,8 @@ class ConversationsBackend(PagedBackend):
         stored = self._for_each([item.id for item in items], lambda item_id: self._stored(session_id, item_id))
         if any(stored[item.id] not in (None, item.raw) for item in items):
             raise ItemChanged(session_id)
-        standing = [item_id for item_id, text in stored.items() if text is not None]
-        return sum(self._for_each(standing, lambda item_id: self._delete_item(session_id, item_id, until)).values())
+        present = [item_id for item_id, text in stored.items() if text is not None]
+        return sum(self._for_each(present, lambda item_id: self._delete_item(session_id, item_id, until)).values())
 
     def _stored(self, session_id: str, item_id: str) -> str | None:
         try:
