@@ -29,7 +29,7 @@ from sessions_app.registry.installed_triggers import (
 )
 from sessions_app.registry.preflight import leaks, missing_index, missing_rights, other_stores_on, unusable
 from sessions_app.registry.stores import has_fence
-from sessions_app.registry.tables import StoreTables, Table, find_tables, look_at
+from sessions_app.registry.tables import StoreTables, Table, find_tables, read_tables
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreProblem
 from sessions_app.stores.sqlalchemy.postgres import in_plain_words
@@ -69,7 +69,7 @@ def plan_attachment(store: SessionStore) -> list[AttachStep]:
             return []
         refuse_place_of_another(store)
         return [_note(store, sql.SQL("now()"), "Record that the store is attached")]
-    tables = look_at(store)
+    tables = read_tables(store)
     with in_plain_words(store):
         _refuse(unusable(tables))
         rights = missing_rights(tables, to_attach=True)

@@ -22,7 +22,7 @@ from sessions_app.registry.installed_triggers import (
 from sessions_app.registry.keys import key_hints, key_problems
 from sessions_app.registry.preflight import leaks, missing_rights, unusable
 from sessions_app.registry.stores import MAIN_STORE, has_fence
-from sessions_app.registry.tables import StoreTables, Table, look_at
+from sessions_app.registry.tables import StoreTables, Table, read_tables
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import COUNTED_EXACTLY, Capability, StoreHealth, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all, asking
@@ -118,7 +118,7 @@ def _with_place(found: StoreHealth, store: SessionStore, places: Places | None) 
 def _health_of_fenced(store: SessionStore) -> StoreHealth:
     began = time.perf_counter()
     try:
-        tables = look_at(store)
+        tables = read_tables(store)
         answered_in_ms = (time.perf_counter() - began) * 1000
         with in_plain_words(store):
             problems = list(unusable(tables))
@@ -147,7 +147,7 @@ def check(store: SessionStore, *, places: Places | None = None) -> StoreHealth:
         return found
     try:
         with in_plain_words(store):
-            missing = unregistered_sessions(store, look_at(store), cap=COUNTED_EXACTLY)
+            missing = unregistered_sessions(store, read_tables(store), cap=COUNTED_EXACTLY)
     except StoreUnavailable as away:
         return replace(found, problems=(*found.problems, StoreProblem("unavailable", str(away), is_fatal=True)))
     if not missing:

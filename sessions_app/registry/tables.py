@@ -124,7 +124,7 @@ ORDER BY 2 DESC, 1
 """
 
 
-def look_at(store: SessionStore) -> StoreTables:
+def read_tables(store: SessionStore) -> StoreTables:
     """The tables of a store as they are now. Raises StoreUnavailable if they do not exist."""
     with in_plain_words(store):
         sessions, messages, records = find_tables(

@@ -136,21 +136,21 @@ def about(watched: WatchedPath) -> str:
 
 
 def look_for_new_stores() -> None:
-    """Looks at every watched path, in the background."""
+    """Connects new places of every watched path, in the background."""
     for watched in WatchedPath.objects.all():
         try:
-            look_at(watched, most=CONNECTED_AT_ONCE)
+            connect_new_places(watched, most=CONNECTED_AT_ONCE)
         except StoreUnavailable:
             logger.warning("watched path %s is checked again when the database responds", watched.pk)
 
 
-def look_now(watched: WatchedPath, *, by: User) -> PathWatchResult:
-    """The same for one of them; places that could not be connected before are tried again at once."""
+def check_now(watched: WatchedPath, *, by: User) -> PathWatchResult:
+    """Connects new places of one watched path at a user's request; refused places are tried again at once."""
     audit.record_alone(audit_events.WATCHED_PATH_ASKED, by=by, target=watched)
-    return look_at(watched, most=CONNECTED_AT_ONCE, tries_again=True)
+    return connect_new_places(watched, most=CONNECTED_AT_ONCE, tries_again=True)
 
 
-def look_at(
+def connect_new_places(
     watched: WatchedPath,
     *,
     most: int | None = None,
@@ -182,8 +182,8 @@ def look_at(
     return look
 
 
-def plan_look(watched: WatchedPath) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """New stores that `look_at` would connect: name, path and parameters of `declare_store`. Nothing is changed."""
+def planned_stores(watched: WatchedPath) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, path and `declare_store` parameters of the stores that `connect_new_places` would connect."""
     for path, name in _named(watched, list(_unconnected(watched, PathWatchResult()))):
         yield name, path, {"kind": watched.kind, "options": _options(watched, path), **_tables(watched)}
 

@@ -40,7 +40,7 @@ def connect(request: OperatorRequest, kind: str) -> HttpResponse:
             try:
                 if path_watch.may_be_watched(settings.cleaned_data):
                     given = {**form.cleaned_data, "kind": chosen.name, "options": settings.cleaned_data}
-                    look = path_watch.look_now(path_watch.watch_path(**given, by=request.user), by=request.user)
+                    look = path_watch.check_now(path_watch.watch_path(**given, by=request.user), by=request.user)
                     new = f"{len(look.connected):,} new store{pluralize(look.connected)}"
                     messages.success(request, f"The path is now watched. Current matches: {look.places:,}; {new}.")
                     return redirect("sessions:stores")

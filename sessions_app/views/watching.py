@@ -1,4 +1,4 @@
-"""Watched paths on the page of stores: looking for new files now, and watching no longer."""
+"""Actions on watched paths: check now, and stop watching."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sessions_app.stores.base import StoreUnavailable
 @operator_page("sessions_app.add_sessionstore", methods="POST")
 @recently_authenticated(doing="check for new stores")
 def look(request: OperatorRequest) -> HttpResponse:
-    """Looks at every watched path at once, and says what turned up."""
+    """Connects new places of every watched path, and reports how many."""
     try:
-        looks = [path_watch.look_now(watched, by=request.user) for watched in path_watch.watched_paths()]
+        looks = [path_watch.check_now(watched, by=request.user) for watched in path_watch.watched_paths()]
     except StoreUnavailable as away:
         messages.error(request, str(away))
     else:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sessions_app import registry
 from sessions_app.models import FenceOutbox, SessionRecord, SessionStore
 from sessions_app.registry.fence import triggers_for
-from sessions_app.registry.tables import look_at
+from sessions_app.registry.tables import read_tables
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
@@ -128,7 +128,7 @@ def test_nothing_is_written_between_two_steps_of_an_erasure(
 
 
 def test_a_fence_that_only_follows_lets_an_item_in_between_two_steps(store: SessionStore) -> None:
-    follow = next(t for t in triggers_for(store, look_at(store)) if "follow" in t.name)
+    follow = next(t for t in triggers_for(store, read_tables(store)) if "follow" in t.name)
     body = follow.body.replace("IF ended IS NOT NULL", "IF false")
     assert body != follow.body
     run_sql(follow.create_function().as_string(None).replace(follow.body, body))
@@ -151,7 +151,7 @@ def fence_alone(store: SessionStore) -> SessionStore:
 
 @pytest.fixture
 def fence_that_only_looks_up(fence_alone: SessionStore) -> SessionStore:
-    register = next(t for t in triggers_for(fence_alone, look_at(fence_alone)) if "register" in t.name)
+    register = next(t for t in triggers_for(fence_alone, read_tables(fence_alone)) if "register" in t.name)
     body = register.body.replace("FOR KEY SHARE", "")
     assert body != register.body
     run_sql(register.create_function().as_string(None).replace(register.body, body))

@@ -18,7 +18,7 @@ from memadmin.audit.models import AuditActor, AuditEvent
 from sessions_app import jobs, registry
 from sessions_app.models import SessionRecord, SessionStore, WatchedPath
 from sessions_app.services import connecting, path_watch
-from sessions_app.services.path_watch import TRIED_AGAIN_AFTER, look_at, look_for_new_stores, watch_path
+from sessions_app.services.path_watch import TRIED_AGAIN_AFTER, connect_new_places, look_for_new_stores, watch_path
 from sessions_app.services.store_config import declare_store
 from tests.stores.contract import in_agent
 
@@ -80,17 +80,17 @@ class TestLooking:
     def test_folders_of_json_are_watched_and_files_beside_them_are_not(self, tmp_path: Path) -> None:
         make_folder(tmp_path / "chats-1.5")
         (tmp_path / "readme.txt").write_text("no folder")
-        look = look_at(watch_path("chats", "json_file", options={"path": f"{tmp_path}/*"}))
+        look = connect_new_places(watch_path("chats", "json_file", options={"path": f"{tmp_path}/*"}))
         assert (names(), look.places, look.refused) == ({"chats-chats-15"}, 1, {})
         assert SessionRecord.objects.get().session_id == "cust_1"
 
     def test_looking_again_changes_nothing_and_notes_nothing(self, watched: WatchedPath, tmp_path: Path) -> None:
         make_file(tmp_path / "support.db")
         (tmp_path / "other.db").write_text("this is no database, however long one reads on in it")
-        look_at(watched)
+        connect_new_places(watched)
         events = AuditEvent.objects.count()
         for _ in range(3):
-            assert not look_at(watched, tries_again=True).connected
+            assert not connect_new_places(watched, tries_again=True).connected
         assert AuditEvent.objects.count() == events
 
     def test_what_cannot_be_connected_is_named_and_tried_again_later(
@@ -99,44 +99,44 @@ class TestLooking:
         wrong = tmp_path / "wrong.db"
         wrong.write_text("this is no database, however long one reads on in it")
         make_file(tmp_path / "right.db")
-        look_at(watched)
+        connect_new_places(watched)
         assert names() == {"bots-right"}
         assert set(watched.refused) == {str(wrong)}
 
         wrong.unlink()
         make_file(wrong)
-        assert not look_at(watched).connected  # Not yet: a wrong file is not asked twice a minute.
+        assert not connect_new_places(watched).connected  # Not yet: a wrong file is not asked twice a minute.
         assert set(watched.refused) == {str(wrong)}
         monkeypatch.setattr(path_watch, "now", lambda: now() + 2 * TRIED_AGAIN_AFTER)
-        assert [store.name for store in look_at(watched).connected] == ["bots-wrong"]
+        assert [store.name for store in connect_new_places(watched).connected] == ["bots-wrong"]
         watched.refresh_from_db()
         assert watched.refused == {}
 
     def test_a_file_of_another_store_and_kind_is_named(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "shop.db")
         declare_store("shop", kind="advanced_sqlite", options={"path": str(file)})
-        assert look_at(watched).refused == {str(file): "The store shop already uses this location."}
+        assert connect_new_places(watched).refused == {str(file): "The store shop already uses this location."}
         assert names() == {"shop"}
 
     def test_a_file_that_somebody_connected_or_detached_is_left_alone(
         self, watched: WatchedPath, tmp_path: Path
     ) -> None:
         declare_store("shop", kind="sqlite", options={"path": str(make_file(tmp_path / "shop.db"))})
-        look = look_at(watched)
+        look = connect_new_places(watched)
         assert (look.places, look.connected, look.refused) == (1, [], {})
 
     def test_a_file_that_vanished_stays_a_store_that_is_down(self, watched: WatchedPath, tmp_path: Path) -> None:
         file = make_file(tmp_path / "support.db")
-        look_at(watched)
+        connect_new_places(watched)
         file.unlink()
-        look_at(watched)
+        connect_new_places(watched)
         assert registry.health(SessionStore.objects.get()).state == "down"
         assert SessionRecord.objects.count() == 1
 
     def test_files_of_one_name_are_told_by_their_folders(self, tmp_path: Path) -> None:
         for folder in ("a/sales", "a/support", "b/sales", "c/sales"):
             make_file(tmp_path / folder / "memory.db")
-        look_at(watch_path("bots", "sqlite", options={"path": f"{tmp_path}/**/*.db"}))
+        connect_new_places(watch_path("bots", "sqlite", options={"path": f"{tmp_path}/**/*.db"}))
         assert names() == {"bots-memory", "bots-support-memory", "bots-sales-memory", "bots-memory-2"}
 
     def test_names_that_are_no_words_and_what_sqlite_keeps_beside_a_file(self, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ class TestLooking:
         (shop / "☕.db-wal").touch()
         (shop / "☕.db-shm").touch()
         (shop / "broken\udcff").write_text("no database")
-        look = look_at(watch_path("bots", "sqlite", options={"path": f"{shop}/*"}))
+        look = connect_new_places(watch_path("bots", "sqlite", options={"path": f"{shop}/*"}))
         assert names() == {"bots-shop"}
         assert list(look.refused) == [f"{shop}/broken�"]
 
@@ -155,11 +155,11 @@ class TestLooking:
         monkeypatch.setattr(path_watch, "MOST_STORES", 3)
         for number in range(5):
             make_file(tmp_path / f"{number}.db")
-        first = look_at(watched, most=2)
+        first = connect_new_places(watched, most=2)
         assert (len(first.connected), first.waiting, first.left_out) == (2, 1, 2)
-        second = look_at(watched, most=2)
+        second = connect_new_places(watched, most=2)
         assert (len(second.connected), second.waiting, second.left_out) == (1, 0, 2)
-        assert len(look_at(watched, most=2).connected) == 0
+        assert len(connect_new_places(watched, most=2).connected) == 0
         assert "2 left out, because one path can have 3 stores at most" in path_watch.about(watched)
 
     def test_a_path_that_is_not_watched_any_more_does_not_come_back(
@@ -172,7 +172,7 @@ class TestLooking:
             return []
 
         monkeypatch.setattr(path_watch, "_unconnected", removed_meanwhile)
-        look_at(watched)
+        connect_new_places(watched)
         assert not WatchedPath.objects.exists()
 
 
@@ -222,7 +222,7 @@ class TestCommand:
         self, watched: WatchedPath, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         make_file(tmp_path / "support.db")
-        look_at(watched)
+        connect_new_places(watched)
         assert "would" not in attach_store(capsys, "bots", "--remove", "--dry-run")
         assert WatchedPath.objects.exists()
         assert "is no longer watched" in attach_store(capsys, "bots", "--remove")
@@ -314,8 +314,8 @@ def test_broken_variant_without_a_memory_of_what_was_refused_a_wrong_file_is_ask
         return connecting.connect_store(name, *arguments, **settings)
 
     monkeypatch.setattr(path_watch, "connect_store", connect)
-    look_at(watched), look_at(watched)
+    connect_new_places(watched), connect_new_places(watched)
     assert asked == ["bots-wrong"]
     WatchedPath.objects.update(found={}, tried_at=None)
-    look_at(WatchedPath.objects.get())
+    connect_new_places(WatchedPath.objects.get())
     assert asked == ["bots-wrong"] * 2

@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
     def handle(self, *, name: str, dry_run: bool, remove: bool, as_json: bool, **options: Any) -> None:
         self.as_json = as_json
-        self.told: list[dict[str, object]] = []
+        self.summaries: list[dict[str, object]] = []
         try:
             if remove:
                 watched = WatchedPath.objects.filter(name=name).first() if registry.known_stores() else None
@@ -91,20 +91,24 @@ class Command(BaseCommand):
                 else:
                     self.attach(name, dry_run, declared)
             if as_json:
-                self.stdout.write(json.dumps(self.told[0], indent=2))
+                self.stdout.write(json.dumps(self.summaries[0], indent=2))
         except (registry.AttachRefused, registry.UnknownStore, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
 
     def attach(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
         if dry_run:
             steps, store = self.plan(name, declared)
-            self.tell(store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True)
+            self.write_report(
+                store, steps, self.script(steps, f"{name} is attached; nothing is missing."), is_dry_run=True
+            )
             return
         with transaction.atomic():
             store = declare_store(name, **declared)
             registry.refuse_place_of_another(store)
         steps = attach_store(store, report=self.report)
-        self.tell(store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing.")
+        self.write_report(
+            store, steps, attached(store) if steps else f"{store} is already attached; nothing was missing."
+        )
 
     def watch(self, name: str, dry_run: bool, declared: dict[str, Any]) -> None:
         """Attaches the files that the path matches now, and lets the job attach those it will match later."""
@@ -117,7 +121,7 @@ class Command(BaseCommand):
         refused: dict[str, str] = {}
         if dry_run:
             watched = path_watch.checked_path(name, declared["kind"], **given)
-            for each, path, settings in path_watch.plan_look(watched):
+            for each, path, settings in path_watch.planned_stores(watched):
                 try:
                     steps, store = self.plan(each, settings)
                 except (registry.AttachRefused, StoreUnavailable) as refusal:
@@ -128,20 +132,24 @@ class Command(BaseCommand):
             self.report(f"-- {watched.path} is then watched for new stores; this needs a run without --dry-run.")
         else:
             watched = path_watch.watch_path(name, declared["kind"], **given)
-            look = path_watch.look_at(watched, tries_again=True, report=lambda store: self.report(attached(store)))
+            look = path_watch.connect_new_places(
+                watched, tries_again=True, report=lambda store: self.report(attached(store))
+            )
             stores, refused = [summary(store, (), is_dry_run=False) for store in look.connected], look.refused
             new = f"{len(stores):,} new store{pluralize(stores)}"
             self.report(f"{watched.path} is now watched for new stores: {new}, {path_watch.about(watched)}")
         for path, reason in refused.items():
             self.report(f"{'-- ' if dry_run else ''}{path} is not connected: {reason}")
-        self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "stores": stores, "refused": refused})
+        self.summaries.append(
+            {"watched_path": watched.path, "is_dry_run": dry_run, "stores": stores, "refused": refused}
+        )
 
     def stop_watching(self, watched: WatchedPath, dry_run: bool) -> None:
         if not dry_run:
             path_watch.stop_watching(watched)
         about = f"{watched.path} is no longer watched. Its stores stay attached; detach them one by one."
         self.report(f"-- {about}" if dry_run else about)
-        self.told.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})
+        self.summaries.append({"watched_path": watched.path, "is_dry_run": dry_run, "is_watched": dry_run})
 
     def plan(self, name: str, declared: dict[str, Any]) -> tuple[Sequence[registry.AttachStep], SessionStore]:
         """The statements that would run, as a script; nothing is kept. The script names the store itself, under an
@@ -159,7 +167,7 @@ class Command(BaseCommand):
         if dry_run:
             steps: Sequence[registry.AttachStep] = registry.plan_removal(store)
             script = self.script(steps, f"{store} is not attached: there is nothing to remove.")
-            self.tell(store, steps, script, is_dry_run=True)
+            self.write_report(store, steps, script, is_dry_run=True)
             return
         steps = detach_store(store, report=self.report)
         kept = sessions_of(store)
@@ -167,7 +175,7 @@ class Command(BaseCommand):
             f"{store} is detached. Its {kept:,} session record{pluralize(kept, ' is,s are')} kept, with subjects and"
             " erasures. New sessions are no longer listed, and erased sessions can be written to again."
         )
-        self.tell(store, steps, done if steps else f"{store} was not attached: there was nothing to remove.")
+        self.write_report(store, steps, done if steps else f"{store} was not attached: there was nothing to remove.")
 
     def script(self, steps: Sequence[registry.AttachStep], nothing: str) -> str:
         return "\n\n".join(step.as_script() for step in steps) if steps else f"-- {nothing}"
@@ -177,11 +185,11 @@ class Command(BaseCommand):
         if not self.as_json:
             self.stdout.write(purpose)
 
-    def tell(
+    def write_report(
         self, store: SessionStore, steps: Sequence[registry.AttachStep], sentence: str, *, is_dry_run: bool = False
     ) -> None:
         if self.as_json:
-            self.told.append(summary(store, steps, is_dry_run=is_dry_run))
+            self.summaries.append(summary(store, steps, is_dry_run=is_dry_run))
         else:
             self.stdout.write(sentence)
 
