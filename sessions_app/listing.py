@@ -175,10 +175,12 @@ def previews_of(
     wanted: dict[int, list[str]] = {}
     for record in records:
         wanted.setdefault(record.store_id, []).append(record.session_id)
-    told = ask_all({store: partial(read_previews, store, wanted[store.pk]) for store in stores if store.pk in wanted})
+    answers = ask_all(
+        {store: partial(read_previews, store, wanted[store.pk]) for store in stores if store.pk in wanted}
+    )
     return {
         store.pk: {session_id: masked(preview, masker) for session_id, preview in answer.items()}
-        for store, answer in told.items()
+        for store, answer in answers.items()
         if not isinstance(answer, StoreUnavailable)
     }
 

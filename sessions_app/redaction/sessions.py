@@ -241,7 +241,7 @@ class _SessionWork:
         if not look.places and not takes_block:
             if self.is_resumed:
                 self.note_done(self.first_look(look), look)
-                self.tell_again(Replay())
+                self.check_replay(Replay())
             return
         look = self.first_look(look)
         needed = [Capability.REPLACE_ITEMS, *([Capability.ERASE_ITEMS] if takes_block else [])]
@@ -259,7 +259,7 @@ class _SessionWork:
         if one_item and after.items and not left:
             self.leave(LeftReason.CHANGED)
         self.note_done(look, after)
-        self.tell_again(before)
+        self.check_replay(before)
 
     def look(self) -> OccurrenceCount:
         """Occurrences in the session as it is now. Raises StoreUnavailable and UnknownItem."""
@@ -291,7 +291,7 @@ class _SessionWork:
                 return self.decide(items, chunk)
 
             def before_writing(changes: Changes, chunk: Chunk = chunk) -> None:
-                self.tell(chunk)
+                self.record_change(chunk)
 
             with self.lease.chunk():
                 place = rewriter.change_items(
@@ -377,8 +377,8 @@ class _SessionWork:
         else:
             chunk.left[LeftReason.COMPACTED] += 1
 
-    def tell(self, chunk: Chunk) -> None:
-        """Records it in the log, in the transaction of the change if there is one."""
+    def record_change(self, chunk: Chunk) -> None:
+        """Records the change in the log, in the same transaction if there is one."""
         counters = {"items": len(chunk.texts) + len(chunk.gone), "places": chunk.places}
         if not self.redaction.item_id:
             counters = {"items": len(chunk.texts), "places": chunk.places, "taken_out": len(chunk.gone)}
@@ -392,9 +392,10 @@ class _SessionWork:
         # Findings of an inspection are looked for again.
         inspect_again(self.record)
 
-    def tell_again(self, before: Replay) -> None:
-        """The proof: the history is replayed through the SDK. Items that agents of another SDK wrote are no input to
-        it.
+    def check_replay(self, before: Replay) -> None:
+        """Replays the changed history through the SDK as proof, and counts the result.
+
+        Items that agents of another SDK wrote are no input to it.
         """
         if not self.has_changed:
             return

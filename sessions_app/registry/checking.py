@@ -310,7 +310,7 @@ def _about(*tables: Table) -> list[int]:
         for number, table in enumerate(tables)
     ]
     rows = fetch(sql.SQL("{} ORDER BY number").format(sql.SQL(" UNION ALL ").join(asked)))
-    return [counted if counted < COUNTED_EXACTLY else max(counted, told) for _, counted, told in rows]
+    return [counted if counted < COUNTED_EXACTLY else max(counted, estimated) for _, counted, estimated in rows]
 
 
 def _attach(store: SessionStore) -> str:

@@ -173,10 +173,10 @@ def _asked_first(
     stores: Iterable[SessionStore], slices: SliceReader, *, by_index: bool
 ) -> tuple[dict[SessionStore, bool], list[str]]:
     """The stores that respond, each with whether an index is quicker, and sentences about the others."""
-    told = ask_all({store: partial(_ask_first, store, slices, by_index=by_index) for store in stores})
-    away = {store: answer for store, answer in told.items() if isinstance(answer, StoreUnavailable)}
+    answers = ask_all({store: partial(_ask_first, store, slices, by_index=by_index) for store in stores})
+    away = {store: answer for store, answer in answers.items() if isinstance(answer, StoreUnavailable)}
     notes = [f"{store} could not be searched. {answer}" for store, answer in away.items()]
-    return {store: answer for store, answer in told.items() if not isinstance(answer, StoreUnavailable)}, notes
+    return {store: answer for store, answer in answers.items() if not isinstance(answer, StoreUnavailable)}, notes
 
 
 def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> bool:

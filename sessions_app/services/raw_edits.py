@@ -70,20 +70,20 @@ def show_message(message: AgentMessage, *, purpose: str = "") -> None:
 @transaction.atomic
 def save_text(message: AgentMessage, text: str, *, by: User, why: audit.Why) -> None:
     """Saves this column only: an agent may have changed others of the session."""
-    tell(audit_events.ITEM_EDITED, message.session_id, by, why)
+    record_edit(audit_events.ITEM_EDITED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).update(message_data=text)
 
 
 @transaction.atomic
 def delete_message(message: AgentMessage, *, by: User, why: audit.Why) -> None:
-    tell(audit_events.ITEM_DELETED, message.session_id, by, why)
+    record_edit(audit_events.ITEM_DELETED, message.session_id, by, why)
     AgentMessage.objects.filter(pk=message.pk).delete()
 
 
 @transaction.atomic
 def delete_session(session: AgentSession, *, by: User, why: audit.Why) -> None:
     """Deletes a session with its items, in the SDK's order; hand-made tables may not cascade."""
-    tell(audit_events.STORED_SESSION_DELETED, session.pk, by, why)
+    record_edit(audit_events.STORED_SESSION_DELETED, session.pk, by, why)
     AgentMessage.objects.filter(session_id=session.pk).delete()
     AgentSession.objects.filter(pk=session.pk).delete()
 
@@ -98,7 +98,7 @@ def record_of_message(message_id: int) -> SessionRecord | None:
     return None if session_id is None else record_of(session_id)
 
 
-def tell(event_type: audit.EventType, session_id: str, by: User, why: audit.Why) -> None:
+def record_edit(event_type: audit.EventType, session_id: str, by: User, why: audit.Why) -> None:
     record = record_of(session_id)
     audit.record(
         event_type,

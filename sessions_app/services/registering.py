@@ -40,10 +40,10 @@ def register_sessions(store: SessionStore, session_ids: Iterable[str]) -> Regist
         raise CannotRegister(f"{store} lists its own sessions; registration is not needed.")
     if store.attached_at is None:
         raise CannotRegister(f"{store} is not attached. Run attach_store {store}.")
-    told, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
+    registration, ids = Registration(), map(_checked, dict.fromkeys(session_ids))
     while batch := list(islice(ids, ASKED_AT_ONCE)):
-        _register(store, batch, told)
-    return told
+        _register(store, batch, registration)
+    return registration
 
 
 def _checked(session_id: str) -> str:
@@ -56,14 +56,14 @@ def _checked(session_id: str) -> str:
     return session_id
 
 
-def _register(store: SessionStore, session_ids: Sequence[str], told: Registration) -> None:
+def _register(store: SessionStore, session_ids: Sequence[str], registration: Registration) -> None:
     known = SessionRecord.objects.filter(store=store, session_id__in=session_ids)
     erased_at = dict(known.values_list("session_id", "erased_at"))
-    told.erased += [session_id for session_id in session_ids if erased_at.get(session_id)]
-    told.known += sum(instant is None for instant in erased_at.values())
+    registration.erased += [session_id for session_id in session_ids if erased_at.get(session_id)]
+    registration.known += sum(instant is None for instant in erased_at.values())
     strangers = [session_id for session_id in session_ids if session_id not in erased_at]
     found = backend_for(store).look_up(strangers) if strangers else {}
-    told.not_there += [session_id for session_id in strangers if session_id not in found]
+    registration.not_there += [session_id for session_id in strangers if session_id not in found]
     numbers = Discovery()
     note(store, found, numbers)
-    told.new += numbers.new
+    registration.new += numbers.new

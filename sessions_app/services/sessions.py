@@ -77,7 +77,7 @@ class SessionChangeDetails:
 
 
 @transaction.atomic
-def update_records(records: Iterable[SessionRecord], told: SessionChangeDetails, **changes: Any) -> int:
+def update_records(records: Iterable[SessionRecord], change: SessionChangeDetails, **changes: Any) -> int:
     """Sets the columns on those of the sessions that were not erased; returns how many, and records it in the log.
 
     One row at a time in the order of their ids, like all code that locks several: so there is no deadlock, and the
@@ -86,7 +86,7 @@ def update_records(records: Iterable[SessionRecord], told: SessionChangeDetails,
     ordered = sorted(records, key=lambda record: (record.session_id, record.store_id))
     if not ordered:
         return 0
-    with audit.recording(told.event_type, by=told.by) as event:
+    with audit.recording(change.event_type, by=change.by) as event:
         changed = [
             record
             for record in ordered
@@ -95,11 +95,11 @@ def update_records(records: Iterable[SessionRecord], told: SessionChangeDetails,
             .update(**changes)
         ]
         event.is_void = not changed
-        one = changed[0] if told.event_type.object and len(changed) == 1 else None
-        event.target, event.subject = one, told.subject
+        one = changed[0] if change.event_type.object and len(changed) == 1 else None
+        event.target, event.subject = one, change.subject
         event.shown = () if one else changed
-        event.counters = {"sessions": len(changed)} if told.event_type.counters else {}
-        event.reason_code, event.details = told.why.code, told.details or told.why.details
+        event.counters = {"sessions": len(changed)} if change.event_type.counters else {}
+        event.reason_code, event.details = change.why.code, change.details or change.why.details
     return len(changed)
 
 

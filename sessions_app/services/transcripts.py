@@ -168,8 +168,8 @@ def _note_subject(conversation: Conversation, store: SessionStore, subject_field
         except subjects.BadKey:
             report.skipped.append(Skipped(conversation.line, f"it has no usable subject in “{subject_field}”"))
         else:
-            told = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, None, subject=subject)
-            update_records([record], told, subject=subject, subject_source=SubjectSource.IMPORT)
+            change = SessionChangeDetails(audit_events.SESSIONS_ATTACHED, None, subject=subject)
+            update_records([record], change, subject=subject, subject_source=SubjectSource.IMPORT)
 
 
 def _is_erased(conversation: Conversation, store: SessionStore) -> bool:

@@ -39,12 +39,12 @@ def build_timeline(items: Sequence[StoredItem], *, starts_session: bool, ends_se
     for entry in entries:
         inspector.see(entry)
     findings = inspector.finish(ends_session=ends_session).findings
-    told = _Teller(entries, findings, starts_session=starts_session, ends_session=ends_session).tell()
-    return Timeline(group_into_runs(told, starts_session=starts_session), findings)
+    events = _EventBuilder(entries, findings, starts_session=starts_session, ends_session=ends_session).build()
+    return Timeline(group_into_runs(events, starts_session=starts_session), findings)
 
 
-class _Teller:
-    """Makes the events of one window. Entries are known by their index in it."""
+class _EventBuilder:
+    """Builder of the events of one window. Entries are referred to by their index in it."""
 
     def __init__(
         self, entries: list[DecodedItem], findings: tuple[Finding, ...], *, starts_session: bool, ends_session: bool
@@ -65,8 +65,8 @@ class _Teller:
         self.agent = ""
         """Who acts now, where a handoff has said so; forgotten when the next run begins."""
 
-    def tell(self) -> list[Event]:
-        told: list[Event] = []
+    def build(self) -> list[Event]:
+        events: list[Event] = []
         nested: dict[int, list[Event]] = defaultdict(list)
         places: dict[int, int] = {}
         envelopes: list[DecodedItem] = []
@@ -74,7 +74,7 @@ class _Teller:
             if entry.is_envelope:
                 envelopes.append(entry)
                 if index + 1 == len(self.entries) or not are_alike(entry, self.entries[index + 1]):
-                    told.append(self._finished(notes.encrypted(envelopes)))
+                    events.append(self._finished(notes.encrypted(envelopes)))
                     envelopes = []
                 continue
             if index in self.call_of:
@@ -83,15 +83,15 @@ class _Teller:
             event = self._finished(self._event(index))
             program = self._program_of(index)
             if program is None:
-                places[index] = len(told)
-                told.append(event)
+                places[index] = len(events)
+                events.append(event)
             else:
                 nested[program].append(event)
-        for index, events in nested.items():
-            program_event = told[places[index]]
+        for index, inner in nested.items():
+            program_event = events[places[index]]
             assert isinstance(program_event, ToolCall)
-            told[places[index]] = replace(program_event, nested=tuple(events))
-        return told
+            events[places[index]] = replace(program_event, nested=tuple(inner))
+        return events
 
     def _event(self, index: int) -> Event:
         entry = self.entries[index]

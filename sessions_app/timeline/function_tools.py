@@ -68,8 +68,8 @@ def mcp_output(fields: Fields) -> Output:
         output = output_of(fields.get("output"))
         return Output(output.body, status_state(fields), output.notes)
     details = as_fields(error)
-    told = [as_fields(part).get("text") or part for part in list_in(details, "content")]
-    sentence = joined(told, SENTENCE_CHARACTERS) if told else details.get("message") or error
+    texts = [as_fields(part).get("text") or part for part in list_in(details, "content")]
+    sentence = joined(texts, SENTENCE_CHARACTERS) if texts else details.get("message") or error
     code = details.get("code")
     return failed(sentence, one_line(f"{details.get('type') or 'error'} {code if code is not None else ''}"))
 

@@ -24,9 +24,9 @@ def note(entry: DecodedItem, places: dict[str, str]) -> NoteEvent:
             changes = {name: value for name, value in fields.items() if name != "type"}
             effort = fields_in(fields, "reasoning").get("effort")
             form = fields_in(fields_in(fields, "text"), "format").get("type")
-            told = [f"reasoning effort {one_line(effort, 40)}"] if effort else []
-            told += [f"answers as {one_line(form, 40)}"] if form else []
-            return _note(entry, "Configuration changed", ", ".join(told), icon="replace", body=(Data(changes),))
+            parts = [f"reasoning effort {one_line(effort, 40)}"] if effort else []
+            parts += [f"answers as {one_line(form, 40)}"] if form else []
+            return _note(entry, "Configuration changed", ", ".join(parts), icon="replace", body=(Data(changes),))
         case "compaction_trigger":
             return _note(entry, "Compaction requested", icon="fold")
         case "item_reference":

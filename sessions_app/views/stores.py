@@ -156,22 +156,22 @@ def register(request: OperatorRequest, name: str) -> HttpResponse:
     form = RegisterForm(request.POST)
     if form.is_valid():
         try:
-            told = register_sessions(shown, form.cleaned_data["ids"])
+            result = register_sessions(shown, form.cleaned_data["ids"])
         except (CannotRegister, StoreUnavailable) as refusal:
             form.add_error("ids", str(refusal))
         else:
-            done = f"{told.new:,} session{pluralize(told.new)} registered, {told.known:,} already registered."
-            if not told.not_there and not told.erased:
+            done = f"{result.new:,} session{pluralize(result.new)} registered, {result.known:,} already registered."
+            if not result.not_there and not result.erased:
                 messages.success(request, done)
                 return redirect("sessions:store", name)
-            left = [*told.not_there, *told.erased]
+            left = [*result.not_there, *result.erased]
             form = RegisterForm({"ids": "\n".join(left)})
-            form.add_error("ids", f"{done} {sentence_on_left(told)}")
+            form.add_error("ids", f"{done} {sentence_on_left(result)}")
     return render(request, "sessions/store.html", store_context(shown) | {"register_form": form}, status=422)
 
 
-def sentence_on_left(told: Registration) -> str:
-    missing, erased = len(told.not_there), len(told.erased)
+def sentence_on_left(result: Registration) -> str:
+    missing, erased = len(result.not_there), len(result.erased)
     parts = [
         f"{missing:,} not in this store" if missing else "",
         f"{erased:,} erased earlier" if erased else "",

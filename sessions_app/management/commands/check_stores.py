@@ -36,12 +36,12 @@ class Command(BaseCommand):
             watched_paths = [
                 {"name": watched.name, "path": watched.path, **watched.found} for watched in path_watch.watched_paths()
             ]
-            told = {
+            report = {
                 "stores": [summary(*each) for each in found],
                 "unconnected": unconnected,
                 "watched_paths": watched_paths,
             }
-            self.stdout.write(json.dumps(told, indent=2))
+            self.stdout.write(json.dumps(report, indent=2))
             return
         for name, _, health in found:
             about = "unknown" if health.sessions is None else f"{health.sessions:,}"

@@ -59,9 +59,9 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(asdict(report)))
         else:
-            self.tell(report, target)
+            self.write_report(report, target)
 
-    def tell(self, report: ImportReport, store: SessionStore) -> None:
+    def write_report(self, report: ImportReport, store: SessionStore) -> None:
         self.stdout.write(f"Imported {report.sessions:,} sessions and {report.items:,} items into {store}.")
         if report.without_record:
             self.stdout.write(

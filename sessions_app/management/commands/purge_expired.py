@@ -59,12 +59,12 @@ class Command(BaseCommand):
                 "Stopped. A worker continues the run; pause or cancel it at /runs/.", returncode=130
             ) from None
         if as_json:
-            told = {"store": store.name, "is_dry_run": dry_run, **asdict(report)}
-            self.stdout.write(json.dumps(told, indent=2))
+            summary = {"store": store.name, "is_dry_run": dry_run, **asdict(report)}
+            self.stdout.write(json.dumps(summary, indent=2))
         else:
-            self.tell(report, is_dry_run=dry_run)
+            self.write_report(report, is_dry_run=dry_run)
 
-    def tell(self, report: PurgeReport, *, is_dry_run: bool) -> None:
+    def write_report(self, report: PurgeReport, *, is_dry_run: bool) -> None:
         items = f"{report.purged:,} expired item{pluralize(report.purged)}"
         sessions = f"{report.purged_sessions:,} of {report.sessions:,} session{pluralize(report.sessions)}"
         self.stdout.write(f"{items} of {sessions} {'would be' if is_dry_run else 'were'} deleted.")

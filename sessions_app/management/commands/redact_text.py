@@ -69,7 +69,7 @@ class Command(BaseCommand):
             asked = services.redact_about(about, request)
         run = engine.carry_out(asked.run)
         outcome = RedactionOutcome.of(run)
-        self.tell(outcome, as_json=as_json, redaction=str(asked.pk))
+        self.write_report(outcome, as_json=as_json, redaction=str(asked.pk))
         if run.state != run.State.COMPLETE:
             self.stderr.write(f"{run} is {run.get_state_display()}. {run.reason}".strip())
             sys.exit(1)
@@ -111,7 +111,7 @@ class Command(BaseCommand):
         for left in preview.left:
             self.stdout.write(f"{left.sentence} ({left.store}: {left.count:,})")
 
-    def tell(self, outcome: RedactionOutcome, *, as_json: bool, redaction: str) -> None:
+    def write_report(self, outcome: RedactionOutcome, *, as_json: bool, redaction: str) -> None:
         if as_json:
             left = [{"reason": why, "store": store, "count": n} for (why, store), n in sorted(outcome.reasons.items())]
             counts = {name: value for name, value in vars(outcome).items() if name != "reasons"}

@@ -40,23 +40,23 @@ class Command(BaseCommand):
             raise CommandError("Give the ids of the sessions, or a --file with one id per line.")
         try:
             target = registry.known_store(store)
-            told = register_sessions(target, [*ids, *(ids_in(file) if file else ())])
+            result = register_sessions(target, [*ids, *(ids_in(file) if file else ())])
         except (registry.UnknownStore, CannotRegister, StoreUnavailable) as refusal:
             raise CommandError(str(refusal)) from refusal
         if as_json:
-            self.stdout.write(json.dumps(asdict(told)))
+            self.stdout.write(json.dumps(asdict(result)))
         else:
-            self.tell(told, target)
-        if told.not_there:
+            self.write_report(result, target)
+        if result.not_there:
             sys.exit(1)
 
-    def tell(self, told: Registration, store: SessionStore) -> None:
+    def write_report(self, result: Registration, store: SessionStore) -> None:
         self.stdout.write(
-            f"Registered {told.new:,} new session{pluralize(told.new)} of {store}; {told.known:,} were already"
+            f"Registered {result.new:,} new session{pluralize(result.new)} of {store}; {result.known:,} were already"
             " registered."
         )
-        self.name(told.erased, "Erased before, and not registered")
-        self.name(told.not_there, f"Not in {store}, and not registered")
+        self.name(result.erased, "Erased before, and not registered")
+        self.name(result.not_there, f"Not in {store}, and not registered")
 
     def name(self, ids: Sequence[str], what: str) -> None:
         if ids:

@@ -52,11 +52,13 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(summary(store, report, is_dry_run=dry_run), indent=2))
         else:
-            self.tell(store, report, old, new, is_dry_run=dry_run)
+            self.write_report(store, report, old, new, is_dry_run=dry_run)
         if not dry_run and not report.is_complete:
             raise CommandError(f"{old} is still needed: items of {store} are encrypted with it.")
 
-    def tell(self, store: SessionStore, report: RotationReport, old: str, new: str, *, is_dry_run: bool) -> None:
+    def write_report(
+        self, store: SessionStore, report: RotationReport, old: str, new: str, *, is_dry_run: bool
+    ) -> None:
         done = "would be re-encrypted" if is_dry_run else "were re-encrypted"
         items = f"{report.resealed:,} item{pluralize(report.resealed)}"
         self.stdout.write(f"{items} of {report.sessions:,} session{pluralize(report.sessions)} {done}.")
