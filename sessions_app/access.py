@@ -49,8 +49,8 @@ def may_open(user: User, record: SessionRecord) -> bool:
     return bool(record.store.encryption_key) and record.pk in granted_records(user)
 
 
-def openable_by(user: User) -> set[UUID]:
-    """The sessions that may be read now although they are locked, and opened as far as their keys are here.
+def granted_to(user: User) -> set[UUID]:
+    """Ids of the locked or encrypted sessions that a user may read now, by active grants.
 
     One query where no grant is open, and two or more where one is.
     """

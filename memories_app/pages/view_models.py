@@ -130,7 +130,7 @@ def quotes_for(user: User, evidence: Sequence[Evidence]) -> list[ShownQuote]:
     ids = {each.record_id for each in evidence if each.record_id}
     records = {record.pk: record for record in SessionRecord.objects.on_record().with_names().filter(pk__in=ids)}
     closed = {record.pk for record in records.values() if record.is_locked or record.is_encrypted}
-    closed -= access.openable_by(user) if closed else set()
+    closed -= access.granted_to(user) if closed else set()
     masker = Masker()
     quotes = []
     for each in evidence:

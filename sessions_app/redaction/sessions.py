@@ -16,7 +16,7 @@ from memadmin.runs.engine import Lease
 from memadmin.runs.models import Run
 from sessions_app import audit_events
 from sessions_app.encryption import SessionSeals, sealing_of
-from sessions_app.encryption.rewording import Opened, opened
+from sessions_app.encryption.envelope_text import DecryptedItem, decrypt_for_rewrite
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
 from sessions_app.redaction import Wanted, without_all_text, without_text
@@ -186,7 +186,7 @@ def look_through(
     items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
     for item in items:
         keep()
-        inside = opened(item, seals)
+        inside = decrypt_for_rewrite(item, seals)
         if inside is None:
             look.sealed += 1
             continue
@@ -203,7 +203,7 @@ def replay_of(record: SessionRecord, seals: SessionSeals, keep: Callable[[], Non
     replay = Replay()
     for item in backend_for(record.store).every_item(record.session_id):
         keep()
-        if inside := opened(item, seals):
+        if inside := decrypt_for_rewrite(item, seals):
             replay.see(with_text(item, inside.text))
     return replay
 
@@ -337,7 +337,7 @@ class _SessionWork:
         for item in items:
             if self.redaction.item_id and item.id != self.redaction.item_id:
                 continue
-            inside = opened(item, self.seals)
+            inside = decrypt_for_rewrite(item, self.seals)
             if inside is None:
                 continue
             if self.redaction.item_id and not self.is_same(self.redaction, item.raw):
@@ -351,7 +351,7 @@ class _SessionWork:
             chunk.type_before = item_type
         return Changes(texts=chunk.texts, gone=frozenset(chunk.gone))
 
-    def decide_on_item(self, inside: Opened, item_type: str, chunk: Chunk) -> None:
+    def decide_on_item(self, inside: DecryptedItem, item_type: str, chunk: Chunk) -> None:
         redacted = without_text(inside.text, self.wanted) if self.wanted else without_all_text(inside.text)
         if redacted.places:
             chunk.was_found = True

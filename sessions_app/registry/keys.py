@@ -25,14 +25,14 @@ def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
         return
     if doubt := sealing.keys.doubts.get(store.encryption_key):
         yield StoreProblem("session-key-doubtful", doubt)
-    tried = opened = 0
+    tried = decrypted = 0
     sealed = SessionRecord.objects.on_record().filter(store=store, is_encrypted=True).newest_first()
     for session_id in sealed.values_list("session_id", flat=True)[:SESSIONS_TRIED]:
         page = backend_for(store).last_page(session_id, ITEMS_TRIED)
         states = [item.seal.state for item in sealing.of_session(session_id).looked_at(page.items) if item.seal]
         tried += len(states)
-        opened += states.count(SealState.SOUND)
-    if tried and not opened:
+        decrypted += states.count(SealState.SOUND)
+    if tried and not decrypted:
         yield StoreProblem(
             "session-key-wrong",
             f"The key {store.encryption_key} opens none of the {tried} encrypted items that were written last: agents"

@@ -54,7 +54,7 @@ def find_in_session(
     assert not (after and before), "a step goes in one direction"
     order = SearchOrder.NEWEST_FIRST if before else SearchOrder.OLDEST_FIRST
     place = before or after
-    reader = SliceReader(wording, order, is_masked, opened=[(store.pk, session_id)] if opens else ())
+    reader = SliceReader(wording, order, is_masked, granted=[(store.pk, session_id)] if opens else ())
     index = None if opens else backend_for(store).word_index
     if is_masked:
         wording.refuse_exclusions()

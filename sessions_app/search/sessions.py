@@ -115,7 +115,7 @@ def matching_sessions(
     cursor: str = "",
     size: int = 50,
     is_masked: bool,
-    opened: Collection[UUID] = (),
+    granted: Collection[UUID] = (),
     stores: Iterable[SessionStore] = (),
 ) -> MatchingSessions:
     """Those of `sessions` that contain the words of a search.
@@ -123,7 +123,7 @@ def matching_sessions(
     For a user who reads masked text (`is_masked`) masked values do not match, or a search would reveal them letter by
     letter. Indexes do not help then.
 
-    `opened` are encrypted sessions that may be read; other encrypted ones are left out.
+    `granted` are encrypted sessions that may be read; other encrypted ones are left out.
 
     `stores` are all of them, if the caller has read them already.
 
@@ -137,17 +137,23 @@ def matching_sessions(
     resume = _read_cursor(search, sessions, cursor) if cursor else None
     has_sealed = SessionRecord.objects.any_encrypted()
     sealed = sessions.filter(is_encrypted=True)
-    to_open = list(sealed.filter(pk__in=opened).values_list("store_id", "session_id")) if opened and has_sealed else []
-    slices = SliceReader(wording, SearchOrder.NEWEST_FIRST, is_masked, opened=to_open)
-    are_rare, notes = _asked_first(stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_open)
+    to_decrypt = (
+        list(sealed.filter(pk__in=granted).values_list("store_id", "session_id")) if granted and has_sealed else []
+    )
+    slices = SliceReader(wording, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
+    are_rare, notes = _asked_first(
+        stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_decrypt
+    )
     if notes:
         sessions, sealed = (each.filter(store__in=are_rare) for each in (sessions, sealed))
     if wording.note:
         notes.append(wording.note)
-    if has_sealed and sealed.exclude(pk__in=opened).exists():
+    if has_sealed and sealed.exclude(pk__in=granted).exists():
         notes.append("Encrypted sessions are searched only if you have a grant for them.")
     sessions = (
-        sessions.filter(Q(is_encrypted=False) | Q(pk__in=opened)) if to_open else sessions.filter(is_encrypted=False)
+        sessions.filter(Q(is_encrypted=False) | Q(pk__in=granted))
+        if to_decrypt
+        else sessions.filter(is_encrypted=False)
     )
     reading = SearchProgress(size, slices, {store.pk: store for store in are_rare})
     known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None

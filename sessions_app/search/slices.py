@@ -39,7 +39,7 @@ class SliceReader:
     is_masked: bool
     """True if it searches for a user who reads masked text: masked values do not match then."""
     deadline: float = field(default_factory=deadline_from_now)
-    opened: Collection[tuple[int, str]] = ()
+    granted: Collection[tuple[int, str]] = ()
     """Encrypted sessions that may be read, by the id of their store and their own. No index has them."""
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
@@ -68,7 +68,7 @@ class SliceReader:
             yield f"{count} not be decrypted and was not searched."
 
     def search_of(self, store: SessionStore, session_id: str) -> ItemSearch:
-        if (store.pk, session_id) not in self.opened:
+        if (store.pk, session_id) not in self.granted:
             return backend_for(store).search
         if store.pk not in self._sealed:
             self._sealed[store.pk] = sealed_backend_for(store, opens=True)
@@ -76,8 +76,8 @@ class SliceReader:
 
     def beginnings(self, store: SessionStore, items: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Texts of items by session id and item id, decrypted where permitted."""
-        sealed = [item for item in items if (store.pk, item[0]) in self.opened]
-        plain = [item for item in items if (store.pk, item[0]) not in self.opened]
+        sealed = [item for item in items if (store.pk, item[0]) in self.granted]
+        plain = [item for item in items if (store.pk, item[0]) not in self.granted]
         texts: dict[tuple[str, str], str] = {}
         for some in filter(None, (sealed, plain)):
             texts |= self.search_of(store, some[0][0]).beginnings(some)
@@ -90,7 +90,7 @@ class SliceReader:
     def look(self, store: SessionStore, starts: Mapping[str, Position | None], *, limit: int) -> dict[str, SliceResult]:
         """Reads several sessions at once. Raises StoreTooSlow, and StoreUnavailable otherwise."""
         looks: dict[str, SliceResult] = {}
-        sealed = {session_id for session_id in starts if (store.pk, session_id) in self.opened}
+        sealed = {session_id for session_id in starts if (store.pk, session_id) in self.granted}
         for some in filter(None, (sealed, starts.keys() - sealed)):
             search, seconds = self.search_of(store, next(iter(some))), self.seconds_for_one()
             wanted = {session_id: start for session_id, start in starts.items() if session_id in some}

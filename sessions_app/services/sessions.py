@@ -55,8 +55,8 @@ def unlabel_sessions(records: Iterable[SessionRecord], label: str, *, by: User) 
 
 def mark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:
     """Locks sessions: from now on reading their content needs a grant. Returns how many were open before."""
-    opened = (record for record in records if not record.is_sensitive)
-    return update_records(opened, SessionChangeDetails(audit_events.SESSIONS_LOCKED, by), is_sensitive=True)
+    unlocked = (record for record in records if not record.is_sensitive)
+    return update_records(unlocked, SessionChangeDetails(audit_events.SESSIONS_LOCKED, by), is_sensitive=True)
 
 
 def unmark_sensitive(records: Iterable[SessionRecord], *, by: User) -> int:

@@ -39,7 +39,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return store_away(request, record, away)
-    read_audit.download(request, record, "jsonl", opened=opens)
+    read_audit.download(request, record, "jsonl", is_decrypted=opens)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
     return as_download(lines, f"session-{record.pk}.jsonl", "application/jsonl")
 
@@ -54,7 +54,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
         items = begun(reader_for(record.store, opens=opens).every_item(record.session_id))
     except StoreUnavailable as away:
         return store_away(request, record, away)
-    read_audit.download(request, record, "markdown", opened=opens)
+    read_audit.download(request, record, "markdown", is_decrypted=opens)
     return as_download(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
 
 

@@ -51,16 +51,16 @@ def item(request: HttpRequest, record: SessionRecord, stored: StoredItem, *, as_
 
 
 def decrypted(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
-    """Beside what was looked at, that some of it was sealed and was opened for who looked."""
+    """Records how many of the items that were read were decrypted for the reader; nothing if none."""
     if count := sum(item.seal is not None and item.seal.is_open for item in items):
         note_decrypted(record, record.subject, count, rules.purpose_of(request))
 
 
-def snippets(request: HttpRequest, records: Iterable[SessionRecord], opened: Collection[UUID]) -> None:
-    """What a search found in sessions that were opened for it: of each an item was read."""
+def snippets(request: HttpRequest, records: Iterable[SessionRecord], granted: Collection[UUID]) -> None:
+    """Records the items that a search decrypted: one of each encrypted session that a grant covers."""
     purpose = rules.purpose_of(request)
     for record in records:
-        if record.is_encrypted and record.pk in opened:
+        if record.is_encrypted and record.pk in granted:
             note_decrypted(record, record.subject_id, 1, purpose)
 
 
@@ -71,9 +71,9 @@ def note_decrypted(record: SessionRecord, subject: Subject | UUID | None, count:
     )
 
 
-def download(request: HttpRequest, record: SessionRecord, form: str, *, opened: bool) -> None:
+def download(request: HttpRequest, record: SessionRecord, form: str, *, is_decrypted: bool) -> None:
     purpose = rules.opening(request, record.pk)
-    counters = {form: 1, **({"opened": 1} if opened else {})}
+    counters = {form: 1, **({"opened": 1} if is_decrypted else {})}
     audit.before_showing(
         audit_events.SESSION_DOWNLOADED, target=record, subject=record.subject, counters=counters, reason_code=purpose
     )

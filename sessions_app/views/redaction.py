@@ -113,7 +113,7 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Redaction
         target.records,
         Wanted.parse(text) if text else None,
         by=request.user,
-        granted=access.openable_by(request.user),
+        granted=access.granted_to(request.user),
         item_id=target.item_id,
         subject=target.subject,
     )

@@ -67,18 +67,18 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
     status = 200
     try:
         context["search"] = searched = search_for(search_id)
-        opened = access.openable_by(request.user)
+        granted = access.granted_to(request.user)
         context["matches"] = matches = matching_sessions(
             searched,
-            SessionRecord.objects.on_record().readable(opened),
+            SessionRecord.objects.on_record().readable(granted),
             cursor=request.GET.get("cursor", ""),
             size=MATCHES.size,
             is_masked=not request.user.has_perm(REVEAL),
-            opened=opened,
+            granted=granted,
         )
         records = [match.record for match in matches.found]
         read_audit.found(request, records)
-        read_audit.snippets(request, records, opened)
+        read_audit.snippets(request, records, granted)
         prefetch_related_objects(records, "subject__aliases")
     except SearchGone as problem:
         return gone(request, problem)

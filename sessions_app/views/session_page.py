@@ -40,7 +40,7 @@ def window_context(
     """Context of the timeline partial, for the first paint and every refresh. The queries of marks."""
     page = window.page
     shown = build_timeline(page.items, starts_session=not page.has_earlier, ends_session=not page.has_later)
-    opened = [item.seal for item in page.items if item.seal and item.seal.is_open]
+    decrypted = [item.seal for item in page.items if item.seal and item.seal.is_open]
     first, last = (page.items[0].position, page.items[-1].position) if page.items else (None, None)
     address = reverse("sessions:timeline", args=[record.pk])
     live_query = QueryDict(mutable=True)
@@ -60,8 +60,8 @@ def window_context(
         "record": record,
         "page": page,
         "page_cursor": Cursor("at", first).sign(record) if first else "",
-        "opened": opened,
-        "opened_with": ", ".join(sorted({seal.key_name for seal in opened})),
+        "decrypted": decrypted,
+        "decrypted_with": ", ".join(sorted({seal.key_name for seal in decrypted})),
         "target": window.target,
         "find": found,
         "highlight": found and found.highlight,

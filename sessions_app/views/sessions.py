@@ -51,15 +51,15 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
     """The list, of the sessions under its filters in which something was said."""
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
     status, found = 200, list[SessionRecord]()
-    opened = access.openable_by(request.user)
+    granted = access.granted_to(request.user)
     try:
         matches = matching_sessions(
             searched,
-            filters.queryset().readable(opened),
+            filters.queryset().readable(granted),
             cursor=request.GET.get("cursor", ""),
             size=SESSIONS.size,
             is_masked=not request.user.has_perm(REVEAL),
-            opened=opened,
+            granted=granted,
             stores=filters.stores,
         )
     except BadCursor as problem:
@@ -68,7 +68,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
         context["unsearchable"] = problem
     else:
         found = [match.record for match in matches.found]
-        read_audit.snippets(request, found, opened)
+        read_audit.snippets(request, found, granted)
         sessions = with_snippets(matches.found, reader=request.user, stores=filters.stores, subjects=filters.subjects)
         context |= {"matches": matches, "sessions": sessions}
     read_audit.found(request, found)

@@ -14,8 +14,8 @@ from cryptography.fernet import MultiFernet
 from django.db import transaction
 
 from sessions_app.encryption import SessionSeals
+from sessions_app.encryption.envelope_text import DecryptedItem
 from sessions_app.encryption.purging import Purge
-from sessions_app.encryption.rewording import Opened
 from sessions_app.encryption.rotation import Rotation, with_token
 from sessions_app.items import Position, StoredItem
 from sessions_app.redaction import sessions
@@ -237,9 +237,9 @@ class TestSeals:
         found(PURGED, r"== \(2, 2\)")
 
     def test_words_that_are_put_back_in_the_clear(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Opened, "stored_with", lambda self, text: text)
+        monkeypatch.setattr(DecryptedItem, "stored_with", lambda self, text: text)
         found(REWORDED, "My key is")
 
     def test_an_envelope_that_passes_for_a_text(self, found: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sessions, "opened", lambda item, seals: Opened(item, item.raw))
+        monkeypatch.setattr(sessions, "decrypt_for_rewrite", lambda item, seals: DecryptedItem(item, item.raw))
         found(CLOSED, "sealed")

@@ -257,8 +257,8 @@ class Folder:
         if os.fstat(file).st_size > LARGEST_FILE_BYTES:
             raise FileUnusable(f"The session's file has more than {LARGEST_FILE_BYTES >> 20} MB.")
         os.lseek(file, 0, os.SEEK_SET)
-        with open(file, "rb", closefd=False) as opened:
-            return opened.read(limit)
+        with open(file, "rb", closefd=False) as stream:
+            return stream.read(limit)
 
     @contextmanager
     def _in_plain_words(self, *, is_change: bool = False) -> Iterator[None]:

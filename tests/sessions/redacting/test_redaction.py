@@ -20,7 +20,7 @@ from memadmin.runs.engine import Lease, carry_on, take
 from memadmin.runs.models import Run
 from memadmin.runs.services import cancel_run, pause_run
 from sessions_app.audit_events import RedactReason
-from sessions_app.encryption.rewording import Opened
+from sessions_app.encryption.envelope_text import DecryptedItem
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
 from sessions_app.redaction import MARKER, Unwanted, services, sessions
 from sessions_app.redaction.previews import preview_redaction
@@ -353,7 +353,7 @@ def test_what_the_sdk_would_refuse_afterwards_is_not_written(officer: User, monk
 def test_a_history_that_the_sdk_no_longer_takes_is_said(officer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the replay is worth: it finds what every check before the writing has missed."""
     record = session_with("s", user(SECRET), user("fine"))
-    monkeypatch.setattr(Opened, "stored_with", lambda opened, text: '{"role":"user"}')
+    monkeypatch.setattr(DecryptedItem, "stored_with", lambda item, text: '{"role":"user"}')
     report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["reasons"] == [["unreplayable", "main", 1]]
     assert report["replayed"] == 0

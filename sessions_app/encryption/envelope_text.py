@@ -15,7 +15,7 @@ from sessions_app.timeline.values import text_in
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class DecryptedItem:
     """An item as agents read it, with the way back."""
 
     item: StoredItem
@@ -35,18 +35,18 @@ class Opened:
         return with_token(self.item, self._envelope, fresh)
 
 
-def opened(item: StoredItem, seals: SessionSeals) -> Opened | None:
+def decrypt_for_rewrite(item: StoredItem, seals: SessionSeals) -> DecryptedItem | None:
     """A whole item, decrypted with any loaded key; None if it is encrypted and no key opens it."""
     assert item.is_whole
     if ENVELOPE_MEMBER not in item.raw:
-        return Opened(item, item.raw)
+        return DecryptedItem(item, item.raw)
     entry = decode(item)
     if not entry.is_envelope:
-        return Opened(item, item.raw)
+        return DecryptedItem(item, item.raw)
     token = text_in(entry.fields, "payload").encode()
     for cipher in seals.ciphers():
         try:
-            return Opened(item, cipher.decrypt(token).decode(), entry, cipher)
+            return DecryptedItem(item, cipher.decrypt(token).decode(), entry, cipher)
         except (InvalidToken, UnicodeDecodeError):
             continue
     return None
