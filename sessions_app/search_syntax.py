@@ -1,4 +1,4 @@
-"""What somebody typed into a search field, as PostgreSQL and as a person's eyes are to look for it.
+"""Parser of search input, with matchers for PostgreSQL and for displayed text.
 
 The syntax is that of web searches: words that must all occur, "words in this order", -without, one OR another.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class Unsearchable(Exception):
-    """There is nothing to look for in a text; the message is a sentence that says why."""
+    """The input has nothing to search for; the message is a sentence with the reason."""
 
 
 WORD = re.compile(r"[^\W_]+")
@@ -35,14 +35,14 @@ LONGEST_PLAIN = 100
 
 _TYPED = re.compile(r'(?P<minus>-?)"(?P<quoted>[^"]*)"|(?P<bare>\S+)')
 
-# What may stand between two words in stored text: anything else, also in escaped form. Generous outside of ASCII, where
-# PostgreSQL and Python do not quite agree on what is a letter.
+# Characters between two words in stored text: any others, also in escaped form. Generous outside of ASCII, where
+# PostgreSQL and Python do not quite agree on letters.
 _BETWEEN = r"(?:[^A-Za-z0-9]|\\+(?:[bfnrt]|u[0-9a-f]{4}))*"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that stand next to each other: what was quoted, or what was typed as one ("T-90420" is two)."""
+    """Adjacent words: a quoted phrase, or input without a space ("T-90420" is two words)."""
 
     text: str
     is_excluded: bool = False
@@ -56,14 +56,16 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class ParsedSearch:
+    """Parsed search input."""
+
     alternatives: tuple[tuple[Term, ...], ...]
     """One of these must hold; of each all terms, at least one of which is not excluded."""
     note: str = ""
-    """What the person should know about how the text was read."""
+    """A sentence for the user about how the input was read; empty if it was read as typed."""
 
     @classmethod
-    def parse(cls, text: str) -> Wording:
+    def parse(cls, text: str) -> ParsedSearch:
         """Raises Unsearchable."""
         note = ""
         if text.count('"') % 2:
@@ -89,16 +91,16 @@ class Wording:
         return " or ".join(" ".join(map(str, group)) for group in self.alternatives)
 
     @property
-    def words_alone(self) -> str:
-        """The same, without order and without what is excluded: what an index knows without reading the items again."""
+    def unordered_words(self) -> str:
+        """The same without order and excluded words, which is as much as an index decides without reading the items."""
         return " or ".join(
             " ".join(f'"{word}"' for term in group if not term.is_excluded for word in _PARSED_ALONE.findall(term.text))
             for group in self.alternatives
         )
 
     @property
-    def is_words_alone(self) -> bool:
-        return str(self) == self.words_alone
+    def has_only_unordered_words(self) -> bool:
+        return str(self) == self.unordered_words
 
     def stored_patterns(self) -> list[list[str]]:
         """For each alternative the regular expressions (of PostgreSQL, without case) that all match the stored text.
@@ -111,11 +113,11 @@ class Wording:
         ]
 
     def plain_patterns(self) -> list[list[str]]:
-        """For each alternative regular expressions: a stored text that matches all of them says so. No expressions for
-        an alternative that takes a closer look.
+        """For each alternative regular expressions: a stored text that matches all of them matches the search. No
+        expressions for an alternative that needs its words read.
 
-        What they find stands between the signs of ordinary text, so whatever is taken out before an item's words are
-        read, names of members for one, does not touch it.
+        Their matches are between the signs of ordinary text, so they are not affected by parts that are removed before
+        an item's words are read, such as names of members.
         """
         return [
             [rf'[ "(]{" ".join(term.words)}[ ,.;!?]' for term in group]
@@ -124,8 +126,8 @@ class Wording:
             for group in self.alternatives
         ]
 
-    def is_stored_in(self, raw: str) -> bool:
-        """Whether a stored item says so: for stores in which PostgreSQL cannot look."""
+    def matches_stored(self, raw: str) -> bool:
+        """Whether a stored item matches, for stores that PostgreSQL cannot search."""
         said = f" {' '.join(item_words(raw))} "
         return any(
             all((f" {' '.join(term.words).lower()} " in said) != term.is_excluded for term in group)
@@ -133,33 +135,33 @@ class Wording:
         )
 
     def visible_pattern(self) -> re.Pattern[str]:
-        """Finds what was searched for in text as people read it."""
+        """Regular expression of the searched words in displayed text."""
         terms = {tuple(term.words) for group in self.alternatives for term in group if not term.is_excluded}
         return re.compile("|".join(map(_visible_form, sorted(terms, key=len, reverse=True))), re.IGNORECASE)
 
-    def is_said_in(self, text: str) -> bool:
-        """Whether a text as people read it says so; what is to be left out is not looked for."""
+    def matches_text(self, text: str) -> bool:
+        """Whether a displayed text matches; excluded words are not checked."""
         return any(
             all(re.search(_visible_form(term.words), text, re.IGNORECASE) for term in group if not term.is_excluded)
             for group in self.alternatives
         )
 
     def refuse_exclusions(self) -> None:
-        """For a person who reads masked text. Raises Unsearchable: what is left out could be what is masked."""
+        """Raises Unsearchable if words are excluded: else users of masked text could infer masked values."""
         if any(term.is_excluded for group in self.alternatives for term in group):
             raise Unsearchable("Your role cannot exclude words: the results could reveal masked values.")
 
 
 def plain(text: str) -> str:
-    """A text without what PostgreSQL's parser gives a meaning beyond words and spaces."""
+    """A text without the characters that PostgreSQL's parser gives a meaning beyond words and spaces."""
     parted = _WIDE_PARTED.sub(" ", _PARTED.sub(" ", text))
     return " ".join(_WORD_ITSELF.sub(r" \1 ", parted).split())
 
 
 def item_words(raw: str) -> list[str]:
-    """What a person may search for in a stored item, as words in small letters, in stored order.
+    """Searchable words of a stored item in lower case, in stored order.
 
-    Does without parsing JSON, as the SQL function does and for its reasons: what is stored may be cut off or broken.
+    Does not parse JSON, like the SQL function and for its reasons: stored text may be cut off or broken.
     """
     if '"__enc__"' in raw[:100]:
         return []

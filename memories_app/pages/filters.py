@@ -13,7 +13,7 @@ from memories_app.models import Memory
 from memories_app.models.querysets import MemoryQuerySet
 from sessions_app.filters import SearchField, SubjectField
 from sessions_app.models import TextSearch
-from sessions_app.search_syntax import Unsearchable, Wording
+from sessions_app.search_syntax import ParsedSearch, Unsearchable
 
 SHARED = "shared"
 
@@ -44,16 +44,16 @@ class MemoryFilter(FilterForm):
     def __init__(self, query: QueryDict, *, is_masked: bool) -> None:
         super().__init__(query)
         self.is_masked = is_masked
-        self.wording: Wording | None = None
+        self.parsed: ParsedSearch | None = None
 
     def clean_search(self) -> TextSearch | None:
         search: TextSearch | None = self.cleaned_data["search"]
         if search is None:
             return None
         try:
-            self.wording = Wording.parse(search.text)
+            self.parsed = ParsedSearch.parse(search.text)
             if self.is_masked:
-                self.wording.refuse_exclusions()
+                self.parsed.refuse_exclusions()
         except Unsearchable as problem:
             raise forms.ValidationError(str(problem)) from problem
         return search

@@ -22,7 +22,7 @@ from memories_app.models import Memory
 from memories_app.pages import access, read_audit, view_models
 from memories_app.pages.filters import MemoryFilter
 from memories_app.pages.forms import EraseForm, RetireForm, StatementForm, ToolForm
-from memories_app.pages.search import first_saying
+from memories_app.pages.search import fetch_matching
 from memories_app.recall.view_models import weeks_of
 from memories_app.services import erasing, retiring
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
@@ -41,12 +41,12 @@ def memory_list(request: OperatorRequest) -> HttpResponse:
     is_masked = not request.user.has_perm(REVEAL)
     filters = MemoryFilter(request.GET, is_masked=is_masked)
     memories = filters.memories().defer("embedding", "words", "data")
-    is_search = filters.wording and not filters.errors
-    fetch = first_saying(memories, str(filters.wording)) if is_search else None
+    is_search = filters.parsed and not filters.errors
+    fetch = fetch_matching(memories, str(filters.parsed)) if is_search else None
     page = MEMORIES.page(request, memories, fetch=fetch)
     shown = view_models.shown_memories(page.rows)
-    if filters.wording and is_masked:
-        shown = view_models.still_saying(shown, str(filters.wording))
+    if filters.parsed and is_masked:
+        shown = view_models.matching_when_masked(shown, str(filters.parsed))
     read_audit.listed([each.memory for each in shown])
     context = {"filters": filters, "memories": view_models.memory_rows(shown)}
     return MEMORIES.render(request, context, page, status=422 if filters.problems else 200)

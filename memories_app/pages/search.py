@@ -24,7 +24,7 @@ NEAR = 5_000
 BY_WORDS_ALONE = "SELECT set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)"
 
 
-def first_saying(memories: MemoryQuerySet, words: str) -> Fetch[Memory]:
+def fetch_matching(memories: MemoryQuerySet, words: str) -> Fetch[Memory]:
     """A fetch function for `page_by_key`: the first matching rows. At most six queries, and those of prefetching."""
 
     def fetch(branches: Sequence[QuerySet[Memory]], limit: int) -> list[Memory]:

@@ -110,7 +110,7 @@ def words_for(memory: Memory) -> Words:
     return Words(**{name: words.get(value := getattr(memory, name), value) for name, words in WORDS.items()})
 
 
-def still_saying(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
+def matching_when_masked(shown: Sequence[ShownMemory], words: str) -> list[ShownMemory]:
     """Memories that match in their masked form, so that a match in masked text reveals nothing. One query, or none."""
     masked = {each.memory.pk: each.statement for each in shown if each.statement != each.memory.statement}
     if not masked:

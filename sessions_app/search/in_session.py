@@ -8,7 +8,7 @@ from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.search.sessions import is_rare
 from sessions_app.search.slices import SliceReader
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.search_protocol import Hit, SearchOrder
@@ -34,7 +34,7 @@ class Find:
 def find_in_session(
     store: SessionStore,
     session_id: str,
-    wording: Wording,
+    parsed: ParsedSearch,
     *,
     after: Position | None = None,
     before: Position | None = None,
@@ -54,15 +54,15 @@ def find_in_session(
     assert not (after and before), "a step goes in one direction"
     order = SearchOrder.NEWEST_FIRST if before else SearchOrder.OLDEST_FIRST
     place = before or after
-    reader = SliceReader(wording, order, is_masked, granted=[(store.pk, session_id)] if opens else ())
+    reader = SliceReader(parsed, order, is_masked, granted=[(store.pk, session_id)] if opens else ())
     index = None if opens else backend_for(store).word_index
     if is_masked:
-        wording.refuse_exclusions()
+        parsed.refuse_exclusions()
     elif index:
         try:
-            if is_rare(store, wording, seconds=reader.seconds_for_one()):
+            if is_rare(store, parsed, seconds=reader.seconds_for_one()):
                 seconds = reader.seconds_for_one()
-                return Find(index.next_that_says_so(wording, session_id, place, order=order, seconds=seconds))
+                return Find(index.next_match(parsed, session_id, place, order=order, seconds=seconds))
         except StoreTooSlow:
             pass  # Rare words in large items; reading stops at any of them.
     while look := reader.next_slice(store, session_id, place):

@@ -33,7 +33,7 @@ from sessions_app.models import SessionRecord, SessionStore, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.search.slices import SLICE_SECONDS, SliceReader
 from sessions_app.search.snippets import Snippet, snippet
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
@@ -130,9 +130,9 @@ def matching_sessions(
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
     started = time.monotonic()
-    wording = Wording.parse(search.text)
+    parsed = ParsedSearch.parse(search.text)
     if is_masked:
-        wording.refuse_exclusions()
+        parsed.refuse_exclusions()
     sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
     has_sealed = SessionRecord.objects.any_encrypted()
@@ -140,14 +140,14 @@ def matching_sessions(
     to_decrypt = (
         list(sealed.filter(pk__in=granted).values_list("store_id", "session_id")) if granted and has_sealed else []
     )
-    slices = SliceReader(wording, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
+    slices = SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
     are_rare, notes = _asked_first(
         stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_decrypt
     )
     if notes:
         sessions, sealed = (each.filter(store__in=are_rare) for each in (sessions, sealed))
-    if wording.note:
-        notes.append(wording.note)
+    if parsed.note:
+        notes.append(parsed.note)
     if has_sealed and sealed.exclude(pk__in=granted).exists():
         notes.append("Encrypted sessions are searched only if you have a grant for them.")
     sessions = (
@@ -192,17 +192,17 @@ def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> b
     """
     if by_index and backend_for(store).word_index:
         try:
-            return is_rare(store, slices.wording, seconds=slices.seconds_for_one())
+            return is_rare(store, slices.parsed, seconds=slices.seconds_for_one())
         except StoreTooSlow:
             return False  # It is there, and may be read.
     backend_for(store).search.raise_if_away()
     return False
 
 
-def is_rare(store: SessionStore, wording: Wording, *, seconds: float) -> bool:
+def is_rare(store: SessionStore, parsed: ParsedSearch, *, seconds: float) -> bool:
     """True if an index returns all items sooner than reading finds a page of them. Raises StoreUnavailable."""
     index = backend_for(store).word_index
-    frequency = index.frequency(wording, seconds=seconds) if index else None
+    frequency = index.frequency(parsed, seconds=seconds) if index else None
     return frequency is not None and frequency.item_count <= RARE * math.sqrt(frequency.of)
 
 
@@ -214,10 +214,10 @@ def _known_to_indexes(
     try:
         for store in reading.stores.values():
             index = backend_for(store).word_index
-            assert index, "a word is rare only where an index says so"
+            assert index, "a word is rare only if an index exists"
             seconds = slices.seconds_for_one()
-            known += index.newest_that_say_so(
-                slices.wording, _beyond(sessions, resume), limit=reading.wanted + 1, seconds=seconds
+            known += index.newest_matches(
+                slices.parsed, _beyond(sessions, resume), limit=reading.wanted + 1, seconds=seconds
             )
     except StoreUnavailable:
         return None  # The statistics were wrong and it took too long; reading at least covers the newest.
@@ -307,7 +307,7 @@ def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]
     for record, item_id in hits:
         by_store.setdefault(record.store, []).append((record.session_id, item_id))
     texts = {store: slices.beginnings(store, items) for store, items in by_store.items()}
-    pattern = slices.wording.visible_pattern()
+    pattern = slices.parsed.visible_pattern()
     return [
         # An item that the agent took back in between has no text.
         MatchingSession(record, item_id, snippet(texts[record.store].get((record.session_id, item_id), ""), pattern))

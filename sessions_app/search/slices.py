@@ -11,7 +11,7 @@ from django.conf import settings
 from sessions_app.items import Position
 from sessions_app.models import SessionStore
 from sessions_app.search.snippets import is_shown
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
@@ -34,7 +34,7 @@ def deadline_from_now() -> float:
 class SliceReader:
     """Reads for one search until its time is over. It makes progress by at least one read, so repeated searches end."""
 
-    wording: Wording
+    parsed: ParsedSearch
     order: SearchOrder
     is_masked: bool
     """True if it searches for a user who reads masked text: masked values do not match then."""
@@ -94,13 +94,13 @@ class SliceReader:
         for some in filter(None, (sealed, starts.keys() - sealed)):
             search, seconds = self.search_of(store, next(iter(some))), self.seconds_for_one()
             wanted = {session_id: start for session_id, start in starts.items() if session_id in some}
-            looks |= search.look(self.wording, wanted, limit=limit, order=self.order, seconds=seconds)
+            looks |= search.look(self.parsed, wanted, limit=limit, order=self.order, seconds=seconds)
         if not self.is_masked:
             return looks
         hits = {(session_id, look.hit.item_id): look for session_id, look in looks.items() if look.hit}
         texts = self.beginnings(store, list(hits))
         for (session_id, item_id), look in hits.items():
-            if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.wording):
+            if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.parsed):
                 looks[session_id] = SliceResult(None, look.hit.position, look.item_count)
         return looks
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sessions_app.masking import Masker
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores.search_protocol import READ_CHARACTERS
 from sessions_app.timeline.decode import NotJson, parse_json, printable
 
@@ -50,10 +50,10 @@ def snippet(raw: str, pattern: re.Pattern[str]) -> Snippet:
     return Snippet(((_cut(beginning, AFTER_CHARACTERS), False),)) if beginning else Snippet(())
 
 
-def is_shown(raw: str, wording: Wording) -> bool:
+def is_shown(raw: str, parsed: ParsedSearch) -> bool:
     """True if a stored item matches for a user who reads it masked. `raw` may be its beginning. Never raises."""
     masked, _ = Masker().json(raw, is_beginning=len(raw) >= READ_CHARACTERS)
-    return wording.is_said_in("\n".join(readable_texts(masked)))
+    return parsed.matches_text("\n".join(readable_texts(masked)))
 
 
 def readable_texts(raw: str) -> Iterator[str]:

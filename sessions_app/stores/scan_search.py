@@ -11,7 +11,7 @@ from sessions_app.stores.base import Readable, StoreTooSlow, UnknownItem
 from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, SearchOrder, SliceResult
 
 if TYPE_CHECKING:
-    from sessions_app.search_syntax import Wording
+    from sessions_app.search_syntax import ParsedSearch
 
 PAGE_ITEMS = 100
 
@@ -29,12 +29,18 @@ class ScanSearch:
         self.backend.first_page("", 1)
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+        self,
+        parsed: ParsedSearch,
+        starts: Mapping[str, Position | None],
+        *,
+        limit: int,
+        order: SearchOrder,
+        seconds: float,
     ) -> dict[str, SliceResult]:
         deadline = monotonic() + seconds
         looks: dict[str, SliceResult] = {}
         for session_id, start in starts.items():
-            looks[session_id] = self._look(wording, session_id, start, limit=limit, order=order, deadline=deadline)
+            looks[session_id] = self._look(parsed, session_id, start, limit=limit, order=order, deadline=deadline)
             if monotonic() > deadline and len(looks) < len(starts):
                 raise StoreTooSlow("The store did not respond in time.")
         return looks
@@ -54,7 +60,7 @@ class ScanSearch:
 
     def _look(
         self,
-        wording: Wording,
+        parsed: ParsedSearch,
         session_id: str,
         start: Position | None,
         *,
@@ -64,7 +70,7 @@ class ScanSearch:
     ) -> SliceResult:
         number, last = 0, start
         for number, stored in enumerate(self._items(session_id, start, order, limit), start=1):
-            if wording.is_stored_in(self._beginning(session_id, stored)):
+            if parsed.matches_stored(self._beginning(session_id, stored)):
                 return SliceResult(Hit(stored.id, stored.position), None, number)
             last = stored.position
             if number == limit:

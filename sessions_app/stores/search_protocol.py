@@ -12,7 +12,7 @@ from sessions_app.items import Position
 if TYPE_CHECKING:
     from sessions_app.models import SessionRecord
     from sessions_app.models.querysets import SessionRecordQuerySet
-    from sessions_app.search_syntax import Wording
+    from sessions_app.search_syntax import ParsedSearch
 
 READ_CHARACTERS = 131_072
 """Number of searched characters of an item, equal to memadmin_item_words; later text cannot be found."""
@@ -52,7 +52,13 @@ class ItemSearch(Protocol):
         """
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+        self,
+        parsed: ParsedSearch,
+        starts: Mapping[str, Position | None],
+        *,
+        limit: int,
+        order: SearchOrder,
+        seconds: float,
     ) -> dict[str, SliceResult]:
         """Reads up to `limit` items of each session, beyond its start position, and stops at the first match.
 
@@ -113,17 +119,18 @@ class WordIndex(Protocol):
     def drop(self) -> bool:
         """Drops the index; returns whether there was one. Raises IndexNotPossible."""
 
-    def frequency(self, wording: Wording, *, seconds: float) -> Frequency | None:
+    def frequency(self, parsed: ParsedSearch, *, seconds: float) -> Frequency | None:
         """From statistics, without reading items; None while there is no index that is ready. Raises StoreTooSlow."""
 
-    def newest_that_say_so(
-        self, wording: Wording, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
+    def newest_matches(
+        self, parsed: ParsedSearch, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
     ) -> list[tuple[SessionRecord, str]]:
-        """The newest of the store's own among `sessions` that say so, newest first, each with the id of its newest item
-        that does. For rare words. Raises StoreTooSlow.
+        """Matching sessions of the store among `sessions`, newest first, each with the id of its newest matching item.
+
+        For rare words. Raises StoreTooSlow.
         """
 
-    def next_that_says_so(
-        self, wording: Wording, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
+    def next_match(
+        self, parsed: ParsedSearch, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
     ) -> Hit | None:
         """The next item of one session, beyond a place. For rare words. Raises StoreTooSlow."""

@@ -1,4 +1,4 @@
-"""Searching in one session: from hit to hit, a search of bounded time each."""
+"""Search in one session: from match to match, with a time limit for each step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessions_app.models import SessionRecord, TextSearch
 from sessions_app.search.in_session import find_in_session
 from sessions_app.search.remembered import SearchGone, remember_search, search_for
 from sessions_app.search.snippets import readable_texts
-from sessions_app.search_syntax import Unsearchable, Wording
+from sessions_app.search_syntax import ParsedSearch, Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views.answers import refused
@@ -29,7 +29,7 @@ from sessions_app.views.window import Cursor, Window, form_asked_for
 
 @operator_page("sessions_app.read_content", methods="POST")
 def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """Searches in this session, and opens it at the first item that says so."""
+    """Searches in this session, and opens it at the first match."""
     record = access.session_for(request.user, record_id)
     try:
         search = remember_search(request.user, request.POST.get("q", ""))
@@ -40,7 +40,7 @@ def find(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 @operator_page("sessions_app.read_content")
 def find_next(request: OperatorRequest, record_id: UUID, search_id: UUID) -> HttpResponse:
-    """The next item that says so after a signed place, or the previous one before it."""
+    """Opens the session at the next match after a signed place, or at the previous one before it."""
     record = access.session_for(request.user, record_id)
     cursor = Cursor.read(record, request.GET.get("from", ""))
     try:
@@ -53,7 +53,7 @@ def find_next(request: OperatorRequest, record_id: UUID, search_id: UUID) -> Htt
 def step(
     request: OperatorRequest, record: SessionRecord, search: TextSearch, cursor: Cursor | None = None
 ) -> HttpResponseRedirect:
-    """Opens the session at the next hit. Without one it stays where the step began, and says so.
+    """Opens the session at the next match; without one, where the step began, with a message.
 
     One search of at most settings.SEARCH_SCAN_SECONDS. Raises Unsearchable and StoreUnavailable.
     """
@@ -61,7 +61,7 @@ def step(
     result = find_in_session(
         record.store,
         record.session_id,
-        Wording.parse(search.text),
+        ParsedSearch.parse(search.text),
         before=cursor.position if cursor and direction == "before" else None,
         after=cursor.position if cursor and direction != "before" else None,
         is_masked=not request.user.has_perm(REVEAL),
@@ -91,7 +91,7 @@ def step(
 
 @dataclass(frozen=True, slots=True)
 class SessionSearchResult:
-    """A search in a session as its page shows it: what to mark, and where to go on."""
+    """A search in a session for its page: pattern to highlight, and links to the next and previous match."""
 
     search_id: str
     text: str
@@ -99,32 +99,32 @@ class SessionSearchResult:
     next_url: str
     previous_url: str
     number: int
-    """Which of the items that say so the page points at, from 1; 0 for none of them."""
+    """Number of the selected match among those on the page, from 1; 0 if no match is selected."""
     count: int
-    """How many items of the page say so: what an arrow leads to may be on another one."""
+    """Number of matches on this page; the arrows may lead to other pages."""
 
 
 def search_shown(query: QueryDict, record: SessionRecord, window: Window) -> SessionSearchResult | None:
-    """The search that an address carries. One query when it does. Raises SearchGone."""
+    """Search named in the query; None without one. One query if there is one. Raises SearchGone."""
     try:
         search = search_for(UUID(query.get("find"))) if "find" in query else None
-        wording = Wording.parse(search.text) if search else None
+        parsed = ParsedSearch.parse(search.text) if search else None
     except (ValueError, Unsearchable) as problem:
         raise SearchGone from problem
-    if search is None or wording is None:
+    if search is None or parsed is None:
         return None
     place = next((item.position for item in window.page.items if item.id == window.target), None)
     if place is None and window.cursor:
         place = window.cursor.position
-    said_in = [item.id for item in window.page.items if wording.is_said_in("\n".join(readable_texts(item.raw)))]
+    matches = [item.id for item in window.page.items if parsed.matches_text("\n".join(readable_texts(item.raw)))]
     form = {"form": asked} if (asked := form_asked_for(query)) else {}
     onward = reverse("sessions:find-next", args=[record.pk, search.pk])
     return SessionSearchResult(
         search_id=str(search.pk),
         text=search.text,
-        highlight=wording.visible_pattern(),
+        highlight=parsed.visible_pattern(),
         next_url=f"{onward}?{urlencode(form | {'from': Cursor('after', place).sign(record)})}" if place else onward,
         previous_url=f"{onward}?{urlencode(form | {'from': Cursor('before', place).sign(record)})}" if place else "",
-        number=said_in.index(window.target) + 1 if window.target in said_in else 0,
-        count=len(said_in),
+        number=matches.index(window.target) + 1 if window.target in matches else 0,
+        count=len(matches),
     )

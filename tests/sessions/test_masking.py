@@ -14,7 +14,7 @@ from sessions_app import masking
 from sessions_app.items import StoredItem
 from sessions_app.masking import HIDDEN, Masker
 from sessions_app.search.snippets import snippet
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.timeline import build_timeline, to_markdown
 from tests.sessions.timeline.items import EXAMPLES, Raw, call, output, stored, user
 
@@ -146,7 +146,7 @@ def test_what_is_hidden_in_a_file_is_no_broken_item(monkeypatch: pytest.MonkeyPa
 
 def test_words_that_stand_in_a_mask_are_no_hit_and_not_in_the_snippet() -> None:
     raw = json.dumps(user(f"Please write to {MAIL} about the tea"))
-    found = snippet(raw, Wording.parse("anna").visible_pattern())
+    found = snippet(raw, ParsedSearch.parse("anna").visible_pattern())
     assert str(found) == "Please write to [e-mail ••••@example.com] about the tea"
     assert not any(is_hit for _, is_hit in found.parts)
 

@@ -32,7 +32,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.discovery import discover
 from sessions_app.services.re_erasure import sweep
@@ -429,7 +429,7 @@ class StoreContract:
         agent.add("another", said(1))
         backend.search.raise_if_away()
         looks = backend.search.look(
-            Wording.parse(SECRET),
+            ParsedSearch.parse(SECRET),
             {"whole": None, "another": None},
             limit=500,
             order=SearchOrder.NEWEST_FIRST,
@@ -441,7 +441,7 @@ class StoreContract:
         assert SECRET in backend.item("whole", hit.item_id).raw
         assert SECRET in backend.search.beginnings([("whole", hit.item_id)])["whole", hit.item_id]
         oldest_first = backend.search.look(
-            Wording.parse(SECRET), {"whole": None}, limit=500, order=SearchOrder.OLDEST_FIRST, seconds=30
+            ParsedSearch.parse(SECRET), {"whole": None}, limit=500, order=SearchOrder.OLDEST_FIRST, seconds=30
         )
         assert oldest_first["whole"].hit == hit
 
@@ -655,7 +655,7 @@ class StoreContract:
         ]
         assert [item.id for item in backend.first_page("leak", 10).items if item.id in ids] == ids
         assert agent.read("other") == [user(SECRET)], "somebody else's session was changed"
-        words = Wording.parse(SECRET)
+        words = ParsedSearch.parse(SECRET)
         (look,) = backend.search.look(
             words, {"leak": None}, limit=9, order=SearchOrder.NEWEST_FIRST, seconds=30
         ).values()

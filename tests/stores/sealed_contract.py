@@ -19,7 +19,7 @@ from sessions_app.audit_events import RedactReason
 from sessions_app.items import SealState
 from sessions_app.models import SessionRecord
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.purging import purge_expired
 from sessions_app.services.registering import register_sessions
@@ -108,7 +108,7 @@ class SealedContract:
         assert {item.seal.state for item in kept if item.seal} == {SealState.SOUND}
         for view, is_found in ((reader, True), (closed, False)):
             looks = view.search.look(
-                Wording.parse(SECRET), {"talk": None}, limit=9, order=SearchOrder.NEWEST_FIRST, seconds=30
+                ParsedSearch.parse(SECRET), {"talk": None}, limit=9, order=SearchOrder.NEWEST_FIRST, seconds=30
             )
             assert bool(looks["talk"].hit) == is_found
         preview = backend_for(sealer.store).previews(["talk"])["talk"]

@@ -21,10 +21,10 @@ from sessions_app.stores.sqlalchemy.postgres import (
 )
 
 if TYPE_CHECKING:
-    from sessions_app.search_syntax import Wording
+    from sessions_app.search_syntax import ParsedSearch
 
 # The regular expressions cost a twentieth of the words, which are looked at where neither of them knows.
-SAYS_SO = sql.SQL("({stored_forms}) AND ({plain_forms} OR {words} @@ {query})")
+TEXT_MATCHES = sql.SQL("({stored_forms}) AND ({plain_forms} OR {words} @@ {query})")
 # Of a long item only the beginning is looked through, which its words know to end.
 PLAIN_FORMS = sql.SQL(
     "(({spoken}) AND octet_length(message_data::text) <= %(read)s"
@@ -36,11 +36,11 @@ STORED_FORM = sql.SQL(
     " ELSE message_data::text END ~* {pattern}"
 )
 WORDS = sql.SQL("memadmin_item_words(message_data::text)")
-QUERY = sql.SQL("websearch_to_tsquery('simple', %(wording)s)")
+QUERY = sql.SQL("websearch_to_tsquery('simple', %(search)s)")
 # An index that is asked for words in order, or without another, has every item with these words read again. Asked for
 # the words alone it has not; the rest is then left to the cheap expressions. IS TRUE keeps it away from the index.
-INDEX_SAYS_SO = sql.SQL("{words} @@ websearch_to_tsquery('simple', %(words_alone)s)")
-SAYS_SO_TOO = sql.SQL("{in_index} AND ({says_so}) IS TRUE")
+INDEX_MATCHES = sql.SQL("{words} @@ websearch_to_tsquery('simple', %(unordered_words)s)")
+INDEX_AND_TEXT_MATCH = sql.SQL("{in_index} AND ({text_matches}) IS TRUE")
 
 # Per session: the first matching item, or else the last one of a full slice; nothing at the end of the session.
 LOOK = sql.SQL("""
@@ -54,8 +54,8 @@ FROM unnest(%(session_ids)s::text[], %(instants)s::timestamp[], %(item_ids)s::bi
 LEFT JOIN LATERAL (
     SELECT id, {instant} AS instant, is_hit, number
     FROM (
-        -- Judged once per item, and none after the first that says so: saying the order again spares a sort.
-        SELECT id, created_at, number, {says_so} AS is_hit
+        -- Evaluated once per item, and for none after the first match: repeating the order avoids a sort.
+        SELECT id, created_at, number, {text_matches} AS is_hit
         FROM (
             SELECT id, created_at, message_data,
                    row_number() OVER (ORDER BY created_at {direction}, id {direction}) AS number
@@ -104,14 +104,20 @@ class SearchBySql:
                 raise no_table(self.store)
 
     def look(
-        self, wording: Wording, starts: Mapping[str, Position | None], *, limit: int, order: SearchOrder, seconds: float
+        self,
+        parsed: ParsedSearch,
+        starts: Mapping[str, Position | None],
+        *,
+        limit: int,
+        order: SearchOrder,
+        seconds: float,
     ) -> dict[str, SliceResult]:
         """One query. Its cost is that of the items it reads, index or not."""
         places = [start or ENDS[order] for start in starts.values()]
         [rows] = ask(
             self.store,
             LOOK,
-            wording=wording,
+            parsed=parsed,
             seconds=seconds,
             order=order,
             session_ids=list(starts),
@@ -148,40 +154,42 @@ class SearchBySql:
 def ask(
     store: SessionStore,
     *queries: sql.SQL,
-    wording: Wording,
+    parsed: ParsedSearch,
     seconds: float,
     order: SearchOrder = SearchOrder.NEWEST_FIRST,
     wanted: sql.Composable = EMPTY,
     columns: sql.Composable = EMPTY,
     **parameters: Any,
 ) -> list[list[tuple[Any, ...]]]:
-    """All rows of each query, with the wording as parameters in the forms that PostgreSQL reads.
+    """All rows of each query, with the search as parameters in the forms that PostgreSQL reads.
 
     One round trip. Raises StoreTooSlow when a query takes longer than `seconds`.
     """
     alternatives, spoken = [], []
-    for group, plain_forms in zip(wording.stored_patterns(), wording.plain_patterns(), strict=True):
+    for group, plain_forms in zip(parsed.stored_patterns(), parsed.plain_patterns(), strict=True):
         alternatives.append(matching(group, "pattern", parameters))
         if plain_forms:
             spoken.append(matching(plain_forms, "spoken", parameters))
-    says_so = SAYS_SO.format(
+    text_matches = TEXT_MATCHES.format(
         stored_forms=sql.SQL(" OR ").join(alternatives),
         plain_forms=PLAIN_FORMS.format(spoken=sql.SQL(" OR ").join(spoken)) if spoken else sql.SQL("false"),
         words=WORDS,
         query=QUERY,
     )
-    in_index = INDEX_SAYS_SO.format(words=WORDS)
+    in_index = INDEX_MATCHES.format(words=WORDS)
     parts = {
         "messages": messages_of(store),
         "instant": INSTANT,
-        "says_so": says_so,
+        "text_matches": text_matches,
         "in_index": in_index,
-        "index_says_so": in_index if wording.is_words_alone else SAYS_SO_TOO.format(in_index=in_index, says_so=says_so),
+        "index_matches": in_index
+        if parsed.has_only_unordered_words
+        else INDEX_AND_TEXT_MATCH.format(in_index=in_index, text_matches=text_matches),
         "wanted": wanted,
         "columns": columns,
         **towards(order),
     }
-    texts = {"wording": str(wording), "words_alone": wording.words_alone, "read": READ_CHARACTERS}
+    texts = {"search": str(parsed), "unordered_words": parsed.unordered_words, "read": READ_CHARACTERS}
     with in_plain_words(store):
         return fetch_within(seconds, [query.format(**parts) for query in queries], {**texts, **parameters})
 

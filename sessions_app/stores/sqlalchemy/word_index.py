@@ -20,7 +20,7 @@ from sessions_app.stores.sqlalchemy.postgres import fetch, in_plain_words, table
 from sessions_app.stores.sqlalchemy.search import ENDS, ask, no_table, table_name
 
 if TYPE_CHECKING:
-    from sessions_app.search_syntax import Wording
+    from sessions_app.search_syntax import ParsedSearch
 
 STATISTICS_TARGET = 500
 """Statistics target: the planner keeps ten times as many words with their frequency, to distinguish rare words."""
@@ -64,7 +64,7 @@ DROP = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 # names for each session; joined, all names would be looked up first.
 NEWEST_THAT_SAY_SO = sql.SQL("""
 (WITH named AS MATERIALIZED (
-    SELECT session_id, id AS item_id FROM {messages} WHERE {index_says_so}
+    SELECT session_id, id AS item_id FROM {messages} WHERE {index_matches}
 ), walked AS MATERIALIZED (
     SELECT id, session_id
     FROM (
@@ -98,7 +98,7 @@ COLUMNS = sql.SQL(", ").join(sql.Identifier("record", name) for name in FIELDS)
 # Apart from the LIMIT, for which the planner would rather read the session and the words of each item.
 ITEMS_THAT_SAY_SO = sql.SQL("""
 (WITH named AS MATERIALIZED (
-    SELECT id, created_at FROM {messages} WHERE {index_says_so} AND session_id = %(session_id)s
+    SELECT id, created_at FROM {messages} WHERE {index_matches} AND session_id = %(session_id)s
 )
 SELECT id, {instant} FROM named
 WHERE (created_at, id) {beyond} (%(start_instant)s, %(start_id)s)
@@ -172,16 +172,16 @@ class SqlWordIndex:
         self._run(DROP.format(index=identifier(index)))
         return True
 
-    def frequency(self, wording: Wording, *, seconds: float) -> Frequency | None:
+    def frequency(self, parsed: ParsedSearch, *, seconds: float) -> Frequency | None:
         """Frequency from the planner's statistics, which only an index provides. One round trip."""
         counted, [(plans,)] = ask(
-            self.store, ITEM_COUNT, ESTIMATE, wording=wording, seconds=seconds, table=table_name(self.store)
+            self.store, ITEM_COUNT, ESTIMATE, parsed=parsed, seconds=seconds, table=table_name(self.store)
         )
         [(item_count, is_ready)] = counted
         return Frequency(int(plans[0]["Plan"]["Plan Rows"]), of=int(item_count)) if is_ready else None
 
-    def newest_that_say_so(
-        self, wording: Wording, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
+    def newest_matches(
+        self, parsed: ParsedSearch, sessions: SessionRecordQuerySet, *, limit: int, seconds: float
     ) -> list[tuple[SessionRecord, str]]:
         """One query, in time to the sessions that the index names, however many there are beside them."""
         try:
@@ -191,7 +191,7 @@ class SqlWordIndex:
         [rows] = ask(
             self.store,
             NEWEST_THAT_SAY_SO,
-            wording=wording,
+            parsed=parsed,
             seconds=seconds,
             wanted=wanted,
             columns=COLUMNS,
@@ -201,14 +201,14 @@ class SqlWordIndex:
         )
         return [(SessionRecord.from_db(DEFAULT_DB_ALIAS, FIELDS, row), item_id) for item_id, *row in rows]
 
-    def next_that_says_so(
-        self, wording: Wording, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
+    def next_match(
+        self, parsed: ParsedSearch, session_id: str, start: Position | None, *, order: SearchOrder, seconds: float
     ) -> Hit | None:
         instant, number = (start or ENDS[order]).key
         [rows] = ask(
             self.store,
             ITEMS_THAT_SAY_SO,
-            wording=wording,
+            parsed=parsed,
             seconds=seconds,
             order=order,
             session_id=session_id,

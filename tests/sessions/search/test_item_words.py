@@ -13,7 +13,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.search_syntax import Wording, item_words
+from sessions_app.search_syntax import ParsedSearch, item_words
 from tests.agents import database_role, run_sql, second_connection, value_of
 
 pytestmark = pytest.mark.django_db
@@ -238,14 +238,14 @@ PIECES += [
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_plainly_said_needs_no_closer_look(typed: str, form: str, text: str) -> None:
     """The expressions that spare a search the words of an item find nothing that its words are not."""
-    wording, stored = Wording.parse(typed), form.format(json.dumps(text))
-    plain = list(filter(None, wording.plain_patterns()))
+    parsed, stored = ParsedSearch.parse(typed), form.format(json.dumps(text))
+    plain = list(filter(None, parsed.plain_patterns()))
     expressions = [expression for alternative in plain for expression in alternative]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT memadmin_item_words(%s) @@ websearch_to_tsquery('simple', %s),"
             " ARRAY(SELECT %s ~* pattern FROM unnest(%s::text[]) AS pattern)",
-            [stored, str(wording), stored, expressions],
+            [stored, str(parsed), stored, expressions],
         )
         says_so, answers = cursor.fetchone()
     is_found = dict(zip(expressions, answers, strict=True))
@@ -253,4 +253,4 @@ def test_what_is_plainly_said_needs_no_closer_look(typed: str, form: str, text: 
 
 
 def test_what_is_left_out_is_always_looked_for_closely() -> None:
-    assert Wording.parse("refund -card or tea").plain_patterns() == [[], ['[ "(]tea[ ,.;!?]']]
+    assert ParsedSearch.parse("refund -card or tea").plain_patterns() == [[], ['[ "(]tea[ ,.;!?]']]

@@ -12,7 +12,7 @@ from django.urls import reverse
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.search import slices
 from sessions_app.search.snippets import is_shown
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores.sqlalchemy.word_index import SqlWordIndex
 from tests.agents import add_items, attach_main_store
 
@@ -106,9 +106,9 @@ def test_a_search_that_only_hides_the_snippet_is_noticed(
     ],
 )
 def test_whether_a_text_says_so(text: str, typed: str, is_said: bool) -> None:
-    assert Wording.parse(typed).is_said_in(text) is is_said
+    assert ParsedSearch.parse(typed).matches_text(text) is is_said
 
 
 def test_words_of_different_members_are_said_together() -> None:
     raw: Any = json.dumps({"role": "user", "content": [{"text": "tea"}, {"text": "for Tern"}]})
-    assert is_shown(raw, Wording.parse("tern tea"))
+    assert is_shown(raw, ParsedSearch.parse("tern tea"))

@@ -27,7 +27,7 @@ from sessions_app.search.remembered import remember_search
 from sessions_app.search.sessions import MatchingSessions, is_rare
 from sessions_app.search.slices import FIRST_SLICE_ITEMS
 from sessions_app.search.snippets import snippet
-from sessions_app.search_syntax import Wording
+from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.scan_search import ScanSearch
@@ -271,12 +271,12 @@ def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
     for _ in ("without an index", "with one"):
         [match] = look_for("café").found
         assert (match.record.store, str(match.snippet)) == (other, "café %s")
-        first = find_in_session(other, "s", Wording.parse("café"))
+        first = find_in_session(other, "s", ParsedSearch.parse("café"))
         assert first.found
-        second = find_in_session(other, "s", Wording.parse("café"), after=first.found.position)
+        second = find_in_session(other, "s", ParsedSearch.parse("café"), after=first.found.position)
         assert second.found
         assert second.item_id == match.item_id
-        assert not find_in_session(other, "s", Wording.parse("café"), after=second.found.position).found
+        assert not find_in_session(other, "s", ParsedSearch.parse("café"), after=second.found.position).found
         SqlWordIndex(other).create()
 
 
@@ -410,7 +410,7 @@ class TestLargeItems:
     ) -> None:
         add_items("s", *["needless 0.1"] * 8, "needle")
         place, steps = None, 0
-        while not (find := find_in_session(store, "s", Wording.parse("needle"), after=place)).found:
+        while not (find := find_in_session(store, "s", ParsedSearch.parse("needle"), after=place)).found:
             assert find.searched_to
             assert not find.note
             place, steps = find.searched_to, steps + 1
@@ -424,12 +424,12 @@ class TestLargeItems:
     ) -> None:
         add_items("s", "needless 60", "needle")
 
-        find = find_in_session(store, "s", Wording.parse("needle"))
+        find = find_in_session(store, "s", ParsedSearch.parse("needle"))
 
         assert cancelled == [FIRST_SLICE_ITEMS, 1]
         assert find.note == "One item was skipped because searching it takes too long."
         assert find.searched_to
-        assert find_in_session(store, "s", Wording.parse("needle"), after=find.searched_to).found
+        assert find_in_session(store, "s", ParsedSearch.parse("needle"), after=find.searched_to).found
 
     def test_a_search_in_all_sessions_comes_past_large_items_too(
         self, store: SessionStore, cancelled: list[int]
@@ -455,9 +455,9 @@ class TestLargeItems:
     def test_a_rare_word_whose_items_take_too_long_is_looked_for_item_by_item(
         self, store: SessionStore, cancelled: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(in_session, "is_rare", lambda store, wording, *, seconds: True)
+        monkeypatch.setattr(in_session, "is_rare", lambda store, parsed, *, seconds: True)
         add_items("s", *["needless 0.1"] * 10, "needle")
-        find = find_in_session(store, "s", Wording.parse("needle"))
+        find = find_in_session(store, "s", ParsedSearch.parse("needle"))
         assert find.searched_to
 
     def test_what_was_limited_for_a_search_is_not_limited_afterwards(self, store: SessionStore) -> None:
@@ -475,14 +475,14 @@ def test_rare_and_common_are_told_apart_by_the_statistics(agent_tables: None) ->
            INSERT INTO agent_messages (session_id, message_data)
            SELECT 's', '{"content": "the word_' || n % 400 || '"}' FROM generate_series(1, 2000) AS n"""
     )
-    assert not is_rare(store, Wording.parse("the"), seconds=3), "without an index nothing is"
+    assert not is_rare(store, ParsedSearch.parse("the"), seconds=3), "without an index nothing is"
     SqlWordIndex(store).create()
 
-    assert is_rare(store, Wording.parse("399"), seconds=3)
-    assert is_rare(store, Wording.parse("xyzzy"), seconds=3)
-    assert not is_rare(store, Wording.parse("the"), seconds=3)
+    assert is_rare(store, ParsedSearch.parse("399"), seconds=3)
+    assert is_rare(store, ParsedSearch.parse("xyzzy"), seconds=3)
+    assert not is_rare(store, ParsedSearch.parse("the"), seconds=3)
     # What is left out does not make the rest rarer for the index.
-    assert not is_rare(store, Wording.parse("the -399"), seconds=3)
+    assert not is_rare(store, ParsedSearch.parse("the -399"), seconds=3)
 
 
 def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
@@ -490,8 +490,8 @@ def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
     SqlWordIndex(store).create()
     add_items("a", "refund of a card")
     with CaptureQueriesContext(connection) as queries:
-        assert SqlWordIndex(store).newest_that_say_so(
-            Wording.parse('"of a card" -tea'), SessionRecord.objects.on_record(), limit=3, seconds=3
+        assert SqlWordIndex(store).newest_matches(
+            ParsedSearch.parse('"of a card" -tea'), SessionRecord.objects.on_record(), limit=3, seconds=3
         )
     [asked] = [question_in(query["sql"]) for query in queries if "WITH named" in query["sql"]]
 
@@ -509,21 +509,21 @@ def test_the_index_is_used_for_words_in_order_too(agent_tables: None) -> None:
 class TestWithinASession:
     def steps(self, store: SessionStore, typed: str, **start: Position | None) -> list[str]:
         """What was said at each step through the session, in one direction."""
-        wording = Wording.parse(typed)
+        parsed = ParsedSearch.parse(typed)
         [direction] = start
         said: list[str] = []
         place = start[direction]
         while True:
             find = (
-                find_in_session(store, "s", wording, after=place)
+                find_in_session(store, "s", parsed, after=place)
                 if direction == "after"
-                else find_in_session(store, "s", wording, before=place)
+                else find_in_session(store, "s", parsed, before=place)
             )
             if find.found is None:
                 assert find.searched_to is None
                 return said
             texts = backend_for(store).search.beginnings([("s", find.item_id)])
-            said += [str(snippet(text, wording.visible_pattern())) for text in texts.values()]
+            said += [str(snippet(text, parsed.visible_pattern())) for text in texts.values()]
             place = find.found.position
 
     def test_next_and_previous_lead_through_every_match(self, store: SessionStore, ways: Iterator[str]) -> None:
@@ -534,15 +534,15 @@ class TestWithinASession:
         for way in ways:
             forward = self.steps(store, "needle", after=None)
             assert forward == ["needle 1", "needle 2", "needle 3"], way
-            last = find_in_session(store, "s", Wording.parse("needle"), before=Position(("infinity", 0)))
+            last = find_in_session(store, "s", ParsedSearch.parse("needle"), before=Position(("infinity", 0)))
             assert last.found, way
             assert self.steps(store, "needle", before=last.found.position) == ["needle 2", "needle 1"], way
 
     def test_nothing_is_found_and_it_says_so(self, store: SessionStore, ways: Iterator[str]) -> None:
         add_items("s", "hay")
         for way in ways:
-            assert find_in_session(store, "s", Wording.parse("needle")) == Find(), way
-            assert find_in_session(store, "unknown", Wording.parse("needle")) == Find(), way
+            assert find_in_session(store, "s", ParsedSearch.parse("needle")) == Find(), way
+            assert find_in_session(store, "unknown", ParsedSearch.parse("needle")) == Find(), way
 
     def test_a_long_session_is_read_in_steps_of_the_time_given(self, store: SessionStore, no_time: None) -> None:
         run_sql(
@@ -553,7 +553,7 @@ class TestWithinASession:
         )
         place, steps = None, 0
         while True:
-            find = find_in_session(store, "s", Wording.parse("needle"), after=place)
+            find = find_in_session(store, "s", ParsedSearch.parse("needle"), after=place)
             if find.found:
                 break
             place, steps = find.searched_to, steps + 1

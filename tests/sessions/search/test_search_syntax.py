@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sessions_app.search.snippets import snippet
-from sessions_app.search_syntax import Unsearchable, Wording
+from sessions_app.search_syntax import ParsedSearch, Unsearchable
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ from sessions_app.search_syntax import Unsearchable, Wording
     ],
 )
 def test_what_is_typed_is_asked(typed: str, asked: str) -> None:
-    assert str(Wording.parse(typed)) == asked
+    assert str(ParsedSearch.parse(typed)) == asked
 
 
 def test_a_quotation_mark_that_is_not_closed_is_mentioned() -> None:
-    wording = Wording.parse('a 15" screen')
-    assert str(wording) == '"a" "15" "screen"'
-    assert "not closed" in wording.note
+    parsed = ParsedSearch.parse('a 15" screen')
+    assert str(parsed) == '"a" "15" "screen"'
+    assert "not closed" in parsed.note
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,14 @@ def test_a_quotation_mark_that_is_not_closed_is_mentioned() -> None:
 )
 def test_a_text_with_nothing_to_look_for_is_refused(typed: str, sentence: str) -> None:
     with pytest.raises(Unsearchable, match=sentence):
-        Wording.parse(typed)
+        ParsedSearch.parse(typed)
 
 
 def shown(typed: str, stored: object) -> str:
     """The snippet with what was found in brackets."""
-    found = snippet(stored if isinstance(stored, str) else json.dumps(stored), Wording.parse(typed).visible_pattern())
+    found = snippet(
+        stored if isinstance(stored, str) else json.dumps(stored), ParsedSearch.parse(typed).visible_pattern()
+    )
     return "".join(f"[{text}]" if is_hit else text for text, is_hit in found.parts)
 
 
