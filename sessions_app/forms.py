@@ -12,7 +12,7 @@ from django.http import QueryDict
 from sessions_app.audit_events import RedactReason, RevealReason
 from sessions_app.encryption import keyring
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore, SubjectKind
-from sessions_app.redaction import Unwanted, Wanted
+from sessions_app.redaction import InvalidText, TextToRedact
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.stores.kinds import StoreKind
 
@@ -224,8 +224,8 @@ class RedactForm(forms.Form):
         if not text and self.is_item:
             return ""
         try:
-            return Wanted.parse(text).text
-        except Unwanted as problem:
+            return TextToRedact.parse(text).text
+        except InvalidText as problem:
             raise forms.ValidationError(str(problem) if text else "Enter the text.") from problem
 
     def request_by(self, user: User) -> RedactionRequest:

@@ -1,7 +1,6 @@
 from django.urls import path
 
 from sessions_app.views import (
-    about,
     connect,
     downloads,
     find,
@@ -14,6 +13,7 @@ from sessions_app.views import (
     search,
     sessions,
     stores,
+    subject_filter,
     subjects,
     timeline,
     watching,
@@ -24,7 +24,7 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("sessions/", sessions.session_list, name="list"),
     path("sessions/newer/", sessions.newer, name="newer"),
-    path("sessions/about/", about.about, name="about"),
+    path("sessions/about/", subject_filter.filter_by_subject, name="about"),
     path("sessions/label/", sessions.label, name="label"),
     path("sessions/unlabel/", sessions.unlabel, name="unlabel"),
     path("sessions/attach/", sessions.attach, name="attach"),

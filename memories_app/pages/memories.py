@@ -30,7 +30,7 @@ from sessions_app import access as session_access
 from sessions_app.search.remembered import remember_search
 from sessions_app.search_syntax import Unsearchable
 from sessions_app.services.revealing import REVEAL
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 
 MEMORIES = ListPage("memories/list.html", salt="memories", fragment="memories")
 RECALLS_SHOWN = 20

@@ -24,9 +24,9 @@ from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
 from memories_app.models.memories import LONGEST_STATEMENT
 from sessions_app.models import Redaction
 from sessions_app.models.querysets import SessionRecordQuerySet
-from sessions_app.redaction import Wanted
+from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redacts_copies
-from sessions_app.redaction.wanted import LEAST_CHARACTERS, MOST_CHARACTERS
+from sessions_app.redaction.text_to_redact import LEAST_CHARACTERS, MOST_CHARACTERS
 from sessions_app.timeline.markers import MARKER
 
 LONGEST_QUOTE = 4_000
@@ -55,7 +55,7 @@ class Scope:
 
 @redacts_copies
 def redact_what_was_learned(
-    lease: Lease, redaction: Redaction, sessions: SessionRecordQuerySet, wanted: Wanted | None
+    lease: Lease, redaction: Redaction, sessions: SessionRecordQuerySet, wanted: TextToRedact | None
 ) -> None:
     """Redacts memories one by one, then signals; counts the changed ones."""
     scope = Scope(
@@ -71,12 +71,12 @@ def redact_what_was_learned(
 
 
 @transaction.atomic
-def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: Wanted | None) -> bool:
+def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: TextToRedact | None) -> bool:
     """Redacts a memory; returns whether anything was removed."""
     memory = Memory.objects.select_for_update(of=["self"]).defer("embedding", "words").get(pk=memory_id)
     evidence = [one for one in memory.evidence.all() if is_meant(one, scope, wanted)]
     # Of an item that loses its whole text only the quotes are known.
-    texts = [wanted] if wanted else [Wanted.parse(one.quote) for one in evidence if is_long_enough(one.quote)]
+    texts = [wanted] if wanted else [TextToRedact.parse(one.quote) for one in evidence if is_long_enough(one.quote)]
     versions = [
         version
         for version in memory.versions.filter(erased_at__isnull=True)
@@ -106,7 +106,7 @@ def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: W
     return True
 
 
-def is_meant(one: Evidence, scope: Scope, wanted: Wanted | None) -> bool:
+def is_meant(one: Evidence, scope: Scope, wanted: TextToRedact | None) -> bool:
     is_from_here = one.record_id in scope.records or (one.record_id is None and bool(scope.subjects))
     if not is_from_here or not one.quote:
         return False
@@ -115,14 +115,14 @@ def is_meant(one: Evidence, scope: Scope, wanted: Wanted | None) -> bool:
     return one.item_id in (scope.item_id or one.item_id, "") and wanted.is_in(one.quote)
 
 
-def redact_quote(one: Evidence, wanted: Wanted | None) -> None:
+def redact_quote(one: Evidence, wanted: TextToRedact | None) -> None:
     """Redacts a quote and recomputes its hash: short texts can be guessed from theirs."""
     quote = without([wanted], one.quote)[:LONGEST_QUOTE] if wanted else ""
     gone = {} if wanted else {"gone_at": Now()}
     Evidence.objects.filter(pk=one.pk).update(quote=quote, quote_hash=sha256(quote.encode()).hexdigest(), **gone)
 
 
-def change_words(memory: Memory, texts: list[Wanted]) -> None:
+def change_words(memory: Memory, texts: list[TextToRedact]) -> None:
     """Changes the text; an approved memory returns to the queue, because the trigger `gate` refuses other changes."""
     changed: dict[str, Any] = {
         "statement": without(texts, memory.statement)[:LONGEST_STATEMENT],
@@ -134,7 +134,7 @@ def change_words(memory: Memory, texts: list[Wanted]) -> None:
     Memory.objects.filter(pk=memory.pk).update(**changed)
 
 
-def redact_signals(scope: Scope, redaction: Redaction, wanted: Wanted | None) -> int:
+def redact_signals(scope: Scope, redaction: Redaction, wanted: TextToRedact | None) -> int:
     about = Q(subject__in=scope.subjects) if scope.subjects else Q()
     found = [
         signal
@@ -163,17 +163,17 @@ def is_long_enough(text: str) -> bool:
     return LEAST_CHARACTERS <= len(text.strip()) <= MOST_CHARACTERS
 
 
-def stands_in(text: Wanted, statement: str, data: object) -> bool:
+def stands_in(text: TextToRedact, statement: str, data: object) -> bool:
     return text.is_in(statement) or any(text.is_in(value) for value in strings_in(data))
 
 
-def without(texts: list[Wanted], said: str) -> str:
+def without(texts: list[TextToRedact], said: str) -> str:
     for text in texts:
         said, _ = text.replaced(said, MARKER)
     return said
 
 
-def without_in_json(texts: list[Wanted], value: Any) -> Any:
+def without_in_json(texts: list[TextToRedact], value: Any) -> Any:
     """The value without the texts in strings and names; matching numbers are removed, too."""
     return mapped(value, lambda said: without(texts, said))
 

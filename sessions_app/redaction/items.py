@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sessions_app.redaction.wanted import Wanted
+from sessions_app.redaction.text_to_redact import TextToRedact
 from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
 
 KEPT = frozenset(
@@ -70,16 +70,16 @@ class Redacted:
     raw: str
     """The text to store; the same object if nothing changed."""
     places: int
-    """Number of removed texts, or of occurrences of the wanted one."""
+    """Number of removed texts, or of occurrences of the text to redact."""
     kept: int = 0
-    """Occurrences of the wanted text in ids and names, where it stays."""
+    """Occurrences of the text to redact in ids and names, where it stays."""
 
 
-def without_text(raw: str, wanted: Wanted) -> Redacted:
+def without_text(raw: str, target_text: TextToRedact) -> Redacted:
     """The item with a marker in place of the text."""
-    if not wanted.is_in(raw):
+    if not target_text.is_in(raw):
         return Redacted(raw, 0)
-    return _Walk(_Found(wanted)).item(raw)
+    return _Walk(_Found(target_text)).item(raw)
 
 
 def without_all_text(raw: str) -> Redacted:
@@ -100,18 +100,18 @@ class _Everything:
 
 
 class _Found:
-    """Removes the wanted text only."""
+    """Removes the text to redact only."""
 
     takes_all = False
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, target_text: TextToRedact) -> None:
+        self.target_text = target_text
 
     def text(self, text: str, marker: str = MARKER) -> tuple[str, int]:
-        return self.wanted.replaced(text, marker)
+        return self.target_text.replaced(text, marker)
 
     def count(self, text: str) -> int:
-        return self.wanted.count_in(text)
+        return self.target_text.count_in(text)
 
 
 class _Walk:
@@ -266,7 +266,7 @@ class _Walk:
     # --- text ---------------------------------------------------------------------------------------------------------
 
     def _text_or_json(self, text: str) -> str:
-        """Text, in which JSON stays JSON as far as the wanted text does not cut through it."""
+        """Text, in which JSON stays JSON as far as the text to redact does not cut through it."""
         if self.what.takes_all:
             return self._text(text)
         if not self.what.count(text):

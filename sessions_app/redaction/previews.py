@@ -14,7 +14,7 @@ from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
-from sessions_app.redaction import Wanted
+from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.sessions import LeftReason, look_through
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
@@ -65,7 +65,7 @@ class RedactionPreview:
 
 def preview_redaction(
     records: Iterable[SessionRecord],
-    wanted: Wanted | None,
+    target_text: TextToRedact | None,
     *,
     by: User | None,
     granted: Collection[UUID],
@@ -91,7 +91,7 @@ def preview_redaction(
             preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
         else:
             try:
-                look_into(record, wanted, preview, item_id)
+                look_into(record, target_text, preview, item_id)
             except StoreUnavailable:
                 away.add(record.store.name)
                 preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
@@ -105,8 +105,8 @@ def preview_redaction(
     return preview
 
 
-def look_into(record: SessionRecord, wanted: Wanted | None, preview: RedactionPreview, item_id: str) -> None:
-    look = look_through(record, wanted, sealing_of(record.store).of_session(record.session_id), item_id=item_id)
+def look_into(record: SessionRecord, target_text: TextToRedact | None, preview: RedactionPreview, item_id: str) -> None:
+    look = look_through(record, target_text, sealing_of(record.store).of_session(record.session_id), item_id=item_id)
     preview.seen += 1
     preview.kept += look.kept
     if look.sealed:

@@ -25,7 +25,7 @@ from sessions_app import audit_events
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import Redaction, SessionRecord, Subject, TextSearch
 from sessions_app.models.querysets import SessionRecordQuerySet
-from sessions_app.redaction import Wanted
+from sessions_app.redaction import TextToRedact
 from sessions_app.redaction.derived_copies import redact_copies
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome, redact_session
 from sessions_app.stores import backend_for
@@ -56,7 +56,7 @@ class RedactionRequest:
 def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) -> Redaction:
     """Requests removal of all text of one item, or of the request's text wherever it occurs in it.
 
-    Raises Unwanted, UnknownItem and StoreUnavailable.
+    Raises InvalidText, UnknownItem and StoreUnavailable.
     """
     stored = backend_for(record.store).item(record.session_id, item_id)
     return _ask(
@@ -65,19 +65,19 @@ def redact_item(record: SessionRecord, item_id: str, request: RedactionRequest) 
         subject=record.subject,
         item_id=item_id,
         item_mark=mark_of(stored.raw),
-        text=Wanted.parse(request.text).text if request.text else "",
+        text=TextToRedact.parse(request.text).text if request.text else "",
         takes_all=not request.text,
     )
 
 
 def redact_in_session(record: SessionRecord, request: RedactionRequest) -> Redaction:
-    """Requests removal of a text from all items of a session. Raises Unwanted."""
-    return _ask(request, record=record, subject=record.subject, text=Wanted.parse(request.text).text)
+    """Requests removal of a text from all items of a session. Raises InvalidText."""
+    return _ask(request, record=record, subject=record.subject, text=TextToRedact.parse(request.text).text)
 
 
 def redact_about(subject: Subject, request: RedactionRequest) -> Redaction:
-    """Requests removal of a text from all sessions of a subject, in all stores. Raises Unwanted."""
-    return _ask(request, subject=subject, text=Wanted.parse(request.text).text)
+    """Requests removal of a text from all sessions of a subject, in all stores. Raises InvalidText."""
+    return _ask(request, subject=subject, text=TextToRedact.parse(request.text).text)
 
 
 @transaction.atomic
@@ -126,9 +126,9 @@ def work(lease: Lease) -> None:
     redaction = Redaction.objects.select_related("subject", "requested_by").get(run=lease.run)
     if not begin(lease, redaction):
         return
-    wanted = Wanted.parse(redaction.text) if redaction.text else None
+    target_text = TextToRedact.parse(redaction.text) if redaction.text else None
     # At once, whatever keeps the sessions waiting.
-    redact_copies(lease, redaction, sessions_of(redaction), wanted)
+    redact_copies(lease, redaction, sessions_of(redaction), target_text)
     away: set[int] = set()
     for record in sessions_left(redaction, lease.run.cursor["after"]):
         if record.store_id in away:
@@ -136,17 +136,17 @@ def work(lease: Lease) -> None:
             outcome = RedactionOutcome(sessions=1)
             outcome.leave(LeftReason.AWAY, record.store.name)
         else:
-            outcome = redact_session(lease, redaction, record, wanted, is_same=is_same_item)
+            outcome = redact_session(lease, redaction, record, target_text, is_same=is_same_item)
             if outcome.reasons[LeftReason.AWAY.value, record.store.name]:
                 away.add(record.store_id)
         with lease.chunk() as run:
             outcome.add_to(run)
             run.cursor = {"after": [record.store_id, record.session_id]}
         lease.checkpoint()
-    redact_copies(lease, redaction, sessions_of(redaction), wanted)
-    if wanted:
+    redact_copies(lease, redaction, sessions_of(redaction), target_text)
+    if target_text:
         with lease.chunk() as run:
-            run.count(searches=forget_searches(wanted))
+            run.count(searches=forget_searches(target_text))
 
 
 def begin(lease: Lease, redaction: Redaction) -> bool:
@@ -187,9 +187,9 @@ def sessions_left(redaction: Redaction, after: list[Any]) -> Iterator[SessionRec
         after = [page[-1].store_id, page[-1].session_id]
 
 
-def forget_searches(wanted: Wanted) -> int:
+def forget_searches(target_text: TextToRedact) -> int:
     """Deletes stored searches for the text, by users who searched where it leaked; returns their number."""
-    gone = [search.pk for search in TextSearch.objects.all().iterator() if wanted.is_in(search.text)]
+    gone = [search.pk for search in TextSearch.objects.all().iterator() if target_text.is_in(search.text)]
     TextSearch.objects.filter(pk__in=gone).delete()
     return len(gone)
 

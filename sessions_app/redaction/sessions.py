@@ -19,7 +19,7 @@ from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.envelope_text import DecryptedItem, decrypt_for_rewrite
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.redaction import Wanted, without_all_text, without_text
+from sessions_app.redaction import TextToRedact, without_all_text, without_text
 from sessions_app.redaction.replay import Replay, keeps_its_place
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
@@ -147,14 +147,14 @@ def redact_session(
     lease: Lease,
     redaction: Redaction,
     record: SessionRecord,
-    wanted: Wanted | None,
+    target_text: TextToRedact | None,
     *,
     is_same: Callable[[Redaction, str], bool],
 ) -> RedactionOutcome:
     """Redacts one session and returns the numbers, which the caller adds to the run. Raises what the lease raises."""
     outcome = RedactionOutcome(sessions=1)
     seals = sealing_of(record.store).of_session(record.session_id)
-    work = _SessionWork(lease, redaction, record, wanted, outcome, seals, is_same)
+    work = _SessionWork(lease, redaction, record, target_text, outcome, seals, is_same)
     try:
         work.do()
     except SessionBusy:
@@ -172,7 +172,7 @@ def no_lease() -> None:
 
 def look_through(
     record: SessionRecord,
-    wanted: Wanted | None,
+    target_text: TextToRedact | None,
     seals: SessionSeals,
     *,
     item_id: str = "",
@@ -190,7 +190,7 @@ def look_through(
         if inside is None:
             look.sealed += 1
             continue
-        redacted = without_text(inside.text, wanted) if wanted else without_all_text(inside.text)
+        redacted = without_text(inside.text, target_text) if target_text else without_all_text(inside.text)
         look.places += redacted.places
         look.items += bool(redacted.places)
         look.kept += redacted.kept
@@ -213,7 +213,7 @@ class _SessionWork:
     lease: Lease
     redaction: Redaction
     record: SessionRecord
-    wanted: Wanted | None
+    target_text: TextToRedact | None
     outcome: RedactionOutcome
     seals: SessionSeals
     is_same: Callable[[Redaction, str], bool]
@@ -224,7 +224,7 @@ class _SessionWork:
     """Ids of items with changed text."""
 
     def do(self) -> None:
-        if self.wanted and any(self.wanted.is_in(label) for label in self.record.labels):
+        if self.target_text and any(self.target_text.is_in(label) for label in self.record.labels):
             self.leave(LeftReason.LABEL)
         one_item = self.redaction.item_id
         try:
@@ -237,7 +237,7 @@ class _SessionWork:
         if look.sealed:
             self.leave(LeftReason.SEALED, look.sealed)
         self.outcome.kept += look.kept
-        takes_block = bool(one_item and look.compactions and not self.wanted)
+        takes_block = bool(one_item and look.compactions and not self.target_text)
         if not look.places and not takes_block:
             if self.is_resumed:
                 self.note_done(self.first_look(look), look)
@@ -263,7 +263,9 @@ class _SessionWork:
 
     def look(self) -> OccurrenceCount:
         """Occurrences in the session as it is now. Raises StoreUnavailable and UnknownItem."""
-        return look_through(self.record, self.wanted, self.seals, item_id=self.redaction.item_id, keep=self.lease.keep)
+        return look_through(
+            self.record, self.target_text, self.seals, item_id=self.redaction.item_id, keep=self.lease.keep
+        )
 
     @property
     def is_resumed(self) -> bool:
@@ -352,7 +354,7 @@ class _SessionWork:
         return Changes(texts=chunk.texts, gone=frozenset(chunk.gone))
 
     def decide_on_item(self, inside: DecryptedItem, item_type: str, chunk: Chunk) -> None:
-        redacted = without_text(inside.text, self.wanted) if self.wanted else without_all_text(inside.text)
+        redacted = without_text(inside.text, self.target_text) if self.target_text else without_all_text(inside.text)
         if redacted.places:
             chunk.was_found = True
             if keeps_its_place(inside.text, redacted.raw):
@@ -368,7 +370,7 @@ class _SessionWork:
 
         Reasoning belongs to the item behind it, and a provider refuses it without.
         """
-        is_meant = bool(self.redaction.item_id and not self.wanted)
+        is_meant = bool(self.redaction.item_id and not self.target_text)
         if not (is_meant or chunk.was_found):
             return
         is_possible = Capability.ERASE_ITEMS in backend_for(self.record.store).capabilities

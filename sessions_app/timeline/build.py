@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sessions_app.items import StoredItem
-from sessions_app.timeline import notes, sayings
+from sessions_app.timeline import messages, notes
 from sessions_app.timeline.calls import Asked, Output
 from sessions_app.timeline.decode import DecodedItem, decode
 from sessions_app.timeline.events import Badge, Encrypted, Event, Handoff, Timeline, ToolCall, ToolState
@@ -102,12 +102,12 @@ class _EventBuilder:
                 if entry.fields.get("role") == "user":
                     self.agent = ""
                 is_latest = self.ends_session and index + 1 == len(self.entries)
-                return sayings.message(entry, self.agent, is_latest=is_latest)
+                return messages.message(entry, self.agent, is_latest=is_latest)
             case "agent_message":
-                return sayings.message_between_agents(entry)
+                return messages.message_between_agents(entry)
             case "reasoning":
                 following = self.entries[index + 1].stored.id if index + 1 < len(self.entries) else ""
-                return sayings.reasoning(entry, self.agent, following)
+                return messages.reasoning(entry, self.agent, following)
             case "compaction":
                 return notes.compaction(entry)
         if entry.type in ONE_ITEM_TOOLS:

@@ -18,7 +18,7 @@ from sessions_app.masked_reader import reader_for
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.timeline import build_timeline, to_markdown
 from sessions_app.views import read_audit
-from sessions_app.views.answers import store_away
+from sessions_app.views.refusals import store_away
 
 MARKDOWN_BATCH = 1_000
 

@@ -23,7 +23,7 @@ from sessions_app.search.snippets import readable_texts
 from sessions_app.search_syntax import ParsedSearch, Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 from sessions_app.views.window import Cursor, Window, form_asked_for
 
 

@@ -20,7 +20,7 @@ from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.timeline import build_timeline
 from sessions_app.views import read_audit
-from sessions_app.views.answers import store_away
+from sessions_app.views.refusals import store_away
 
 RAW_CHARACTERS = 200_000
 """How much of one stored item its own page shows; the download has it all."""

@@ -20,7 +20,7 @@ from sessions_app import access
 from sessions_app.forms import SelectionForm
 from sessions_app.models import SessionRecord
 from sessions_app.services import sessions
-from sessions_app.views.answers import refused, way_back
+from sessions_app.views.refusals import refused, way_back
 
 
 class LockedSessions:

@@ -14,7 +14,7 @@ from sessions_app.forms import PatternForm
 from sessions_app.models import SubjectKind
 from sessions_app.patterns import PatternError
 from sessions_app.services import patterns
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 from sessions_app.views.stores import store_context
 
 

@@ -25,12 +25,12 @@ from sessions_app import access
 from sessions_app.audit_events import RedactReason
 from sessions_app.forms import RedactForm
 from sessions_app.models import Redaction, SessionRecord, Subject
-from sessions_app.redaction import Wanted
+from sessions_app.redaction import TextToRedact
 from sessions_app.redaction import services as verbs
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
-from sessions_app.views.answers import store_away
+from sessions_app.views.refusals import store_away
 
 READ = "sessions_app.read_content"
 
@@ -111,7 +111,7 @@ def redact(request: OperatorRequest, target: Target) -> HttpResponse:
 def preview_of(request: OperatorRequest, target: Target, text: str) -> RedactionPreview:
     return preview_redaction(
         target.records,
-        Wanted.parse(text) if text else None,
+        TextToRedact.parse(text) if text else None,
         by=request.user,
         granted=access.granted_to(request.user),
         item_id=target.item_id,

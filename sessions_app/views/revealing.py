@@ -19,8 +19,8 @@ from sessions_app.masked_reader import reader_for
 from sessions_app.services.revealing import REVEAL, reveal_item, reveal_page
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
 from sessions_app.views import read_audit
-from sessions_app.views.answers import store_away
 from sessions_app.views.item import file_of, item_page
+from sessions_app.views.refusals import store_away
 from sessions_app.views.session_page import around_timeline, open_session, window_context
 from sessions_app.views.window import choose_window, form_asked_for, is_whole
 

@@ -21,9 +21,9 @@ from memadmin.web.paging import BadCursor
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.search.identifiers import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search.remembered import SearchGone, remember_search, search_for
 from sessions_app.search.sessions import matching_sessions
-from sessions_app.search.totals import LEAST_CHARACTERS, aliases_like, sessions_beginning, tickets_like
 from sessions_app.search_syntax import Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable

@@ -25,7 +25,7 @@ from sessions_app.services import subjects
 from sessions_app.services.revealing import REVEAL
 from sessions_app.services.sessions import attach_sessions, detach_sessions, label_sessions, unlabel_sessions
 from sessions_app.views import read_audit
-from sessions_app.views.answers import refused, way_back
+from sessions_app.views.refusals import refused, way_back
 
 SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
 

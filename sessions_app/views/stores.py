@@ -24,7 +24,7 @@ from sessions_app.services import discovery, path_watch, patterns
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import Capability, StoreHealth, StoreUnavailable
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 
 LONGEST_NUMBER = 20
 """Digits; what has thousands of them is no number to Python."""

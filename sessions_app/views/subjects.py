@@ -30,7 +30,7 @@ from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKin
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.services import subjects
 from sessions_app.views import read_audit
-from sessions_app.views.answers import refused, way_back
+from sessions_app.views.refusals import refused, way_back
 
 SUBJECTS = ListPage("sessions/subjects.html", salt="subjects", fragment="subjects")
 SESSIONS = ListPage("sessions/subject.html", salt="subject", fragment="sessions", size=25)

@@ -15,8 +15,8 @@ from sessions_app.search.remembered import SearchGone
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.views import read_audit
-from sessions_app.views.answers import store_away
 from sessions_app.views.find import search_shown
+from sessions_app.views.refusals import store_away
 from sessions_app.views.session_page import around_timeline, open_session, window_context
 from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 

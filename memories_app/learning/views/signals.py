@@ -17,7 +17,7 @@ from memories_app.services.refusals import NothingLearnedHere
 from sessions_app import access
 from sessions_app.masked_reader import reader_for
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 
 
 @operator_page("sessions_app.read_content", methods="POST")

@@ -15,7 +15,7 @@ from django.template.defaultfilters import pluralize
 from memadmin.runs import engine
 from sessions_app.audit_events import RedactReason
 from sessions_app.models import SessionRecord, Subject, SubjectKind
-from sessions_app.redaction import Unwanted, Wanted, services
+from sessions_app.redaction import InvalidText, TextToRedact, services
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.services.subjects import UnknownKey, known_subject, merge_target
@@ -49,14 +49,14 @@ class Command(BaseCommand):
             raise CommandError("Give a --reason, or use --preview.")
         text = getpass("The text: ") if sys.stdin.isatty() else sys.stdin.read()
         try:
-            wanted = Wanted.parse(text)
-        except Unwanted as problem:
+            target_text = TextToRedact.parse(text)
+        except InvalidText as problem:
             raise CommandError(str(problem)) from problem
         if options["preview"]:
-            self.tell_preview(self.preview(record, about, wanted), as_json=as_json)
+            self.tell_preview(self.preview(record, about, target_text), as_json=as_json)
             return
         request = services.RedactionRequest(
-            wanted.text,
+            target_text.text,
             reason=RedactReason(options["reason"]),
             explanation=options["because"],
             takes_compactions=options["take_out_compactions"],
@@ -87,9 +87,11 @@ class Command(BaseCommand):
         except UnknownKey as problem:
             raise CommandError(str(problem)) from problem
 
-    def preview(self, record: SessionRecord | None, about: Subject | None, wanted: Wanted) -> RedactionPreview:
+    def preview(
+        self, record: SessionRecord | None, about: Subject | None, target_text: TextToRedact
+    ) -> RedactionPreview:
         records = [record] if record else SessionRecord.objects.on_record().about(about).with_names()  # type: ignore[arg-type]
-        return preview_redaction(records, wanted, by=None, granted=(), subject=about, seconds=None)
+        return preview_redaction(records, target_text, by=None, granted=(), subject=about, seconds=None)
 
     def tell_preview(self, preview: RedactionPreview, *, as_json: bool) -> None:
         counts = {

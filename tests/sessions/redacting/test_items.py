@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sessions_app.redaction import MARKER, Unwanted, Wanted, without_all_text, without_text
+from sessions_app.redaction import MARKER, InvalidText, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.items import KEPT, KEPT_WHOLE, WITHOUT_TEXT
 from sessions_app.redaction.replay import is_input, keeps_its_place
 from tests.sessions.timeline.items import EXAMPLES
@@ -26,7 +26,7 @@ def stored(value: Any) -> str:
 def without(value: Any, text: str = KEY) -> Any:
     """The decoded item without the text; a string is its stored text."""
     raw = value if isinstance(value, str) else stored(value)
-    return json.loads(without_text(raw, Wanted.parse(text)).raw)
+    return json.loads(without_text(raw, TextToRedact.parse(text)).raw)
 
 
 def planted(value: Any, text: str, name: str = "") -> Any:
@@ -64,7 +64,7 @@ def test_nothing_of_the_text_stays_in_any_item(example: Any) -> None:
     if "__enc__" in item or (isinstance(item, dict) and item.get("type") in WITHOUT_TEXT):
         return
     raw = stored(planted(item, KEY))
-    redacted = without_text(raw, Wanted.parse(KEY))
+    redacted = without_text(raw, TextToRedact.parse(KEY))
     assert KEY not in redacted.raw
     assert redacted.places == raw.count(KEY)
     assert keeps_its_place(raw, redacted.raw)
@@ -76,10 +76,10 @@ def test_nothing_of_the_text_stays_in_any_item(example: Any) -> None:
 def test_a_walk_that_forgets_a_kind_of_text_is_found() -> None:
     """What the tests above are worth: an output that is left out shows."""
     item = {"type": "function_call_output", "call_id": "call_1", "output": f"the key is {KEY}"}
-    kept = without_text(stored({**item, "name": KEY, "output": "none"}), Wanted.parse(KEY))
+    kept = without_text(stored({**item, "name": KEY, "output": "none"}), TextToRedact.parse(KEY))
     assert KEY in kept.raw, "a member that the walk leaves alone"
     assert (kept.places, kept.kept) == (0, 1)
-    assert KEY not in without_text(stored(item), Wanted.parse(KEY)).raw
+    assert KEY not in without_text(stored(item), TextToRedact.parse(KEY)).raw
 
 
 def test_ids_types_names_and_pairs_stay_whatever_is_looked_for() -> None:
@@ -87,7 +87,7 @@ def test_ids_types_names_and_pairs_stay_whatever_is_looked_for() -> None:
     assert without(call, "call_1") == {**call, "arguments": '{"q":"[redacted] look_up"}'}
     assert without(call, "look_up") == {**call, "arguments": '{"q":"call_1 [redacted]"}'}
     assert without(call, "function_call") == call
-    assert without_text(stored(call), Wanted.parse("function_call")).kept == 1
+    assert without_text(stored(call), TextToRedact.parse("function_call")).kept == 1
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_what_spells_a_text_again_goes_with_it() -> None:
 
 def test_a_member_that_is_there_twice_hides_nothing() -> None:
     raw = f'{{"role":"user","content":"{KEY}","content":"harmless"}}'
-    assert KEY not in without_text(raw, Wanted.parse(KEY)).raw
+    assert KEY not in without_text(raw, TextToRedact.parse(KEY)).raw
 
 
 def test_what_no_agent_can_read_is_redacted_and_stays_unreadable() -> None:
     raw = f'{{"content": "{KEY}'
-    for redacted in (without_text(raw, Wanted.parse(KEY)), without_all_text(raw)):
+    for redacted in (without_text(raw, TextToRedact.parse(KEY)), without_all_text(raw)):
         assert KEY not in redacted.raw
         with pytest.raises(json.JSONDecodeError):
             json.loads(redacted.raw)
@@ -166,20 +166,20 @@ def test_reasoning_loses_its_sealed_part_with_all_its_text_and_keeps_it_otherwis
 
 def test_what_is_not_changed_stays_to_the_byte() -> None:
     raw = '{ "role": "user",  "content": "x\\u0041", "n": 1.50 }'
-    assert without_text(raw, Wanted.parse("nothing")).raw == raw
-    odd = without_text('{"role":"user","content":"\\ud800 ü sk-live-4711abc"}', Wanted.parse(KEY))
+    assert without_text(raw, TextToRedact.parse("nothing")).raw == raw
+    odd = without_text('{"role":"user","content":"\\ud800 ü sk-live-4711abc"}', TextToRedact.parse(KEY))
     assert json.loads(odd.raw)["content"] == f"\ud800 ü {MARKER}"
     odd.raw.encode()
 
 
 @pytest.mark.parametrize("text", ["", "  ", "ab", "a\0bc", "x" * 10_001])
 def test_texts_that_nothing_can_be_looked_for_with(text: str) -> None:
-    with pytest.raises(Unwanted, match=r"\.$"):
-        Wanted.parse(text)
+    with pytest.raises(InvalidText, match=r"\.$"):
+        TextToRedact.parse(text)
 
 
 def test_the_text_does_not_show_in_a_log() -> None:
-    assert KEY not in repr(Wanted.parse(KEY))
+    assert KEY not in repr(TextToRedact.parse(KEY))
 
 
 JSON = st.recursive(
@@ -195,8 +195,8 @@ def test_whatever_is_stored_nothing_of_the_text_is_left_and_nothing_breaks(
     value: Any, text: str, is_ascii: bool
 ) -> None:
     try:
-        wanted = Wanted.parse(text)
-    except Unwanted:
+        wanted = TextToRedact.parse(text)
+    except InvalidText:
         return
     item = {"type": "function_call_output", "call_id": "c", "output": [value, text, {"x": json.dumps({"y": [text]})}]}
     raw = json.dumps(item, ensure_ascii=is_ascii)

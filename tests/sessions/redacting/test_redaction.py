@@ -22,7 +22,7 @@ from memadmin.runs.services import cancel_run, pause_run
 from sessions_app.audit_events import RedactReason
 from sessions_app.encryption.envelope_text import DecryptedItem
 from sessions_app.models import Redaction, SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.redaction import MARKER, Unwanted, services, sessions
+from sessions_app.redaction import MARKER, InvalidText, services, sessions
 from sessions_app.redaction.previews import preview_redaction
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.search.remembered import remember_search
@@ -405,10 +405,10 @@ def test_a_preview_counts_and_changes_nothing(officer: User, subject: Subject) -
     session_with("clean", user("nothing"), subject=subject)
     locked = session_with("locked", user(SECRET), subject=subject)
     SessionRecord.objects.filter(pk=locked.pk).update(is_sensitive=True)
-    from sessions_app.redaction import Wanted
+    from sessions_app.redaction import TextToRedact
 
     records = SessionRecord.objects.about(subject).with_names()
-    wanted = Wanted.parse(SECRET)
+    wanted = TextToRedact.parse(SECRET)
     preview = preview_redaction(records, wanted, by=officer, granted=())
     assert (preview.found_sessions, preview.items, preview.places, preview.unseen) == (1, 2, 3, 1)
     assert (preview.seen, preview.compactions) == (2, 1)
@@ -422,7 +422,7 @@ def test_a_preview_counts_and_changes_nothing(officer: User, subject: Subject) -
 @pytest.mark.parametrize("text", ["", "ab", "a\0bc"])
 def test_texts_that_cannot_be_redacted(officer: User, text: str) -> None:
     record = session_with("s", user("x"))
-    with pytest.raises(Unwanted):
+    with pytest.raises(InvalidText):
         services.redact_in_session(record, RedactionRequest(text, reason=REASON, by=officer))
     assert not Redaction.objects.exists()
 

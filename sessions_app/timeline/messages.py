@@ -1,4 +1,4 @@
-"""What was said and thought: messages of every role, messages between agents, reasoning."""
+"""Events of messages of every role, messages between agents, and reasoning."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def message(entry: DecodedItem, agent: str, *, is_latest: bool) -> Message:
 
 
 def _thought(fields: Fields) -> tuple[Block, ...]:
-    """What a model thought before it said this, where a chat message holds it."""
+    """Reasoning that a chat message contains beside its content."""
     thought = text_in(fields, "reasoning_content")
     return (TextBlock(thought, "Reasoning"),) if thought else ()
 
 
 def _said(fields: Fields) -> tuple[Block, ...]:
-    """The content, and the calls that a chat message holds beside it."""
+    """Content of a message, with the tool calls that a chat message contains beside it."""
     calls: list[Block] = []
     for call in list_in(fields, "tool_calls"):
         function = fields_in(as_fields(call), "function")
@@ -63,7 +63,7 @@ def _result(fields: Fields) -> tuple[Block, ...]:
 
 
 def _tool(fields: Fields) -> str:
-    """Which tool a chat message is the result of."""
+    """Name of the tool whose result a chat message is; empty without one."""
     name = text_in(fields, "tool_name") or text_in(fields, "name")
     return f"result of {one_line(name, 120)}" if name else ""
 

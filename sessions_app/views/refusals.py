@@ -1,4 +1,4 @@
-"""How a verb answers when it cannot do what was asked, and where a form leads back to."""
+"""Error pages of a refused action or a store that does not respond, and the return address of a form."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sessions_app.stores.base import StoreUnavailable
 
 
 def refused(request: HttpRequest, *problems: str, status: int = 422, **context: Any) -> HttpResponse:
-    """A page that says in sentences why nothing was changed, with the way back."""
+    """Page with the reasons why nothing was changed, as sentences, and the return address."""
     context |= {"problems": problems, "next": way_back(request)}
     return render(request, "sessions/refused.html", context, status=status)
 
 
 def store_away(request: HttpRequest, record: SessionRecord, away: StoreUnavailable) -> HttpResponse:
-    """The page of a session without its items (503), with the reason why its store does not respond."""
+    """Page of a session without its items (503), with the reason why its store does not respond."""
     return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
 
 
 def way_back(request: HttpRequest) -> str:
-    """The page that the form was sent from, if it is one of ours."""
+    """Return address of a submitted form, if it is an address of this console; else the session list."""
     target = request.POST.get("next", "")
     is_ours = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if is_ours else reverse("sessions:list")

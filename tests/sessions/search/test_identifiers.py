@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sessions_app.models import SubjectAlias, SubjectKind
-from sessions_app.search.totals import aliases_like, sessions_beginning, tickets_like
+from sessions_app.search.identifiers import aliases_like, sessions_beginning, tickets_like
 from tests.agents import run_sql
 from tests.builders import make_session, make_store, make_subject
 

@@ -1,4 +1,4 @@
-"""The sessions of a subject, from a part of an id that people type: the address has the subject's own id alone."""
+"""Subject filter of the session list, by a part of an id; the address contains the subject's own id only."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from memadmin.web.requests import OperatorRequest
 from sessions_app.filters import SessionFilter
 from sessions_app.forms import SubjectSearchForm
 from sessions_app.models import SubjectAlias
-from sessions_app.search.totals import aliases_like
+from sessions_app.search.identifiers import aliases_like
 from sessions_app.services.subjects import merge_target
 from sessions_app.views import read_audit
-from sessions_app.views.answers import refused
+from sessions_app.views.refusals import refused
 
 MOST_OFFERED = 10
 
 
 @operator_page("sessions_app.read_content", "sessions_app.view_subject", methods="POST")
-def about(request: OperatorRequest) -> HttpResponse:
-    """Adds a subject to the filters of the list. Where several are called so, the closest are offered."""
+def filter_by_subject(request: OperatorRequest) -> HttpResponse:
+    """Adds a subject to the filters of the list; if several IDs contain the input, the page offers the closest ones."""
     form = SubjectSearchForm(request.POST)
     if not form.is_valid():
         return refused(request, *sentences(form))
@@ -36,11 +36,12 @@ def about(request: OperatorRequest) -> HttpResponse:
     if len(exact or found) == 1:
         return redirect(address_of(*(exact or found), filters=filters))
     offered = [(alias, address_of(alias, filters=filters)) for alias in found[:MOST_OFFERED]]
-    return render(request, "sessions/about.html", {"offered": offered, "has_more": len(found) > MOST_OFFERED})
+    context = {"offered": offered, "has_more": len(found) > MOST_OFFERED}
+    return render(request, "sessions/filter_by_subject.html", context)
 
 
 def address_of(alias: SubjectAlias, *, filters: SessionFilter) -> str:
-    """The list under the filters that are on, of this subject instead of another one or of none."""
+    """Address of the list under the current filters, with this subject in place of any other subject filter."""
     query = QueryDict(filters.query_string(without="subject"), mutable=True)
     query.pop("without_subject", None)
     query["subject"] = str(merge_target(alias.subject).pk)

@@ -1,4 +1,4 @@
-"""The text to remove, in all of its spellings."""
+"""A text to redact, with the patterns that match all of its spellings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_CHARACTERS = 10_000
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
-class Unwanted(ValueError):
+class InvalidText(ValueError):
     """The text cannot be searched for; the message is a sentence."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Finds a text also where it is spelled with escapes, one or many levels deep, and in both Unicode forms.
+class TextToRedact:
+    """A text, with matchers that also find it spelled with escapes, one or many levels deep, and in both Unicode forms.
 
     It has no printable form: a text to redact is in no log.
     """
@@ -32,15 +32,15 @@ class Wanted:
     _spelled: re.Pattern[str] = field(repr=False)
 
     @classmethod
-    def parse(cls, text: str) -> Wanted:
-        """Raises Unwanted. Spaces around the text do not count."""
+    def parse(cls, text: str) -> TextToRedact:
+        """Raises InvalidText. Spaces around the text do not count."""
         text = text.strip()
         if "\0" in text:
-            raise Unwanted("The text contains a NUL character, which stored texts cannot contain.")
+            raise InvalidText("The text contains a NUL character, which stored texts cannot contain.")
         if len(text) < LEAST_CHARACTERS:
-            raise Unwanted(f"Give at least {LEAST_CHARACTERS} characters; a shorter text is too common.")
+            raise InvalidText(f"Give at least {LEAST_CHARACTERS} characters; a shorter text is too common.")
         if len(text) > MOST_CHARACTERS:
-            raise Unwanted(f"This text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be looked for.")
+            raise InvalidText(f"This text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be looked for.")
         # Forms send lines with CRLF; the stored text has the agent's line breaks.
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
         forms = dict.fromkeys(
