@@ -100,6 +100,10 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         """Sessions written since they were last inspected, the longest waiting first."""
         return self.on_record().exclude(inspected_count=F("activity_count")).order_by("last_activity_at", "id")
 
+    def inspect_again(self) -> int:
+        """Marks sessions for inspection although nothing was written to them; returns how many."""
+        return self.update(inspected_count=-1)
+
 
 class SessionStoreQuerySet(models.QuerySet["SessionStore"]):
     def by_name(self) -> SessionStoreQuerySet:

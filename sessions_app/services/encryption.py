@@ -50,5 +50,5 @@ def declare_encryption(
         return store
     audit.record(audit_events.ENCRYPTION_DECLARED, by=by, target=store)
     store.save(update_fields=["encryption_key", "encryption_ttl_seconds", "encryption_ids"])
-    SessionRecord.objects.filter(store=store, is_encrypted=True).update(inspected_count=-1)
+    SessionRecord.objects.filter(store=store, is_encrypted=True).inspect_again()
     return store

@@ -83,7 +83,7 @@ def inspect_session(record: SessionRecord) -> None:
 
 def inspect_again(record: SessionRecord) -> None:
     """Marks a session for inspection although nothing was written: an item with a finding is gone."""
-    SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(inspected_count=-1)
+    SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).inspect_again()
 
 
 def in_batches(items: Iterator[StoredItem]) -> Iterator[list[StoredItem]]:

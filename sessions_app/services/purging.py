@@ -175,7 +175,7 @@ def purge_session(
             subject=record and record.subject_id,
             counters={"items": len(changes.gone)},
         )
-        records.update(inspected_count=-1)
+        records.inspect_again()
 
     place: Position | None = None
     while True:

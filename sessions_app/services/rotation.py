@@ -212,7 +212,7 @@ def rotate_session(
             counters={"items": len(changes.texts)},
         )
         # Findings about the old envelopes are outdated. Without a lock that writers would wait for.
-        records.update(inspected_count=-1)
+        records.inspect_again()
 
     place: Position | None = None
     while True:
