@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
 from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -22,6 +22,7 @@ from sessions_app.stores.documents.messages import (
 )
 from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
+from sessions_app.stores.sql_text import as_text
 
 RUN_COLUMNS = ("run_id", "session_id", "run_data", "run_index")
 

@@ -17,6 +17,7 @@ from sessions_app.models import SessionStore
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.remote_sql.database import LAYOUT_SECONDS, RemoteDatabase
 from sessions_app.stores.remote_sql.dialects import Dialect, MySql, Refusal, Sqlite
+from sessions_app.stores.sql_text import as_text, schema_and_table
 
 OWN = "the console's own settings"
 
@@ -76,8 +77,8 @@ class DocumentDatabase(RemoteDatabase):
     @property
     def schema_and_table(self) -> tuple[str | None, str]:
         """Schema and table of the settings; without a schema, in PostgreSQL, that of the library."""
-        schema, _, table = str(self.store.options.get("table", "")).rpartition(".")
-        return (schema or None if isinstance(self.dialect, Sqlite) else schema or DEFAULT_SCHEMA), table
+        schema, table = schema_and_table(str(self.store.options.get("table", "")))
+        return (schema if isinstance(self.dialect, Sqlite) else schema or DEFAULT_SCHEMA), table
 
     @property
     def tables_in_words(self) -> str:
@@ -248,11 +249,6 @@ TEXT_TYPES = frozenset({"json", "jsonb", "text", "varchar", "character varying",
 
 NOT_SAID = frozenset({"id", "session_type", "run_type", "status", "namespace", "path", "subpath", "framework"})
 """Columns that the library uses as identifiers."""
-
-
-def as_text(stored: object) -> str:
-    """A stored text, or the bytes of one."""
-    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
 
 
 def instant(seconds: object) -> datetime | None:

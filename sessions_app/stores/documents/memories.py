@@ -9,7 +9,8 @@ from typing import ClassVar
 from memadmin.json_spans import Part
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, key_of, mark_of
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
+from sessions_app.stores.sql_text import as_text
 
 
 class MemoriesAdapter(TableAdapter):

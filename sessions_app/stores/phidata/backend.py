@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from sessions_app.stores.base import FoundSession
 from sessions_app.stores.documents.adapter import Document, DocumentText, Fragment, Head, TableAdapter, mark_of
 from sessions_app.stores.documents.backend import DocumentBackend, DocumentForm, swapped, write_changes
-from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, as_text, instant
+from sessions_app.stores.documents.database import DatabaseSession, DocumentRow, instant
 from sessions_app.stores.documents.json_edit import Swaps
 from sessions_app.stores.documents.memories import MemoriesAdapter
 from sessions_app.stores.documents.messages import (
@@ -21,6 +21,7 @@ from sessions_app.stores.documents.messages import (
 )
 from sessions_app.stores.kinds import StoreKind
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS
+from sessions_app.stores.sql_text import as_text
 
 OF_SESSION = "session_id = :session_id"
 

@@ -42,7 +42,7 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import EnvironmentField, StoreKind
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
-from sessions_app.stores.remote_sql.database import RemoteDatabase, schema_and_table
+from sessions_app.stores.remote_sql.database import RemoteDatabase
 from sessions_app.stores.remote_sql.dialects import Layout
 from sessions_app.stores.remote_sql.statements import (
     ABOUT,
@@ -67,6 +67,7 @@ from sessions_app.stores.remote_sql.statements import (
     SESSIONS,
     WINDOW,
 )
+from sessions_app.stores.sql_text import as_text, schema_and_table
 
 ASKED_AT_ONCE = 100
 """Number of sessions in one statement: each adds a part to it."""
@@ -414,11 +415,6 @@ class RemoteSqlBackend(PagedBackend):
 
 WORDS = ("raw", "octets", "tail", "instant", "lock", "exact_id", "of_session")
 ENDS = {"whole": WHOLE_ITEM_BYTES, "head": ITEM_HEAD_BYTES, "tail": ITEM_TAIL_BYTES}
-
-
-def as_text(stored: object) -> str:
-    """A stored text, or the bytes of one."""
-    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
 
 
 KIND = StoreKind(

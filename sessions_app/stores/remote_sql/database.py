@@ -21,6 +21,7 @@ from sessions_app.models import SessionStore
 from sessions_app.stores.base import Place, SessionBusy, StoreTooSlow, StoreUnavailable
 from sessions_app.stores.kinds import secret_named
 from sessions_app.stores.remote_sql.dialects import Dialect, Layout, MySql, Postgres, Refusal, Sqlite
+from sessions_app.stores.sql_text import schema_and_table
 from sessions_app.stores.sqlite import file as sqlite_file
 
 T = TypeVar("T")
@@ -248,8 +249,3 @@ class RemoteDatabase:
         if refusal == Refusal.BUSY:
             return SessionBusy(sentence)
         return StoreTooSlow(sentence) if refusal == Refusal.TOO_SLOW else StoreUnavailable(sentence)
-
-
-def schema_and_table(name: str) -> tuple[str | None, str]:
-    schema, _, table = name.rpartition(".")
-    return schema or None, table

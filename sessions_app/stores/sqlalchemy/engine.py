@@ -16,6 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from sessions_app.stores.sql_text import schema_and_table
+
 
 @dataclass(frozen=True, slots=True)
 class AgentTables:
@@ -61,8 +63,8 @@ def open_agent_tables(
     SDK stores CURRENT_TIMESTAMP without one. `role` is whom to connect as, where the server does not ask for a
     password; `acting_as` is the result of `audit.name_for_triggers`, which names the writer in the log.
     """
-    schema, sessions = _schema_and_table(sessions_table)
-    messages_schema, messages = _schema_and_table(messages_table)
+    schema, sessions = schema_and_table(sessions_table)
+    messages_schema, messages = schema_and_table(messages_table)
     if schema != messages_schema:
         raise ImproperlyConfigured(f"{sessions_table} and {messages_table} must be in one schema for the agents' SDK.")
     engine = create_async_engine(
@@ -94,8 +96,3 @@ def asyncpg_arguments(alias: str = DEFAULT_DB_ALIAS) -> dict[str, Any]:
         "connect_timeout": "timeout",
     }
     return {name: given[psycopg_name] for psycopg_name, name in names.items() if given.get(psycopg_name)}
-
-
-def _schema_and_table(name: str) -> tuple[str | None, str]:
-    schema, _, table = name.rpartition(".")
-    return schema or None, table

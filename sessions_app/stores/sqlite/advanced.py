@@ -25,8 +25,9 @@ from sessions_app.stores.base import (
     UnsupportedOperation,
 )
 from sessions_app.stores.kinds import StoreKind
+from sessions_app.stores.sql_text import as_text
 from sessions_app.stores.sqlite.backend import SqliteBackend, SqliteForm, has_branches
-from sessions_app.stores.sqlite.rows import as_bytes, as_text
+from sessions_app.stores.sqlite.rows import as_bytes
 
 BRANCHES_LISTED = 100
 TURNS_LISTED = 30

@@ -37,9 +37,10 @@ from sessions_app.stores.base import (
 from sessions_app.stores.kinds import PathField, StoreKind
 from sessions_app.stores.paged import PagedBackend, erasing, whole_number
 from sessions_app.stores.previews import PREVIEW_HEAD_CHARACTERS, PREVIEW_ITEMS, preview_from
+from sessions_app.stores.sql_text import as_text
 from sessions_app.stores.sqlite import file as sqlite_file
 from sessions_app.stores.sqlite import statements
-from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, as_text, found_session, stored_item
+from sessions_app.stores.sqlite.rows import as_bytes, as_parameters, found_session, stored_item
 
 ASKED_AT_ONCE = 500
 """Number of sessions in one statement; SQLite limits its parameters."""

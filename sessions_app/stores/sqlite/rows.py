@@ -11,6 +11,7 @@ from sessions_app.items import Position, StoredItem
 from sessions_app.stores.base import (
     FoundSession,
 )
+from sessions_app.stores.sql_text import as_text
 
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """Characters that stand for bytes that are no UTF-8."""
@@ -19,11 +20,6 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 def as_bytes(text: str) -> bytes:
     """Bytes as SQLite stores them, also for text that is not UTF-8; statements cast them back."""
     return text.encode(errors="surrogateescape" if _NOT_UTF8.search(text) else "surrogatepass")
-
-
-def as_text(stored: object) -> str:
-    """A stored text, which may have been written as a blob or a number."""
-    return stored.decode(errors="surrogateescape") if isinstance(stored, bytes) else str(stored)
 
 
 def as_parameters(wanted: Mapping[str, Any]) -> dict[str, Any]:
