@@ -21,6 +21,7 @@ from sessions_app.forms import SelectionForm
 from sessions_app.models import SessionRecord
 from sessions_app.services import sessions
 from sessions_app.views.refusals import refused, way_back
+from sessions_app.views.sessions import session_count
 
 
 class LockedSessions:
@@ -92,5 +93,5 @@ def marked(request: OperatorRequest, verb: Callable[..., int], done: str) -> Htt
     if not form.is_valid():
         return refused(request, *sentences(form))
     count = verb(form.cleaned_data["session"], by=request.user)
-    messages.success(request, f"{count} session{'' if count == 1 else 's'} {done}.")
+    messages.success(request, f"{session_count(count)} {done}.")
     return redirect(way_back(request))

@@ -90,7 +90,7 @@ def label(request: OperatorRequest) -> HttpResponse:
     word = form.cleaned_data["label"]
     count = label_sessions(form.cleaned_data["session"], word, by=request.user)
     have_it = f"These sessions already have the label “{word}”."
-    messages.success(request, f"Label “{word}” added to {sessions(count)}." if count else have_it)
+    messages.success(request, f"Label “{word}” added to {session_count(count)}." if count else have_it)
     return redirect(way_back(request))
 
 
@@ -101,7 +101,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
         return refused(request, *sentences(form))
     word = form.cleaned_data["label"]
     count = unlabel_sessions(form.cleaned_data["session"], word, by=request.user)
-    messages.success(request, f"Label “{word}” removed from {sessions(count)}.")
+    messages.success(request, f"Label “{word}” removed from {session_count(count)}.")
     return redirect(way_back(request))
 
 
@@ -122,7 +122,7 @@ def attach(request: OperatorRequest) -> HttpResponse:
         context = {"form": form, "chosen": chosen, "unknown": unknown, "next": way_back(request)}
         return render(request, "sessions/attach.html", context, status=422)
     count = attach_sessions(chosen, subject, by=request.user)
-    messages.success(request, f"{sessions(count)} attached.")
+    messages.success(request, f"{session_count(count)} attached.")
     return redirect(way_back(request))
 
 
@@ -133,9 +133,10 @@ def detach(request: OperatorRequest) -> HttpResponse:
     if not form.is_valid():
         return refused(request, *sentences(form))
     count = detach_sessions(form.cleaned_data["session"], by=request.user)
-    messages.success(request, f"{sessions(count)} detached; patterns no longer attach them.")
+    messages.success(request, f"{session_count(count)} detached; patterns no longer attach them.")
     return redirect(way_back(request))
 
 
-def sessions(count: int) -> str:
+def session_count(count: int) -> str:
+    """As in "1 session" or "2 sessions"."""
     return f"{count} session{pluralize(count)}"
