@@ -15,8 +15,7 @@ from memadmin.audit.models import AuditEvent
 from sessions_app.audit_events import SESSIONS_LISTED
 from sessions_app.models import SessionRecord
 from tests.agents import run_sql
-from tests.audit import test_reads
-from tests.audit.test_reads import reader, session
+from tests.audit.test_reads import reader, session, shown_without_the_log
 
 __all__ = ["reader", "session"]  # fixtures
 
@@ -76,9 +75,8 @@ def test_it_is_unavailable_without_a_connection() -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("place", ["timeline", "list", "overview", "list of found"])
 def test_a_page_that_is_shown_without_its_event_is_noticed(
-    place: str, session: SessionRecord, reader: Client, monkeypatch: pytest.MonkeyPatch
+    session: SessionRecord, reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = audit.before_showing
 
@@ -87,5 +85,4 @@ def test_a_page_that_is_shown_without_its_event_is_noticed(
             record(*event, **columns)
 
     monkeypatch.setattr(audit, "before_showing", show_all_the_same)
-    with pytest.raises(AssertionError):
-        test_reads.test_without_the_log_nothing_is_shown(place, session, reader)
+    assert shown_without_the_log(session, reader) >= {"timeline", "list", "overview", "list of found"}
