@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from datetime import timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -265,7 +266,7 @@ def test_a_budget_without_an_end_is_one(client: MemoryClient, ada: Subject) -> N
     approved(TEA, subject=ada)
     budgets: list[Any] = [2**31, 10**30, float("inf")]
     for budget in budgets:
-        assert TEA in in_agent(lambda budget=budget: client.recall("tea", "ada", budget)).text, budget
+        assert TEA in in_agent(partial(client.recall, "tea", "ada", budget)).text, budget
     assert list(Recall.objects.values_list("token_budget", flat=True)) == [MOST_BUDGET] * len(budgets)
 
 
@@ -299,7 +300,7 @@ def test_an_embedder_that_answers_nonsense_leaves_the_words(dsn: str, ada: Subje
 
     approved(TEA, subject=ada, is_embedded=True)
     for what, made in NONSENSE.items():
-        recalled = in_agent(lambda made=made: client_at(dsn, embedder=Odd(made)).recall("tea", "ada"))
+        recalled = in_agent(partial(client_at(dsn, embedder=Odd(made)).recall, "tea", "ada"))
         assert TEA in recalled.text, what
     assert list(Recall.objects.values_list("embedder", flat=True)) == [""] * len(NONSENSE)
 
@@ -453,7 +454,7 @@ def test_any_other_text_is_kept_as_it_is(client: MemoryClient) -> None:
 def test_any_question_is_answered(client: MemoryClient, ada: Subject) -> None:
     approved(TEA, subject=ada, is_embedded=True)
     for query in ("\0", "\udc00", "x" * 2**20, "' & | ! <->", "喝茶", ""):
-        assert TEA in in_agent(lambda query=query: client.recall(query, "ada")).text, query
+        assert TEA in in_agent(partial(client.recall, query, "ada")).text, query
 
 
 def test_nothing_is_learned_from_who_said_no(client: MemoryClient, ada: Subject) -> None:

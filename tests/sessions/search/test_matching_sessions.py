@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -55,7 +55,7 @@ def store(agent_tables: None) -> SessionStore:
 def ways(store: SessionStore) -> Iterator[Iterator[str]]:
     """The ways in which a store is searched, each in force for the main store until the next is taken."""
 
-    def each() -> Iterator[str]:
+    def each() -> Generator[str, None, None]:
         with pytest.MonkeyPatch.context() as patching:
             search_by_scan(patching)
             yield "another kind"
