@@ -135,26 +135,20 @@ def matching_sessions(
         parsed.refuse_exclusions()
     sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
-    has_sealed = SessionRecord.objects.any_encrypted()
-    sealed = sessions.filter(is_encrypted=True)
-    to_decrypt = (
-        list(sealed.filter(pk__in=granted).values_list("store_id", "session_id")) if granted and has_sealed else []
-    )
+    has_encrypted = SessionRecord.objects.any_encrypted()
+    to_decrypt = _encrypted_among(sessions, granted) if granted and has_encrypted else []
     slices = SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
     are_rare, notes = _asked_first(
         stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_decrypt
     )
     if notes:
-        sessions, sealed = (each.filter(store__in=are_rare) for each in (sessions, sealed))
+        sessions = sessions.filter(store__in=are_rare)
     if parsed.note:
         notes.append(parsed.note)
-    if has_sealed and sealed.exclude(pk__in=granted).exists():
+    if has_encrypted and sessions.filter(is_encrypted=True).exclude(pk__in=granted).exists():
         notes.append("Encrypted sessions are searched only if you have a grant for them.")
-    sessions = (
-        sessions.filter(Q(is_encrypted=False) | Q(pk__in=granted))
-        if to_decrypt
-        else sessions.filter(is_encrypted=False)
-    )
+    plain = Q(is_encrypted=False)
+    sessions = sessions.filter(plain | Q(pk__in=granted) if to_decrypt else plain)
     reading = SearchProgress(size, slices, {store.pk: store for store in are_rare})
     known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
     if known is None:
@@ -173,6 +167,11 @@ def matching_sessions(
         seconds=time.monotonic() - started,
         notes=notes,
     )
+
+
+def _encrypted_among(sessions: SessionRecordQuerySet, granted: Collection[UUID]) -> list[tuple[int, str]]:
+    """Store id and session id of the encrypted sessions that the user may read. One query."""
+    return list(sessions.filter(is_encrypted=True, pk__in=granted).values_list("store_id", "session_id"))
 
 
 def _asked_first(
