@@ -1,4 +1,4 @@
-"""Stored items in, a timeline out. Pure: it knows no request, no template and no query."""
+"""Timeline of a session, built from stored items. Pure: no request, no template, no query."""
 
 from sessions_app.timeline.build import build_timeline
 from sessions_app.timeline.events import Event, Timeline

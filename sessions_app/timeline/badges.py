@@ -1,4 +1,4 @@
-"""A state as the interface shows it."""
+"""Badges: states as the interface shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an event shows, piece by piece. Each piece is inert: text, data, a checked picture, or the name of something."""
+"""Blocks: the parts of an event. Each is inert: text, data, a checked picture, or the name of something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN_CHARACTERS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Text of any length; a page shows its beginning and says how much is left out."""
+    """Text of any length; a page shows its beginning and the number of further characters."""
 
     kind: ClassVar = "text"
     full: str
@@ -25,7 +25,7 @@ class TextBlock:
 
     @property
     def left_out(self) -> int:
-        """Characters that the page does not show."""
+        """Number of characters that the page does not show."""
         return max(0, len(self.full) - SHOWN_CHARACTERS)
 
 
@@ -54,19 +54,19 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Something that is named and not shown: a file, a remote picture, a source. Nothing is ever loaded from it."""
+    """A file, remote picture or source that is named and not shown. Nothing is ever loaded from it."""
 
     kind: ClassVar = "reference"
     icon: str
     label: str
     detail: str = ""
     url: str = ""
-    """Only ever http or https; empty for anything else."""
+    """Always http or https; empty for anything else."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeBlock:
-    """A sentence of ours, or of the tool's error, that must not be overlooked."""
+    """A sentence that must not be overlooked, from this console or from the error of a tool."""
 
     kind: ClassVar = "notice"
     tone: Literal["danger", "warning"]

@@ -1,4 +1,4 @@
-"""From stored items to a timeline: decode, inspect, pair, tell, group."""
+"""Builder of timelines: decodes, inspects, pairs and groups stored items."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from sessions_app.timeline.values import fields_in, one_line, text_in
 REDACTED = Badge("secondary", "eraser", "redacted")
 
 SHARED_IDS = frozenset({"", "__fake_id__"})
-"""What chat-completions models write into the id of every item: names nothing."""
+"""Ids that chat-completions models write into every item: they identify nothing."""
 
 
 def build_timeline(items: Sequence[StoredItem], *, starts_session: bool, ends_session: bool) -> Timeline:
-    """The timeline of neighbouring items of one session, in the agent's order, oldest first.
+    """Timeline of neighbouring items of one session, in the agent's order, oldest first.
 
-    The window may begin and end anywhere. Nothing is called missing that may stand outside it, and runs are numbered
+    The window may begin and end anywhere. Nothing is reported missing that may be outside of it, and runs are numbered
     only from the start of the session. Every item is in exactly one event. Never raises, whatever is stored.
     """
     entries = [decode(item) for item in items]
@@ -63,7 +63,7 @@ class _EventBuilder:
             if (known_as := text_in(entry.fields, "id")) not in SHARED_IDS and entry.type != "item_reference"
         }
         self.agent = ""
-        """Who acts now, where a handoff has said so; forgotten when the next run begins."""
+        """Current agent, if a handoff of the run names it; reset at the next run."""
 
     def build(self) -> list[Event]:
         events: list[Event] = []
@@ -149,7 +149,7 @@ class _EventBuilder:
         )
 
     def _lone_output(self, entry: DecodedItem) -> ToolCall:
-        """An output whose call is not in the window: known to be missing, or perhaps on an earlier page."""
+        """Event of an output whose call is not in the window: missing, or perhaps on an earlier page."""
         output = OUTPUT[entry.type](entry.fields)
         codes = self._codes(entry)
         is_missing = FindingCode.OUTPUT_WITHOUT_CALL in codes or self.starts_session
@@ -197,13 +197,13 @@ class _EventBuilder:
         )
 
     def _follow_handoff(self, output: int) -> None:
-        """Calls of the same turn are still the old agent's; what follows the output is the new one's."""
+        """Sets the current agent after the output of a handoff; calls of the same turn belong to the previous one."""
         answer = self.entries[output]
         if is_handoff_call(self.entries[self.call_of[output]]) and (name := agent_handed_to(answer)):
             self.agent = name
 
     def _program_of(self, index: int) -> int | None:
-        """The earlier program that made this call, if it is in the window."""
+        """Index of the earlier program that made this call, if it is in the window."""
         entry = self.entries[index]
         if entry.type == "program" or not is_called_by_program(entry.fields):
             return None
@@ -232,7 +232,7 @@ class _EventBuilder:
 
 
 def are_alike(envelope: DecodedItem, following: DecodedItem) -> bool:
-    """Whether the two are one event: both closed, and of both the same is known."""
+    """Whether two envelopes form one event: neither is decrypted, and the same is known about both."""
     if not following.is_envelope:
         return False
     one, other = envelope.stored.seal, following.stored.seal
@@ -247,13 +247,13 @@ def are_alike(envelope: DecodedItem, following: DecodedItem) -> bool:
 
 
 def _with_badges_of_seals(event: Event) -> Event:
-    """What was opened says what is the matter with the envelope that it was in."""
+    """The event with badges for the envelopes from which its items were decrypted."""
     shown = dict.fromkeys(badge for item in event.items if item.seal for badge in badges_of(item.seal))
     return replace(event, badges=(*event.badges, *shown)) if shown else event
 
 
 def _pairs(entries: list[DecodedItem]) -> tuple[dict[int, int], dict[int, int]]:
-    """For each answered call its output, and the other way round."""
+    """Index of the output by the index of its call, and the reverse."""
     calls: OpenCalls[int] = OpenCalls()
     call_of = {}
     for index, entry in enumerate(entries):

@@ -1,4 +1,4 @@
-"""What a call asked for and what came back, as the modules for each kind of tool tell it, and what they share."""
+"""Parsed tool calls and outputs, and helpers shared by the parsers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SENTENCE_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a call asked for."""
+    """Parsed call of a tool."""
 
     title: str
     detail: str = ""
@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What came back."""
+    """Parsed output of a tool."""
 
     body: tuple[Block, ...] = ()
     state: ToolState = ToolState.OK
@@ -36,7 +36,7 @@ class Output:
 
 
 def arguments_line(arguments: object) -> str:
-    """Arguments as a reader of code would write them: `(city: "Berlin", days: 3)`."""
+    """Arguments on one line, written as in code: `(city: "Berlin", days: 3)`."""
     members = list(as_fields(arguments).items())
     if not members:
         return "()"
@@ -49,7 +49,7 @@ def _argument(value: object) -> str:
 
 
 def asked_with_arguments(title: str, arguments: object, *, is_named: bool = True, notes: tuple[str, ...] = ()) -> Asked:
-    """A call whose arguments are an object, JSON in a string as the SDK stores it, or a string that is not JSON."""
+    """Call whose arguments are an object, JSON in a string as the SDK stores it, or a string that is not JSON."""
     if not isinstance(arguments, str):
         line = arguments_line(arguments) if isinstance(arguments, dict) else one_line(arguments or "")
         return Asked(title, line, payload_blocks(arguments, "Arguments"), notes, is_named)
@@ -63,7 +63,7 @@ def asked_with_arguments(title: str, arguments: object, *, is_named: bool = True
 
 
 def output_of(payload: object) -> Output:
-    """An output without a special form."""
+    """Output without a special form."""
     is_parsed = isinstance(payload, str) and json_inside(payload) is not None
     return Output(payload_blocks(payload), notes=(PARSED_NOTE,) if is_parsed else ())
 
@@ -75,7 +75,7 @@ def failed(sentence: object, explanation: str = "", state: ToolState = ToolState
 
 
 def status_state(fields: Fields) -> ToolState:
-    """The state that the item itself gives; ok when it gives none."""
+    """State by the status of the item; ok without one."""
     match text_in(fields, "status"):
         case "failed":
             return ToolState.FAILED

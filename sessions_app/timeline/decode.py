@@ -1,7 +1,7 @@
-"""From the stored text of an item to a value that is safe to show.
+"""Decoder of stored items: the result is safe to show.
 
-The text may be corrupt, endless, nested ten thousand deep, or hold what no page can carry (NULs, lone surrogates).
-Whatever it is, it becomes a `DecodedItem`; what cannot be read says why.
+The text may be corrupt, endless, nested ten thousand deep, or contain characters that no page can show (NULs, lone
+surrogates). It always becomes a `DecodedItem`; if it cannot be read, with the reason.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from sessions_app.timeline.encryption import is_envelope
 from sessions_app.timeline.values import Fields, as_fields, text_in
 
 IDENTIFYING = frozenset({"type", "role", "call_id", "id", "name", "namespace", "approval_request_id", "status"})
-"""Members that decide what an item is and what it answers: half of one is worse than none."""
+"""Members that determine the type of an item and what it answers: half of one is worse than none."""
 
 
 class NotJson(ValueError):
-    """The text cannot be read as JSON; the message says why, in words that fit after a colon."""
+    """The text cannot be read as JSON; the message is the reason, in words that fit after a colon."""
 
 
 @dataclass(frozen=True)
 class DecodedItem:
-    """One stored item and what its text says."""
+    """A stored item with its decoded text."""
 
     stored: StoredItem
     value: object
-    """The decoded text; of an item that was read in part, what could be recovered."""
+    """The decoded text; the recoverable part of an item that was read in part."""
     problem: str = ""
-    """Why the text cannot be read; empty when it can."""
+    """Reason why the text cannot be read; empty if it can."""
 
     @property
     def fields(self) -> Fields:
-        """The members of the item; none when it is not a JSON object."""
+        """Members of the item; none if it is not a JSON object."""
         return as_fields(self.value)
 
     @property
@@ -54,7 +54,7 @@ class DecodedItem:
 
     @cached_property
     def type(self) -> str:
-        """The item's type, with the names that the SDK lets it leave out; empty when there is none to go by."""
+        """Type of the item, also where the SDK lets it be left out; empty if it cannot be determined."""
         if self.problem or self.is_envelope:
             return ""
         given = self.fields.get("type")
@@ -68,7 +68,7 @@ class DecodedItem:
 
 
 def decode(stored: StoredItem) -> DecodedItem:
-    """Never raises."""
+    """Decoded item. Never raises."""
     try:
         if stored.is_whole:
             return DecodedItem(stored, parse_json(stored.raw))
@@ -78,9 +78,9 @@ def decode(stored: StoredItem) -> DecodedItem:
 
 
 def parse_json(text: str, *, is_beginning: bool = False) -> object:
-    """The value of a JSON text, its strings free of lone surrogates and control characters. Raises NotJson.
+    """Value of a JSON text, its strings free of lone surrogates and control characters. Raises NotJson.
 
-    With `is_beginning` the text may break off anywhere; what is there is returned.
+    With `is_beginning` the text may be truncated anywhere; the part before is returned.
     """
     try:
         return jiter.from_json(
@@ -91,7 +91,7 @@ def parse_json(text: str, *, is_beginning: bool = False) -> object:
 
 
 def printable(text: str) -> str:
-    """Text that was not decoded, made fit for a page."""
+    """Text that was not decoded, without characters that a page cannot show."""
     return text.translate(_CONTROL_PICTURES).encode("utf-8", "replace").decode()
 
 
@@ -129,7 +129,7 @@ def _reason(message: str) -> str:
 
 
 def _parse_ends(head: str, tail: str) -> object:
-    """An item of which only the beginning and the end were read. Raises NotJson."""
+    """Value of an item of which only the beginning and the end were read. Raises NotJson."""
     value = parse_json(head, is_beginning=True)
     if not isinstance(value, dict):
         return value
@@ -141,10 +141,10 @@ def _parse_ends(head: str, tail: str) -> object:
 
 
 def _members_at_end(tail: str) -> dict[str, object]:
-    """The last members of the object that the text ends with, as many as are certain.
+    """Last members of the object that the text ends with, as many as are certain.
 
     A rest that begins at a quote after a comma and closes exactly one object can only be members of the outermost:
-    nested deeper it would close more, and begun at a closing quote its quotes would not come out even.
+    nested deeper it would close more, and begun at a closing quote its quotes would not be paired.
     """
     for comma in re.finditer(r',\s*(?=")', tail):
         try:

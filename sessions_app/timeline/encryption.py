@@ -1,4 +1,4 @@
-"""What an encrypted envelope tells without a key."""
+"""Encrypted envelopes, as far as they can be read without a key."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ENVELOPE_MEMBER = "__enc__"
 
 
 def is_envelope(fields: Fields) -> bool:
-    """Whether the SDK's EncryptedSession wrote this: the same test that the SDK makes."""
+    """Whether the SDK's EncryptedSession wrote this, by the SDK's own test."""
     return fields.get(ENVELOPE_MEMBER) == 1 and {"v", "kid", "payload"} <= fields.keys()
 
 
 def sealed_at(envelope: Fields) -> datetime | None:
-    """When the token says it was written, or None if it is no token. Unverified: to check it takes the key."""
+    """Time at which a token was written by its own account, or None if it is no token. Verifying it needs the key."""
     try:
         prefix = base64.urlsafe_b64decode(text_in(envelope, "payload")[:TIME_PREFIX_CHARACTERS])
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""What a timeline is made of: runs of turns of events, as values that a page or a file can be written from."""
+"""Values of a timeline: runs of turns of events, from which pages and files are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tone: TypeAlias = Literal["", "user", "warn", "bad"]
 
 
 class ToolState(Enum):
-    """How a call came out, as far as the stored items tell."""
+    """Result of a call, as far as the stored items show it."""
 
     OK = Badge("green", "check", "ok")
     FAILED = Badge("red", "alert-octagon", "failed")
@@ -39,11 +39,11 @@ class ToolState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened, told by one stored item or by a few that belong together."""
+    """One event, from one stored item or a few that belong together."""
 
     kind: ClassVar[str]
     is_across: ClassVar[bool] = False
-    """Whether it stands across the timeline, rather than as something that somebody said or did."""
+    """Whether it spans the timeline, unlike text and calls of people and agents."""
 
     items: tuple[StoredItem, ...]
     icon: str = "tool"
@@ -51,26 +51,26 @@ class Event:
     detail: str = ""
     badges: tuple[Badge, ...] = ()
     notes: tuple[str, ...] = ()
-    """Small print: facts worth a word each."""
+    """Small print: facts of one or a few words each."""
     body: tuple[Block, ...] = ()
     agent: str = ""
-    """Who acted; only where a handoff of the same run names it."""
+    """Acting agent; only if a handoff of the same run names it."""
     is_collapsed: bool = False
     findings: tuple[Finding, ...] = ()
 
     @property
     def item(self) -> StoredItem:
-        """The item that the event stands at."""
+        """The item at which the event is shown."""
         return self.items[0]
 
     @property
     def item_ids(self) -> tuple[str, ...]:
-        """Its own items, without those of events nested in it."""
+        """Ids of its own items, without those of nested events."""
         return tuple(item.id for item in self.items)
 
     @property
     def tone(self) -> Tone:
-        """How the interface marks it."""
+        """Tone of the interface for this event."""
         return "warn" if self.findings else ""
 
     @property
@@ -79,32 +79,32 @@ class Event:
 
     @property
     def has_remarks(self) -> bool:
-        """Whether anything has to be said about its items; of most there is nothing."""
+        """Whether there are remarks on its items; most events have none."""
         return bool(self.findings or self.large_items)
 
     @property
     def large_items(self) -> tuple[StoredItem, ...]:
-        """The items of which only the ends were read."""
+        """Items of which only the ends were read."""
         return tuple(item for item in self.items if not item.is_whole)
 
     @property
     def masked_items(self) -> tuple[StoredItem, ...]:
-        """The items in which values are masked."""
+        """Items with masked values."""
         return tuple(item for item in self.items if item.masked_count)
 
     def with_nested(self) -> Iterator[Event]:
-        """This event and all events shown inside it."""
+        """This event and all nested events."""
         yield self
 
     @property
     def held_item_ids(self) -> tuple[str, ...]:
-        """Its items, with those of events nested in it."""
+        """Ids of its items, with those of nested events."""
         return tuple(item_id for event in self.with_nested() for item_id in event.item_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Event):
-    """Something said. `title` is who said it."""
+    """A message. `title` is its author."""
 
     kind: ClassVar = "message"
     role: str
@@ -125,17 +125,17 @@ class Message(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall(Event):
-    """A call with what came back. `body` is what was asked for."""
+    """A call with its output. `body` is the call."""
 
     kind: ClassVar = "tool"
     state: ToolState
     output: tuple[Block, ...] = ()
     output_item: StoredItem | None = None
-    """The item that holds the output, where it is another one than the call's."""
+    """The item with the output, if it is another one than the call's."""
     is_named: bool = False
-    """Whether the title is the tool's own name, rather than ours for a kind of tool."""
+    """Whether the title is the tool's own name, and not the console's name for a kind of tool."""
     nested: tuple[Event, ...] = ()
-    """The calls that a program made."""
+    """Calls that a program made."""
 
     @property
     def tone(self) -> Tone:
@@ -151,14 +151,14 @@ class Handoff(Event):
     kind: ClassVar = "handoff"
     icon: str = "arrows-exchange"
     from_agent: str
-    """Empty unless an earlier handoff of the run says who acted."""
+    """Empty unless an earlier handoff of the run names the agent."""
     to_agent: str
     is_certain: bool
-    """Whether the output is there; without it `to_agent` is only what the tool's name says."""
+    """Whether the output is there; without it `to_agent` is read from the tool's name only."""
 
     @property
     def has_remarks(self) -> bool:
-        """The place of the output, too."""
+        """Whether there are remarks; always true if the output is an item of its own, which is linked."""
         return bool(self.findings or self.items[1:] or self.large_items)
 
 
@@ -169,7 +169,7 @@ class Reasoning(Event):
     sealed_byte_count: int
     """Size of the part that only the provider can read."""
     next_item_id: str
-    """The item that it belongs to and has to be erased with; empty when that is not on this page."""
+    """Id of the item that it belongs to and has to be erased with; empty if that is not on this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class Compaction(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encrypted(Event):
-    """Neighbouring sealed items that are alike, of which only times and sizes can be told."""
+    """Neighbouring encrypted items that are alike; only times and sizes are known."""
 
     kind: ClassVar = "encrypted"
     is_across: ClassVar = True
@@ -190,16 +190,16 @@ class Encrypted(Event):
     first_at: datetime | None
     last_at: datetime | None
     sentences: tuple[str, ...] = ()
-    """What is the matter with them, as far as somebody has looked."""
+    """Problems of these items, as far as they were examined."""
 
     @property
     def seal(self) -> Seal | None:
-        """One for all of them; None where nobody has looked at it."""
+        """Seal that all of them share; None if they were not examined."""
         return self.item.seal
 
     @property
     def can_be_opened(self) -> bool:
-        """Whether it only takes a grant."""
+        """Whether a grant is enough to decrypt them."""
         return self.seal is not None and self.seal.is_proven
 
     @property
@@ -217,30 +217,30 @@ class UnreadableItem(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteEvent(Event):
-    """Anything else that the SDK stores: set-up, references, and types that this version does not know."""
+    """Any other stored item: set-up, references, and types that this version does not know."""
 
     kind: ClassVar = "note"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The events of one batch: what was written together."""
+    """The events of one batch, written together."""
 
     written_at: datetime | None
     events: tuple[Event, ...]
 
     @property
     def is_input(self) -> bool:
-        """Whether nothing but input was written, before the model was asked."""
+        """Whether it contains input only, from before the model was called."""
         return all(isinstance(event, Message) and event.is_input for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineRun:
-    """One call of the runner, or the part of it that the window shows."""
+    """One call of the runner, or the part of it in the window."""
 
     number: int | None
-    """Counted from the start of the session; None when the window begins later, so that nobody knows."""
+    """Number from the start of the session; None if the window begins later."""
     turns: tuple[Turn, ...]
 
     @property
@@ -261,18 +261,18 @@ class TimelineRun:
 
     @property
     def turn_count(self) -> int:
-        """How often the model answered: batches other than the input."""
+        """Number of answers of the model: batches other than the input."""
         return sum(not turn.is_input for turn in self.turns)
 
     @property
     def extent(self) -> str:
-        """In words: "4 items, 2 turns"."""
+        """Size in words: "4 items, 2 turns"."""
         counts = {"item": self.item_count, "turn": self.turn_count}
         return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for word, count in counts.items() if count)
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents that are known to have acted, in order."""
+        """Agents that are known to have acted, in order."""
         names = []
         for event in self.events:
             names.append(event.agent)
@@ -285,9 +285,9 @@ class TimelineRun:
 class Timeline:
     runs: tuple[TimelineRun, ...]
     findings: tuple[Finding, ...]
-    """In the order of their items."""
+    """Findings in the order of their items."""
 
     @property
     def events(self) -> Iterator[Event]:
-        """Every event, also those nested in others."""
+        """All events, with the nested ones."""
         return (nested for run in self.runs for event in run.events for nested in event.with_nested())

@@ -1,4 +1,4 @@
-"""What a person should look at in a session: the rules, fed one item at a time.
+"""Inspection rules: findings of a session, one item at a time.
 
 The page and the inspection of whole sessions use the same rules. A window that begins or ends in the middle of a
 session reports only what no item outside it could explain, so its findings are always findings of the whole.
@@ -24,7 +24,7 @@ APPROVABLE = frozenset({"function", "custom", "computer", "local_shell", "shell"
 
 
 class FindingCode(StrEnum):
-    """Stable words: they are stored, filtered by and scripted against."""
+    """Codes of findings. They are stored, filtered by and used in scripts, so they never change."""
 
     OUTPUT_WITHOUT_CALL = "output_without_call"
     CALL_WITHOUT_OUTPUT = "call_without_output"
@@ -61,7 +61,7 @@ TITLES = {
 
 
 def title_of(code: str) -> str:
-    """The few words for a stored code; the code itself where another version has written it."""
+    """Title of a stored code; the code itself if another version has written it."""
     return next((title for known, title in TITLES.items() if known == code), code)
 
 
@@ -121,7 +121,7 @@ OF_SEALS = {
 
 @dataclass(frozen=True, slots=True)
 class SeenItem:
-    """As much of an item as is remembered when it has gone by."""
+    """The part of a past item that is kept."""
 
     id: str
     position: Position
@@ -129,7 +129,7 @@ class SeenItem:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to look at, at one item."""
+    """One finding, at one item."""
 
     code: FindingCode
     item: SeenItem
@@ -146,13 +146,13 @@ def finding(code: FindingCode, item: StoredItem | SeenItem, **words: str) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What reading a session through has shown."""
+    """Result of reading a session."""
 
     findings: tuple[Finding, ...]
-    """In the order of their items."""
+    """Findings in the order of their items."""
     is_encrypted: bool
     agents: tuple[str, ...]
-    """Names of agents that a handoff went to, in order of appearance; at most AGENTS_KEPT."""
+    """Names of agents that received a handoff, in order of appearance; at most AGENTS_KEPT."""
 
     @property
     def last_agent(self) -> str:
@@ -167,7 +167,7 @@ class OpenCall:
     is_handoff: bool
 
     def left_open(self, last_run: int) -> FindingCode:
-        """What it means that the session ends and nothing has answered this call."""
+        """Finding for a session that ends without an answer to this call."""
         is_request = self.family == "mcp_approval"
         may_wait = self.family in APPROVABLE and not self.is_handoff
         if is_request or (may_wait and self.run == last_run):
@@ -176,7 +176,7 @@ class OpenCall:
 
 
 class Inspector:
-    """Reads a session once, oldest item first, in memory of its open calls and findings, however long it is."""
+    """Reads a session once, oldest item first. Memory grows with open calls and findings only."""
 
     def __init__(self, *, starts_session: bool = True) -> None:
         self._starts_session = starts_session
@@ -186,19 +186,19 @@ class Inspector:
         self._run = 0
         self._previous: StoredItem | None = None
         self._unanswered: StoredItem | None = None
-        """The last user text, while only input has followed it."""
+        """Last user text, as long as only input has followed it."""
         self._is_encrypted = False
         self._has_plaintext = False
         self._follows_envelope = False
         self._seal_before: Seal | None = None
 
     def feed(self, items: Iterable[StoredItem]) -> None:
-        """The next items, in the agent's order, in batches of any size."""
+        """Reads the next items, in the agent's order, in batches of any size."""
         for item in items:
             self.see(decode(item))
 
     def see(self, entry: DecodedItem) -> None:
-        """`feed` for an item that was decoded already."""
+        """Reads one item that was decoded already."""
         self._findings += [
             *self._decoding(entry),
             *self._order(entry.stored),
@@ -211,7 +211,7 @@ class Inspector:
         self._previous = entry.stored
 
     def finish(self, *, ends_session: bool = True) -> Inspection:
-        """The whole result: only the end of a session makes certain which calls stayed open."""
+        """Complete result. Only the end of a session makes certain which calls stayed open."""
         if ends_session:
             self._findings += [finding(call.left_open(self._run), call.item) for call in self._calls.remaining()]
         self._findings.sort(key=lambda found: found.item.position)
@@ -221,14 +221,14 @@ class Inspector:
         return [finding(FindingCode.UNDECODABLE, entry.stored, problem=entry.problem)] if entry.problem else []
 
     def _order(self, item: StoredItem) -> list[Finding]:
-        """Within one batch the agent reads by row id; so a row id that falls means that times and ids disagree."""
+        """Reports a falling row id: within one batch the agent reads by row id, so times and ids disagree."""
         before, now = _row_number(self._previous), _row_number(item)
         if before is not None and now is not None and now < before:
             return [finding(FindingCode.OUT_OF_ORDER, item)]
         return []
 
     def _encryption(self, entry: DecodedItem) -> list[Finding]:
-        """One finding for each stretch of plain text, not one for each of its rows."""
+        """Reports each stretch of plain text once, not each of its rows."""
         if entry.problem and entry.stored.seal is None:
             return []
         found = self._seal(entry.stored)
@@ -244,7 +244,7 @@ class Inspector:
         return found
 
     def _seal(self, item: StoredItem) -> list[Finding]:
-        """One finding where a stretch begins of which the same is the matter."""
+        """Reports the beginning of a stretch of items with the same seal problem."""
         before, seal = self._seal_before, item.seal
         self._seal_before = seal
         if seal is None:
@@ -257,7 +257,7 @@ class Inspector:
         return found
 
     def _conversation(self, entry: DecodedItem) -> list[Finding]:
-        """Follows where runs begin. User texts of one batch are one input, so they do not answer each other."""
+        """Finds the beginnings of runs. User texts of one batch are one input, so they do not answer each other."""
         role = text_in(entry.fields, "role") if entry.type == "message" else ""
         if role not in INPUT_ROLES:
             self._unanswered = None
@@ -294,5 +294,5 @@ def _row_number(item: StoredItem | None) -> int | None:
 
 
 def is_same_batch(one: StoredItem, other: StoredItem) -> bool:
-    """Whether two items were written together; unknown, so no, where the store keeps no times."""
+    """Whether two items were written together; False if the store has no times."""
     return one.written_at is not None and one.written_at == other.written_at

@@ -1,4 +1,6 @@
-"""Tools of the application: functions, custom tools, MCP servers, approvals, tool search, programs, sub-agents."""
+"""Parsers for tools of the application: functions, custom tools, MCP servers, approvals, tool search, programs,
+sub-agents.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def mcp_call(fields: Fields) -> Asked:
 
 
 def mcp_output(fields: Fields) -> Output:
-    """MCP calls are run by the provider: what came back is in the same item."""
+    """Output of an MCP call: the provider runs it, so the output is in the same item."""
     error = fields.get("error")
     if error is None:
         output = output_of(fields.get("output"))
@@ -99,7 +101,7 @@ def tools_found(fields: Fields) -> Output:
 
 
 def tool_lines(tools: list[object]) -> str:
-    """One line a tool: its name, and what it says about itself."""
+    """One line for each tool: its name and description."""
     lines = []
     for tool in tools:
         members = as_fields(tool)

@@ -11,12 +11,12 @@ OUTPUT_CHARACTERS = 1_000
 
 
 def is_handoff_call(entry: DecodedItem) -> bool:
-    """Whether it looks like one; an ordinary tool may be named like this too, so only the output settles it."""
+    """Whether a call looks like a handoff; an ordinary tool may have such a name, so only the output decides."""
     return entry.type == "function_call" and text_in(entry.fields, "name").startswith(HANDOFF_PREFIX)
 
 
 def agent_handed_to(output: DecodedItem) -> str:
-    """The agent that takes over according to the output of a handoff; empty for any other output."""
+    """Name of the agent that takes over, by the output of a handoff; empty for any other output."""
     text = text_in(output.fields, "output")
     if not text.startswith("{") or len(text) > OUTPUT_CHARACTERS:
         return ""
@@ -28,10 +28,10 @@ def agent_handed_to(output: DecodedItem) -> str:
 
 
 def is_ignored_handoff(output: DecodedItem) -> bool:
-    """Whether the SDK turned it down, because the model asked for several at once."""
+    """Whether the SDK rejected the handoff, because the model requested several at once."""
     return text_in(output.fields, "output") == IGNORED_HANDOFF
 
 
 def named_agent(call: DecodedItem) -> str:
-    """The agent's name as the tool's name spells it: the SDK has replaced spaces and may have lower-cased it."""
+    """The agent's name as spelled in the tool's name: the SDK has replaced spaces and may have lower-cased it."""
     return one_line(text_in(call.fields, "name").removeprefix(HANDOFF_PREFIX))

@@ -1,4 +1,4 @@
-"""Tools that the provider runs: file search, web search, image generation. Call and output are one item."""
+"""Parsers for tools that the provider runs: file search, web search, image generation. Call and output are one item."""
 
 from __future__ import annotations
 

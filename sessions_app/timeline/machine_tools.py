@@ -1,4 +1,4 @@
-"""Tools that act on a machine: shells, patches, a computer's screen, a code interpreter."""
+"""Parsers for tools that act on a machine: shells, patches, a computer's screen, a code interpreter."""
 
 from __future__ import annotations
 

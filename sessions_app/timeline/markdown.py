@@ -24,7 +24,7 @@ _LINES = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def to_markdown(timeline: Timeline) -> str:
-    """Runs as headings, speakers as sub-headings, speech as quotes, everything a machine wrote as fenced blocks."""
+    """Markdown with runs as headings, speakers as sub-headings, messages as quotes, machine output as fenced blocks."""
     return "".join(f"{paragraph}\n\n" for paragraph in _paragraphs(timeline))
 
 
@@ -102,7 +102,7 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """A block that its content cannot end: the fence is longer than any run of backticks in it."""
+    """A fenced block that its content cannot end: the fence is longer than any run of backticks in it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

@@ -1,6 +1,6 @@
-"""What stands in the place of a text that was redacted.
+"""Markers in the place of redacted text.
 
-Anybody can write the same characters; nothing follows from them but a badge.
+Anyone can write the same characters; they result in a badge and nothing else.
 """
 
 MARKER = "[redacted]"

@@ -1,4 +1,4 @@
-"""Pictures, files and links in items: what may be displayed, and what is only named."""
+"""Pictures, files and links in items: those that may be displayed, and those that are only named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RASTER_SIGNATURES = (
 
 
 def picture(source: str, label: str) -> Picture | Reference:
-    """A picture given as a data: URI or as an address."""
+    """Block of a picture given as a data: URI or as an address."""
     if head := DATA_URI.match(source):
         return picture_from_base64(source[head.end() :], label)
     if source.startswith("data:"):
@@ -50,14 +50,14 @@ def picture_from_base64(encoded: str, label: str) -> Picture | Reference:
 
 
 def without_pictures(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Blocks of an item that was read in part: what looks like a picture there breaks off somewhere."""
+    """Blocks of an item that was read in part, without pictures: their data is truncated."""
     return tuple(
         Reference("eye-off", block.label, NOT_WHOLE) if isinstance(block, Picture) else block for block in blocks
     )
 
 
 def picture_part(part: Fields, label: str = "Picture") -> Picture | Reference:
-    """A part with `image_url` (a string, or an object with `url`) or `file_id`."""
+    """Block of a part with `image_url` (a string, or an object with `url`) or `file_id`."""
     source = text_in(part, "image_url") or text_in(fields_in(part, "image_url"), "url")
     if source:
         return picture(source, label)
@@ -65,7 +65,7 @@ def picture_part(part: Fields, label: str = "Picture") -> Picture | Reference:
 
 
 def file_part(part: Fields) -> Reference:
-    """A part with `file_data`, `file_id` or `file_url`."""
+    """Block of a part with `file_data`, `file_id` or `file_url`."""
     name = one_line(part.get("filename") or "File")
     if content := text_in(part, "file_data"):
         head = DATA_URI.match(content)
@@ -90,7 +90,7 @@ def video_part(part: Fields) -> Reference:
 
 
 def link(address: str, label: str = "", *, icon: str = "cloud", note: str = "") -> Reference:
-    """An address as text; it can be followed only when it is plain http or https."""
+    """An address as text; a link only if it is plain http or https."""
     shown = one_line(address) or "no address"
     host = _host(address)
     if not host:
@@ -100,7 +100,7 @@ def link(address: str, label: str = "", *, icon: str = "cloud", note: str = "") 
 
 
 def _host(address: str) -> str:
-    """The host of an address that is safe to offer as a link; empty for any other."""
+    """Host of an address that is safe as a link; empty for any other."""
     if len(address) > URL_CHARACTERS or not address.isprintable() or " " in address or "\\" in address:
         return ""
     try:

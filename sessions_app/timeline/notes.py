@@ -1,4 +1,4 @@
-"""Everything that is neither said nor done: set-up, references, compaction, and what this version does not know."""
+"""Events of items that are neither messages nor calls: set-up, references, compaction, and unknown types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sessions_app.timeline.values import as_fields, fields_in, list_in, one_line
 
 
 def note(entry: DecodedItem, places: dict[str, str]) -> NoteEvent:
-    """Any item without an event of its own. `places` gives the row of an item by the id that the model knows."""
+    """Event of an item without a type of event of its own. `places` has the row of an item by its id for the model."""
     fields = entry.fields
     match entry.type:
         case "additional_tools":
@@ -102,7 +102,7 @@ def unreadable(entry: DecodedItem) -> UnreadableItem:
 
 
 def encrypted(entries: list[DecodedItem]) -> Encrypted:
-    """Neighbouring envelopes as one event. Their times are the tokens' own; the store's where a token has none."""
+    """One event for neighbouring envelopes. Their times are those of the tokens; without one, the store's."""
     times = [moment for entry in entries if (moment := sealed_at(entry.fields) or entry.stored.written_at)]
     count, seal = len(entries), entries[0].stored.seal
     return Encrypted(

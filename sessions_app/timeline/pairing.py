@@ -1,4 +1,4 @@
-"""Which output answers which call."""
+"""Pairing of calls and outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLS = {
     "program": ("program", "call_id"),
     "multi_agent_call": ("multi_agent", "call_id"),
 }
-"""Type of a call: the family it is paired within, and the member that carries its key."""
+"""Family within which a call is paired, and the member with its key, by type of call."""
 
 OUTPUTS = {
     "function_call_output": ("function", "call_id"),
@@ -41,7 +41,7 @@ Call = TypeVar("Call")
 
 
 def call_key(entry: DecodedItem) -> Key | None:
-    """What an output must carry to answer this call; None for anything else, and for a call without a usable key."""
+    """Key that an output must have to answer this call; None for other items, and for a call without a usable key."""
     return _key(entry, CALLS)
 
 
@@ -60,10 +60,10 @@ def _key(entry: DecodedItem, table: dict[str, tuple[str, str]]) -> Key | None:
 
 
 class OpenCalls(Generic[Call]):
-    """The calls that no output has answered yet, in memory of their number.
+    """Calls without an output so far. Memory grows with their number.
 
-    Keys are not unique: models reuse them in later runs and, rarely, within one turn. An output answers the first
-    open call of the latest batch that has its key, so a call that was never answered cannot shift all later ones.
+    Keys are not unique: models reuse them in later runs and, rarely, within one turn. An output answers the first open
+    call of the latest batch that has its key, so a call that was never answered cannot shift all later ones.
     """
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class OpenCalls(Generic[Call]):
         self._keyless_search: Call | None = None
 
     def see(self, entry: DecodedItem, call: Call) -> Call | None:
-        """The call that this entry answers, if it is an output of one; must be told of every entry, in order.
+        """The `call` that was passed with the call which this entry answers; None if it is no output of an open call.
 
-        `call` is what the caller wants back when an output answers this entry.
+        Has to be called for every entry, in order.
         """
         search, self._keyless_search = self._keyless_search, None
         if key := output_key(entry):

@@ -1,4 +1,4 @@
-"""Message content and tool payloads as blocks. They share their parts: text, pictures, files."""
+"""Blocks of message content and tool payloads, which consist of the same parts: text, pictures, files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from sessions_app.timeline.media import audio_part, file_part, link, picture_par
 from sessions_app.timeline.values import Fields, as_fields, list_in, one_line, text_in
 
 PARSED_CHARACTERS = 64 * 1024
-"""JSON inside a string is shown parsed up to this length."""
+"""Maximum length of JSON inside a string that is shown parsed."""
 
 TEXT_PARTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 PICTURE_PARTS = frozenset({"input_image", "image_url", "computer_screenshot"})
 OUTPUT_PARTS = TEXT_PARTS | PICTURE_PARTS | {"input_file", "refusal"}
-"""What a tool may answer with, instead of a string."""
+"""Types of parts of an output that is not a string."""
 
 
 def content_blocks(content: object) -> tuple[Block, ...]:
-    """The content of a message: a string, a list of parts, or whatever was stored instead."""
+    """Blocks of the content of a message: a string, a list of parts, or any other value."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -28,7 +28,7 @@ def content_blocks(content: object) -> tuple[Block, ...]:
 
 
 def payload_blocks(payload: object, label: str = "") -> tuple[Block, ...]:
-    """The arguments or the output of a tool."""
+    """Blocks of the arguments or the output of a tool."""
     if payload is None:
         return ()
     if isinstance(payload, str):
@@ -40,7 +40,7 @@ def payload_blocks(payload: object, label: str = "") -> tuple[Block, ...]:
 
 
 def json_inside(text: str) -> object | None:
-    """The object or array that a string holds as JSON; None for any other text."""
+    """Object or array in a string of JSON; None for any other text."""
     if len(text) > PARSED_CHARACTERS or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -75,7 +75,7 @@ def _part_blocks(part: object) -> tuple[Block, ...]:
 
 
 def annotation_blocks(annotations: list[object]) -> tuple[Reference, ...]:
-    """What an answer cites, one line each."""
+    """Citations of an answer, one line each."""
     return tuple(_citation(as_fields(annotation)) for annotation in annotations)
 
 

@@ -1,4 +1,4 @@
-"""Runs and turns: stores keep neither, but both show in who speaks and in what was written together."""
+"""Grouping into runs and turns. Stores keep neither; both follow from authors and batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessions_app.timeline.findings import is_same_batch
 
 
 def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[TimelineRun, ...]:
-    """Runs, oldest first. One begins with each stretch of input, written together, that holds a user's text."""
+    """Runs, oldest first. A run begins with each stretch of input, written together, that contains a user's text."""
     runs: list[list[Event]] = []
     for stretch in _stretches(events):
         begins = any(isinstance(event, Message) and event.role == "user" for event in stretch)
@@ -23,7 +23,7 @@ def group_into_runs(events: Sequence[Event], *, starts_session: bool) -> tuple[T
 
 
 def _stretches(events: Sequence[Event]) -> list[list[Event]]:
-    """The events cut wherever input begins or ends, and between inputs that were not written together."""
+    """Events, cut where input begins or ends, and between inputs that were not written together."""
     stretches: list[list[Event]] = [[event] for event in events[:1]]
     for before, event in pairwise(events):
         belongs = _is_input(before) == _is_input(event) and (
@@ -41,11 +41,11 @@ def _is_input(event: Event) -> bool:
 
 
 def _is_set_up(events: Iterable[Event]) -> bool:
-    """Whether nothing but instructions came so far: they belong to the run that follows."""
+    """Whether there were only instructions so far: they belong to the following run."""
     return all(isinstance(event, Message) and event.role in ("system", "developer") for event in events)
 
 
 def _turns(events: Sequence[Event]) -> tuple[Turn, ...]:
-    """Batches of one run. Where the store keeps no times, the input is one and the rest another."""
+    """Batches of one run. In a store without times the input is one batch and the rest another."""
     batches = groupby(events, key=lambda event: (event.item.written_at, _is_input(event)))
     return tuple(Turn(written_at, tuple(batch)) for (written_at, _), batch in batches)

@@ -1,4 +1,4 @@
-"""What a seal means to who reads a timeline: a badge, and sentences."""
+"""Badges and sentences for encrypted envelopes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAINTEXT = Badge("orange", "lock-open", "plain text")
 
 
 def badges_of(seal: Seal) -> tuple[Badge, ...]:
-    """None for a sound seal that agents read."""
+    """Badges of a seal; none for a sound seal that agents can read."""
     shown = [BADGES[seal.state]] if seal.state in BADGES else []
     if seal.is_expired:
         shown.append(EXPIRED)
@@ -30,7 +30,7 @@ def badges_of(seal: Seal) -> tuple[Badge, ...]:
 
 
 def sentences_of(seal: Seal) -> Iterator[str]:
-    """What is the matter with items that have such a seal; nothing where nothing is."""
+    """Problems of items with such a seal; empty if there are none."""
     match seal.state:
         case SealState.OTHER_KEY:
             yield (

@@ -1,4 +1,4 @@
-"""Which reader reads which tool item. A tool that keeps call and output in one item stands in both tables."""
+"""Dispatch tables: item type to parser of calls and of outputs. A tool with call and output in one item is in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading decoded JSON without trusting its types: each function gives something usable, whatever was stored."""
+"""Readers of decoded JSON of unknown types: each function returns a usable value, whatever was stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 Fields = Mapping[str, object]
-"""A JSON object, none of whose members can be relied on."""
+"""A JSON object whose members may have any type."""
 
 LINE_CHARACTERS = 200
 
@@ -32,7 +32,7 @@ def as_fields(value: object) -> Fields:
 
 
 def one_line(value: object, limit: int = LINE_CHARACTERS) -> str:
-    """Any value as one line for a title; a long one is cut with an ellipsis, and is never read to its end."""
+    """Any value as one line for a title; a long one is truncated with an ellipsis, and never read to its end."""
     text = value if isinstance(value, str) else compact_json(value, limit)
     words = " ".join(text[: 4 * limit].split())
     return words if len(words) <= limit and len(text) <= 4 * limit else f"{words[: limit - 1]}…"
@@ -43,7 +43,7 @@ def joined(values: list[object], limit: int = LINE_CHARACTERS) -> str:
 
 
 def compact_json(value: object, limit: int) -> str:
-    """The beginning of a value as JSON, a little over `limit` characters when it has more."""
+    """The beginning of a value as JSON, a little more than `limit` characters if it is longer."""
     if not isinstance(value, dict | list):
         return AS_JSON.encode(value)
     pieces: list[str] = []
