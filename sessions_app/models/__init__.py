@@ -1,4 +1,4 @@
-"""The registry and what belongs to it, a module for each topic. Everybody else imports from here."""
+"""Models of sessions_app, a module for each topic. Other packages import them from here."""
 
 from sessions_app.models.agents import AgentMessage, AgentSession
 from sessions_app.models.grams import Grams

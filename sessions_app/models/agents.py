@@ -1,4 +1,4 @@
-"""The tables that the agents' SDK owns, mirrored."""
+"""Mirrors of the tables that the agents' SDK owns."""
 
 from __future__ import annotations
 

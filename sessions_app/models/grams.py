@@ -1,4 +1,4 @@
-"""Parts of ids, as an index finds them."""
+"""Parts of ids, for an index that finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to pick registry rows and subjects, named as the reader would say them."""
+"""Querysets of registry rows, subjects, patterns and searches."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ SELECT id FROM together ORDER BY depth, created_at, id
 
 class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
     def on_record(self) -> SessionRecordQuerySet:
-        """Every session that was not erased; what all lists start from."""
+        """Sessions that were not erased; all lists start from these."""
         return self.filter(erased_at__isnull=True)
 
     def newest_first(self) -> SessionRecordQuerySet:
         return self.order_by("-last_activity_at", "-id")
 
     def with_names(self) -> SessionRecordQuerySet:
-        """With store, subject and the subject's ids at hand, as every list shows them. One query more."""
+        """Sessions with store, subject and the subject's ids, as every list shows them. One query more."""
         return self.select_related("store", "subject").prefetch_related("subject__aliases")
 
     def readable(self, granted: Collection[UUID]) -> SessionRecordQuerySet:
-        """Without the locked sessions that nobody granted: not even that something was said in them may be found."""
+        """Sessions without the locked ones that are not granted: not even a match of a search in these may be shown."""
         locked = Q(is_sensitive=True) | Q(store__is_sensitive=True)
         return self.exclude(locked & ~Q(pk__in=granted)) if granted else self.exclude(locked)
 
@@ -66,7 +66,9 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return self.filter(subject__isnull=True)
 
     def in_state(self, state: str) -> SessionRecordQuerySet:
-        """With findings, encrypted, or locked one by one; those of a locked store are all, and have its filter."""
+        """Sessions with findings, encrypted, or locked individually; sessions of a locked store are found by its own
+        filter.
+        """
         if state == "findings":
             return self.with_findings()
         return self.filter(**{{"encrypted": "is_encrypted", "locked": "is_sensitive"}[state]: True})
@@ -79,21 +81,21 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         return self.filter(labels__contains=[label]).exclude(labels=[])
 
     def any_encrypted(self) -> bool:
-        """Whether there is an encrypted session at all, whatever else is asked for: most consoles have none."""
+        """Whether there is any encrypted session, whatever else is filtered: most consoles have none."""
         return self.on_record().filter(is_encrypted=True).exists()
 
     def agent_names(self, limit: int = 50) -> list[str]:
-        """The names of agents that have sessions, in alphabetical order. One query, an index step for each name."""
+        """Names of agents that have sessions, in alphabetical order. One query, an index step for each name."""
         with connections[self.db].cursor() as cursor:
             cursor.execute(AGENTS, [limit])
             return [name for (name,) in cursor.fetchall()]
 
     def count_up_to(self, cap: int) -> int:
-        """How many there are, at most cap + 1."""
+        """Number of sessions, at most cap + 1."""
         return count_up_to(self, cap)
 
     def awaiting_patterns(self, store: SessionStore, version: int) -> SessionRecordQuerySet:
-        """Sessions of a store without a subject that its present patterns were not tried on, in no order."""
+        """Sessions of a store without a subject to which its current patterns were not applied yet, in no order."""
         return self.on_record().without_subject().filter(store=store, subject_source="", patterns_tried__lt=version)
 
     def awaiting_inspection(self) -> SessionRecordQuerySet:
@@ -119,11 +121,11 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         return self.filter(merged_into__isnull=True)
 
     def with_ids(self) -> SubjectQuerySet:
-        """With the ids of each at hand, and so its label. One query more."""
+        """Subjects with their ids, and so their labels. One query more."""
         return self.prefetch_related("aliases")
 
     def labels(self, subject_ids: Collection[UUID]) -> dict[UUID, str]:
-        """The id by which people know each of them, as `Subject.label` returns it. One query, and none without ids."""
+        """Label of each subject, as `Subject.label` returns it. One query, and none without ids."""
         if not subject_ids:
             return {}
         known = self.filter(pk__in=subject_ids, aliases__isnull=False)
@@ -131,7 +133,7 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
         return dict(first.distinct("pk").values_list("pk", "aliases__key"))
 
     def merged_group(self, subject_id: UUID) -> list[UUID]:
-        """The id of a subject and those of all that were merged into it, however deep. One query."""
+        """Id of a subject and those of all that were merged into it, however deep. One query."""
         with connections[self.db].cursor() as cursor:
             cursor.execute(MERGED_GROUP, [subject_id])
             return [merged_id for (merged_id,) in cursor.fetchall()]
@@ -139,13 +141,13 @@ class SubjectQuerySet(models.QuerySet["Subject"]):
 
 class SessionIdPatternQuerySet(models.QuerySet["SessionIdPattern"]):
     def of(self, store: SessionStore) -> SessionIdPatternQuerySet:
-        """A store's patterns in the order in which they are tried."""
+        """Patterns of a store in the order in which they are tried."""
         return self.filter(store=store).order_by("position", "pk")
 
 
 class TextSearchQuerySet(models.QuerySet["TextSearch"]):
     def unexpired(self, search_id: UUID) -> TextSearch | None:
-        """A search by its id, unless its time is over."""
+        """Search by its id, unless it has expired."""
         return self.filter(pk=search_id, expires_at__gt=Now()).first()
 
     def expired(self, at: datetime) -> TextSearchQuerySet:

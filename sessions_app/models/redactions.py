@@ -1,4 +1,4 @@
-"""What people ask to be taken out of sessions."""
+"""Requested redactions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sessions_app.models.subjects import Subject
 
 
 class Redaction(models.Model):
-    """A text that is to go from an item, a session or all sessions of a subject, and what came of it.
+    """Redaction of a text in an item, a session or all sessions of a subject.
 
-    The text itself is here until that is done, and no longer: it is in no address, job, log or event.
+    The text is kept here until the run has ended, and no longer: it is in no address, job, log or event.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

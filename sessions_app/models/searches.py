@@ -1,4 +1,4 @@
-"""What people search for, for as long as they read what was found."""
+"""Searches, kept while people read their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessions_app.models import querysets
 
 
 class TextSearch(models.Model):
-    """A search that somebody typed, kept for a short time so that URLs carry this id and never the words."""
+    """Input of a search, kept for a short time so that URLs contain this id and never the words."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     text = models.CharField(max_length=500)

@@ -1,9 +1,9 @@
-"""The registry: which sessions exist, in which store, about whom.
+"""The registry: records of all sessions with their store and subject.
 
-Conversation content is never copied here. `SessionRecord` is written from two sides: by a trigger inside the
-agents' own transactions (`registry/`), and by our services. So each of its columns has a database default, its
-session id never changes, and nothing depends on its UUID being unique: the table can be partitioned or
-distributed by session id without touching the code.
+Conversation content is never copied here. `SessionRecord` is written from two sides: by a trigger inside the agents'
+own transactions (`registry/`), and by our services. So each of its columns has a database default, its session id never
+changes, and nothing depends on its UUID being unique: the table can be partitioned or distributed by session id without
+touching the code.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from sessions_app.models.subjects import Subject, SubjectSource
 
 
 def newest() -> tuple[OrderBy, OrderBy]:
-    """The order of every session list, as index columns."""
+    """Order of every session list, as index columns."""
     return F("last_activity_at").desc(), F("id").desc()
 
 
 class SessionRecord(models.Model):
-    """One session in a store: the row that lists page over, and the fence that an erased session cannot pass."""
+    """One session in a store: the row of session lists, and the fence that keeps an erased session out."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     store = models.ForeignKey(
@@ -148,17 +148,17 @@ class SessionRecord(models.Model):
 
     @property
     def has_run_out(self) -> bool:
-        """Whether it is not in its store any more because its time there was over, as far as discovery saw."""
+        """Whether the store removed it at its expiry, as far as discovery knows."""
         return bool(self.missing_since and self.expires_at and self.expires_at <= self.missing_since)
 
     @property
     def is_locked(self) -> bool:
-        """Whether reading what was said in it takes a grant."""
+        """Whether reading its content needs a grant."""
         return self.is_sensitive or self.store.is_sensitive
 
 
 class SessionFinding(models.Model):
-    """Something a person should look at in a session, as the last inspection left it. Holds no content."""
+    """A finding of the last inspection of a session. Contains no content."""
 
     record_id = models.UUIDField()
     session_id = models.CharField()
@@ -173,7 +173,7 @@ class SessionFinding(models.Model):
 
 
 class FenceOutbox(models.Model):
-    """What the triggers on the agents' tables have to tell: writes that were discarded. Holds no content.
+    """Writes that the triggers on the agents' tables discarded. Contains no content.
 
     A job moves it into the audit log within seconds; in the agents' transactions it is one small row.
     """

@@ -1,4 +1,4 @@
-"""Where agents keep sessions, and what is known of each such place."""
+"""Stores of sessions, their patterns, and watched paths."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def validate_pattern(text: str) -> None:
 
 
 class SessionIdPattern(models.Model):
-    """How to read subject and ticket from the session ids of a store: `customer_{subject}:ticket_{ticket}`."""
+    """A pattern that reads subject and ticket from the session ids of a store: `customer_{subject}:ticket_{ticket}`."""
 
     store = models.ForeignKey(SessionStore, on_delete=models.CASCADE, related_name="patterns")
     position = models.PositiveSmallIntegerField(default=0)
@@ -123,7 +123,7 @@ class SessionIdPattern(models.Model):
 
 
 class WatchedPath(models.Model):
-    """A path with `*`: each file or folder that it names, now or later, becomes a store of this kind."""
+    """A path with `*`: each file or folder that matches, now or later, becomes a store of this kind."""
 
     name = models.SlugField(max_length=40, unique=True, help_text="Prefix of the names of the stores on this path.")
     kind = models.CharField(max_length=32)
@@ -155,5 +155,5 @@ class WatchedPath(models.Model):
 
     @property
     def refused(self) -> dict[str, str]:
-        """Why a file or folder could not be connected, by its path."""
+        """Reason why a file or folder could not be connected, by its path."""
         return dict(self.found.get("refused", {}))

@@ -1,4 +1,4 @@
-"""Whom data is about, and the ids under which the host application knows them."""
+"""Subjects, and the ids under which the host application knows them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SubjectKind(models.TextChoices):
 
 
 class SubjectSource(models.TextChoices):
-    """Who said that something belongs to a subject: a session, or an id."""
+    """Origin of the subject of a session, or of an id."""
 
     CLIENT = "client", "registered by the agent"
     IMPORT = "import", "named in an import"
@@ -32,7 +32,9 @@ class SubjectSource(models.TextChoices):
 
 
 class Subject(models.Model):
-    """Whom data is about. A merged subject keeps its sessions and aliases, and points to the one it was merged into."""
+    """A person, project or tenant that data is about. A merged subject keeps its sessions and aliases, and points to
+    the remaining one.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     merged_into = models.ForeignKey(
@@ -68,7 +70,7 @@ class Subject(models.Model):
 
     @property
     def label(self) -> str:
-        """The id by which people know this subject. No query where its aliases were prefetched."""
+        """Primary id of this subject. No query if its aliases were prefetched."""
         return next((alias.key for alias in self.aliases.all()), "")
 
     def group_ids(self) -> list[uuid.UUID]:

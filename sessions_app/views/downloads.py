@@ -1,4 +1,4 @@
-"""A whole session to take away."""
+"""Downloads of whole sessions, as JSON Lines or Markdown."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MARKDOWN_BATCH = 1_000
 @operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """Every item as stored, one a line, oldest first; with `?decrypted` what is sealed comes opened.
+    """All items as stored, one a line, oldest first; with `?decrypted` encrypted items are decrypted.
 
-    The bytes are the store's own. Only a line break, which JSON allows between its parts and one of a kind of
-    hand-written row has, becomes a space, so that a line stays an item.
+    The bytes are the store's own. Only a line break, which JSON allows between its parts and one kind of hand-written
+    row contains, becomes a space, so that a line stays an item.
     """
     record = access.session_for(request.user, record_id)
     opens = "decrypted" in request.GET
@@ -47,7 +47,7 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
 @operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """Every item as this person reads it: what is sealed comes opened under a grant."""
+    """All items as this user reads them: encrypted items are decrypted under a grant."""
     record = access.session_for(request.user, record_id)
     opens = access.may_open(request.user, record)
     try:
@@ -59,15 +59,15 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
 
 
 def begun(items: Iterator[StoredItem]) -> Iterator[StoredItem]:
-    """The same items, the first of them read already: a store that is away says so before the answer has begun."""
+    """The same items, with the first already read: an unavailable store raises before the response has begun."""
     first = list(islice(items, 1))
     return chain(first, items)
 
 
 def markdown_of(items: Iterator[StoredItem]) -> Iterator[str]:
-    """A session as Markdown, a batch of items at a time, so that a long one never stands in memory.
+    """A session as Markdown, a batch of items at a time, so that a long session is never in memory as a whole.
 
-    The last run of a batch waits for the next batch, so that nothing is torn apart that belongs together.
+    The last run of a batch waits for the next batch, so that no run is split.
     """
     batch: list[StoredItem] = []
     is_first = True

@@ -1,4 +1,4 @@
-"""The findings of a session, as links beside its timeline."""
+"""Links to the findings of a session, beside its timeline."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FINDINGS_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class FindingLink:
-    """A finding of the last inspection: the item it stands at, and what it is in a few words."""
+    """A finding of the last inspection: its item and its title."""
 
     item_id: str
     title: str
 
 
 def findings_of(record: SessionRecord) -> list[FindingLink]:
-    """The findings of a session in the order of its items, at most FINDINGS_LISTED. One query where there are any."""
+    """Findings of a session in the order of its items, at most FINDINGS_LISTED. One query if there are any."""
     if not record.finding_count:
         return []
     rows = SessionFinding.objects.filter(session_id=record.session_id, record_id=record.pk).order_by("pk")
@@ -27,7 +27,7 @@ def findings_of(record: SessionRecord) -> list[FindingLink]:
 
 
 def next_finding(findings: list[FindingLink], target: str) -> FindingLink | None:
-    """The finding after the one that the page points at, round to the first; None when there is none."""
+    """The finding after the one at the selected item, and after the last the first; None without findings."""
     if not findings:
         return None
     places = [finding.item_id for finding in findings]

@@ -1,4 +1,4 @@
-"""One item as it is stored: on a page of its own, and as a file."""
+"""Pages and downloads of one stored item."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sessions_app.views import read_audit
 from sessions_app.views.refusals import store_away
 
 RAW_CHARACTERS = 200_000
-"""How much of one stored item its own page shows; the download has it all."""
+"""Maximum number of characters on the page of an item; the download is complete."""
 
 
 @operator_page("sessions_app.read_content")
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """One item, its values masked: on a page, or with `?download` as a file."""
+    """Page of one item with masked values; with `?download` its file."""
     if "download" in request.GET:
         return item_file(request, record_id, item_id)
     record = access.session_for(request.user, record_id)
@@ -45,7 +45,7 @@ def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRespons
 
 @recently_authenticated(doing="download an item", file=True)
 def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """As stored, its values masked; with `?decrypted` what is sealed comes opened."""
+    """The stored item as a file, with masked values; with `?decrypted` an encrypted item is decrypted."""
     record = access.session_for(request.user, record_id)
     opens = "decrypted" in request.GET
     if opens and not access.may_open(request.user, record):
@@ -63,7 +63,7 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
 def item_page(
     request: OperatorRequest, record: SessionRecord, stored: StoredItem, form: RevealForm | None
 ) -> HttpResponse:
-    """Masked, with the form to reveal it; without a form revealed."""
+    """Page of an item: masked, with the form to reveal it; without a form it is revealed."""
     envelope = ""
     if stored.seal and stored.seal.is_open:
         envelope = reader_for(record.store).item(record.session_id, stored.id).raw

@@ -1,4 +1,4 @@
-"""Locked sessions: what is shown instead of their words, asking for a grant, locking and unlocking."""
+"""Locked sessions: the page without content, requests for grants, locking and unlocking."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sessions_app.views.sessions import session_count
 
 
 class LockedSessions:
-    """Middleware: every view that meets a locked session answers alike, with the page that asks for a grant."""
+    """Middleware that answers NeedsGrant of any view with the page on which a grant is requested."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -60,7 +60,7 @@ def locked_page(
 @operator_page(grants.REQUEST, methods="GET, POST")
 @recently_authenticated(doing="request access")
 def ask(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """Asks for a grant for one session, with what was typed kept where something is missing."""
+    """Requests a grant for one session; an invalid form keeps the input."""
     record = access.record_for(request.user, record_id)
     if request.method != "POST":
         return locked_page(request, record, GrantForm(initial={"ticket": record.ticket}), status=200)

@@ -1,4 +1,4 @@
-"""The first page after signing in: what waits for a decision, and how the stores are."""
+"""Overview, the first page after signing in: waiting decisions, and the health of stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEWEST_SESSIONS = 8
 
 @operator_page()
 def overview(request: OperatorRequest) -> HttpResponse:
-    """Each part only for those who may open what it leads to; for the others a page that says what they can do here."""
+    """Each part is for users who may open its page; users without any see what their role can do here."""
     context: dict[str, Any] = {
         "tiles": on_overview.answers(request.user),
         "panels": beside_overview.answers(request.user),

@@ -1,4 +1,4 @@
-"""The patterns by which the sessions of a store find their subject: trying them, keeping them, their order."""
+"""Actions on the patterns that read the subject from session ids: try, save, delete, reorder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessions_app.views.stores import store_context
 
 @operator_page("sessions_app.change_sessionidpattern", methods="POST")
 def try_pattern(request: OperatorRequest, name: str, pattern_id: int | None = None) -> HttpResponse:
-    """The store's page with what the pattern would read from its newest sessions. Nothing is saved."""
+    """Page of the store with the fields that the pattern reads from its newest sessions. Nothing is saved."""
     shown = access.store_for(request.user, name)
     form = PatternForm(request.POST)
     form.errors.pop("name", None)  # It takes no name to try one.

@@ -31,7 +31,7 @@ def session(request: HttpRequest, record: SessionRecord, items: Sequence[StoredI
 
 
 def news(request: HttpRequest, record: SessionRecord, items: Sequence[StoredItem]) -> None:
-    """An open page that shows something new; one that finds nothing new shows nothing."""
+    """Records that an open page shows something new. A refresh without news is not recorded."""
     purpose = rules.purpose_of(request)
     audit.before_showing(
         audit_events.SESSION_FOLLOWED,
@@ -104,7 +104,7 @@ def subjects(shown: Sequence[Subject]) -> None:
 
 
 def found(request: HttpRequest, records: Sequence[SessionRecord]) -> None:
-    """What was said in them, as far as a search shows it."""
+    """Records the sessions that a search shows."""
     if records:
         audit.before_showing(
             audit_events.SEARCH_SHOWN,
@@ -124,7 +124,7 @@ def places(aliases: Sequence[SubjectAlias], sessions: Sequence[SessionRecord], t
 
 
 def with_subjects(records: Iterable[SessionRecord]) -> set[UUID]:
-    """The records and whom they are about, as they are named in an event."""
+    """Ids of the records and of their subjects, as an event names them."""
     refs: set[UUID] = set()
     for record in records:
         refs |= {record.pk} if record.subject_id is None else {record.pk, record.subject_id}

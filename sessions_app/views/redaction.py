@@ -1,7 +1,7 @@
-"""Taking text out of sessions: what and why, how often it is there, and then what came of it.
+"""Pages of redaction: form, preview, progress.
 
-The text comes by POST and goes back in the page alone. It is taken out only as it was looked for: somebody who changes
-the form after looking looks again first.
+The text is sent by POST and is in the page only. A redaction needs the preview of exactly the same form: after a change
+the next submit is another preview.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READ = "sessions_app.read_content"
 
 @dataclass(frozen=True)
 class Target:
-    """What the text is taken out of."""
+    """Item, session or subject from which the text is redacted."""
 
     records: Iterable[SessionRecord]
     ask: Callable[[verbs.RedactionRequest], Redaction]
@@ -45,10 +45,10 @@ class Target:
     subject: Subject | None = None
     item_id: str = ""
     state: str = ""
-    """Changes when the item does."""
+    """Changes with the content of the item."""
 
     def token(self, form: RedactForm) -> str:
-        """Says that somebody looked for just this in just this."""
+        """Signature of a preview: of this form for this target."""
         about = self.record.pk if self.record else self.subject and self.subject.pk
         parts = (about, self.item_id, self.state, form.cleaned_data["text"], form.cleaned_data["takes_compactions"])
         return salted_hmac("sessions_app.views.redaction", repr(parts), algorithm="sha256").hexdigest()
@@ -57,7 +57,7 @@ class Target:
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """Everything that one item says, or a text in it."""
+    """Redacts one item: all its text, or one text in it."""
     record = access.session_for(request.user, record_id)
 
     try:
@@ -75,7 +75,7 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """A text, from all items of a session."""
+    """Redacts a text in all items of a session."""
     record = access.session_for(request.user, record_id)
     return redact(request, Target([record], partial(verbs.redact_in_session, record), record=record))
 
@@ -83,14 +83,16 @@ def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @operator_page(READ, verbs.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
-    """A text, from all sessions of a subject."""
+    """Redacts a text in all sessions of a subject."""
     subject = access.subject_for(request.user, subject_id)
     records = SessionRecord.objects.on_record().about(subject).newest_first().with_names().iterator(chunk_size=100)
     return redact(request, Target(records, partial(verbs.redact_about, subject), subject=subject))
 
 
 def redact(request: OperatorRequest, target: Target) -> HttpResponse:
-    """The form; sent once, with what would go; sent again, it is asked for. Raises UnknownItem, StoreUnavailable."""
+    """The form; submitted, the preview; submitted again, the redaction is requested. Raises UnknownItem,
+    StoreUnavailable.
+    """
     form = RedactForm(request.POST or None, is_item=bool(target.item_id))
     context: dict[str, Any] = {"form": form, "target": target, "record": target.record, "subject": target.subject}
     if request.method != "POST":
@@ -121,7 +123,7 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Redaction
 
 @operator_page(READ, verbs.REDACT)
 def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
-    """How far it has come, and at the end what was done and what was not. Loads itself again until then."""
+    """Progress of a redaction, and its result with exceptions at the end. Reloads itself until then."""
     asked = access.redaction_for(request.user, redaction_id)
     outcome = RedactionOutcome.of(asked.run)
     context = {

@@ -1,4 +1,4 @@
-"""What is masked, shown as it is stored: an item, or a page of a session; for a reason, and recorded first."""
+"""Masked content as it is stored: an item, or a page of a session. Needs a reason, and is recorded first."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from sessions_app.views.window import choose_window, form_asked_for, is_whole
 @operator_page("sessions_app.read_content", REVEAL, methods="POST")
 @recently_authenticated(doing="reveal masked values in a session")
 def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """A page of a session as it is stored: this once, and after the event of it. Each further page is asked for anew.
+    """Reveals one page of a session, once and after its event. Each further page is another request.
 
-    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    An answer to a POST, so it is not reached by an address, by going back or by reloading.
     """
     record = access.session_for(request.user, record_id)
     reveal_form = RevealForm(request.POST)
@@ -66,9 +66,9 @@ def reveal_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 @operator_page("sessions_app.read_content", REVEAL, methods="POST")
 @recently_authenticated(doing="reveal masked values in an item")
 def reveal(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
-    """The page of an item, or with `download` its file, as it is stored: this once, and after the event of it.
+    """Page of an item, or with `download` its file, as it is stored, once and after its event.
 
-    An answer to a POST, so that nobody comes upon it by an address, by going back or by loading the page again.
+    An answer to a POST, so it is not reached by an address, by going back or by reloading.
     """
     record = access.session_for(request.user, record_id)
     form = RevealForm(request.POST)

@@ -1,8 +1,8 @@
-"""The search in the top bar: subjects, tickets and sessions by a part of their id, and what was said.
+"""Search of the top bar: subjects, tickets and sessions by a part of their id, and messages by their words.
 
-The text comes by POST and is shown in the page, but stands in no address, title, log or Referer: there it is the
-random id of a TextSearch. An only hit is shown like any other instead of being opened at once, because the words may
-have been said elsewhere too, and a page that jumps cannot be gone back to.
+The text is sent by POST and shown in the page, but it is in no address, title, log or Referer: these contain the random
+id of a TextSearch. A single match is listed and not opened at once: the words may occur elsewhere, too, and the back
+button would not leave a page that redirects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MATCHES = ListPage("sessions/search_messages.html", salt="search", fragment="mat
 
 @operator_page("sessions_app.read_content", methods="GET, POST")
 def search(request: OperatorRequest) -> HttpResponse:
-    """Remembers what was typed and leads to its results: with the field `filters`, to the session list under these."""
+    """Saves the input and redirects to its results; with the field `filters`, to the session list under these."""
     if request.method != "POST":
         return render(request, "sessions/search.html")
     typed = request.POST.get("q", "")
@@ -52,7 +52,7 @@ def search(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("sessions_app.read_content")
 def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
-    """What is called so; what was said is fetched by the page itself, because it may take a few seconds."""
+    """Matching ids. The page itself requests matching messages, which may take a few seconds."""
     try:
         searched = search_for(search_id)
     except SearchGone as problem:
@@ -62,7 +62,7 @@ def search_results(request: OperatorRequest, search_id: UUID) -> HttpResponse:
 
 @operator_page("sessions_app.read_content")
 def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
-    """The sessions in which it was said, a page of them, newest first."""
+    """One page of the sessions with matching messages, newest first."""
     context: dict[str, Any] = {}
     status = 200
     try:
@@ -92,7 +92,7 @@ def search_messages(request: OperatorRequest, search_id: UUID) -> HttpResponse:
 
 
 def places(request: OperatorRequest, searched: TextSearch) -> dict[str, Any]:
-    """The closest few of each kind, and whether there are more."""
+    """Closest matches of each kind, and whether there are more."""
     text = searched.text
     sees_subjects = request.user.has_perm("sessions_app.view_subject")
     aliases = list(aliases_like(text)[: PLACES_SHOWN + 1]) if sees_subjects else []

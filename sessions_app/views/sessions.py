@@ -1,4 +1,4 @@
-"""The list of sessions: filters, pages by key, what is newer, and the verbs on those that were ticked."""
+"""Session list: filters, keyset pages, newer sessions, and actions on selected sessions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
 
 
 def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
-    """The list, of the sessions under its filters in which something was said."""
+    """The list, of the sessions under its filters with matching messages."""
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
     status, found = 200, list[SessionRecord]()
     granted = access.granted_to(request.user)
@@ -77,7 +77,7 @@ def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: 
 
 @operator_page("sessions_app.read_content")
 def newer(request: HttpRequest) -> HttpResponse:
-    """How many sessions became newer than those on a page that was left open, under the same filters."""
+    """Number of sessions that are newer than those on an open page, under the same filters."""
     filters = SessionFilter(request.GET)
     return SESSIONS.newer(request, filters, filters.queryset(), address=reverse("sessions:list"))
 
@@ -108,7 +108,7 @@ def unlabel(request: OperatorRequest) -> HttpResponse:
 @operator_page("sessions_app.attach_session", methods="POST")
 @recently_authenticated(doing="attach sessions")
 def attach(request: OperatorRequest) -> HttpResponse:
-    """Attaches the ticked sessions to a subject. One that nobody knows yet is only made when asked a second time."""
+    """Attaches the selected sessions to a subject. An unknown subject is created only after confirmation."""
     form = AttachForm(request.POST)
     if not form.is_valid():
         return refused(request, *sentences(form))

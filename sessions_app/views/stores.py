@@ -1,4 +1,4 @@
-"""Stores: how each is, what it is told, and looking through it for its sessions."""
+"""Pages of stores: health, settings, discovery and registration of sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sessions_app.stores.base import Capability, StoreHealth, StoreUnavailable
 from sessions_app.views.refusals import refused
 
 LONGEST_NUMBER = 20
-"""Digits; what has thousands of them is no number to Python."""
+"""Maximum number of digits; Python does not parse thousands of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CheckedStore:
 
 @operator_page("sessions_app.view_sessionstore")
 def store_list(request: OperatorRequest) -> HttpResponse:
-    """Every store, asked how it is while the page is made; with `?again` also those that hung a moment ago."""
+    """All stores with their current health; `?again` also checks those that recently timed out."""
     return render(
         request,
         "sessions/stores.html",
@@ -58,14 +58,14 @@ def store_list(request: OperatorRequest) -> HttpResponse:
 
 
 def check_stores(*, anyway: bool = False) -> list[CheckedStore]:
-    """`anyway` asks those that hung a moment ago, too."""
+    """Health of stores. `anyway` also checks those that recently timed out."""
     stores = list(SessionStore.objects.all())
     return [CheckedStore(*each) for each in zip(stores, registry.health_of_all(stores, anyway=anyway), strict=True)]
 
 
 @operator_page("sessions_app.view_sessionstore")
 def store(request: OperatorRequest, name: str) -> HttpResponse:
-    """One store. `?edit=<id>` puts that pattern into the form; `?again` asks it though it hung a moment ago."""
+    """One store. `?edit=<id>` puts that pattern into the form; `?again` checks it even if it recently timed out."""
     shown = access.store_for(request.user, name)
     context = store_context(shown, anyway="again" in request.GET)
     wanted = request.GET.get("edit", "")
@@ -102,7 +102,7 @@ def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any
 
 
 def in_words(length: timedelta) -> str:
-    """In the largest unit that has no remainder: "10 minutes"."""
+    """A length of time in the largest unit without a remainder: "10 minutes"."""
     seconds = int(length.total_seconds())
     units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
     size, unit = next((size, unit) for size, unit in units if seconds % size == 0)
@@ -111,7 +111,7 @@ def in_words(length: timedelta) -> str:
 
 @operator_page("sessions_app.change_sessionstore", methods="POST")
 def discover(request: OperatorRequest, name: str) -> HttpResponse:
-    """Looks through a store for its sessions at once, and says what turned up."""
+    """Discovers the sessions of a store at once, and reports how many are new."""
     shown = access.store_for(request.user, name)
     if not registry.is_discovered(shown):
         return refused(request, "This store needs no discovery: its triggers register new sessions.", status=409)
@@ -128,7 +128,7 @@ def discover(request: OperatorRequest, name: str) -> HttpResponse:
 @operator_page("sessions_app.change_sessionstore", methods="POST")
 @recently_authenticated(doing="change the key of a store")
 def save_key(request: OperatorRequest, name: str) -> HttpResponse:
-    """Notes with which key the agents of a store seal what they say; never the key itself."""
+    """Saves the name of the key with which the agents of a store encrypt; never the key itself."""
     shown = access.store_for(request.user, name)
     form = EncryptionForm(shown, request.POST)
     if form.is_valid():
@@ -151,7 +151,7 @@ def save_key(request: OperatorRequest, name: str) -> HttpResponse:
 
 @operator_page("sessions_app.change_sessionstore", methods="POST")
 def register(request: OperatorRequest, name: str) -> HttpResponse:
-    """Registers sessions by their ids. What the store does not know comes back in the form, and nowhere else."""
+    """Registers sessions by their ids. Ids that are not in the store are shown in the form and nowhere else."""
     shown = access.store_for(request.user, name)
     form = RegisterForm(request.POST)
     if form.is_valid():
@@ -180,7 +180,7 @@ def sentence_on_left(result: Registration) -> str:
 
 
 def search_index_of(shown: SessionStore) -> str:
-    """Empty when the store does not answer."""
+    """State of the search index; empty if the store does not respond."""
     try:
         return about_search_index(shown)
     except StoreUnavailable:

@@ -1,4 +1,4 @@
-"""Subjects: the list, one subject with its sessions and ids, and the verbs on them."""
+"""Subjects: the list, one subject with its sessions and ids, and actions on them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def subject_list(request: OperatorRequest) -> HttpResponse:
 
 @operator_page("sessions_app.view_subject")
 def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
-    """A subject with all that is known of it; the address of a merged one leads to where it went."""
+    """Page of a subject; the address of a merged one redirects to the subject into which it was merged."""
     shown = access.subject_for(request.user, subject_id)
     if shown.merged_into_id is not None:
         messages.info(request, "The requested subject was merged into this one.")
@@ -77,19 +77,19 @@ def subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one store holds of a subject."""
+    """Sessions and items of a subject in one store."""
 
     store: SessionStore
     session_count: int
     items: str
-    """How many, as far as the sessions of the page tell: with a + where there are more, a ? where none is known."""
+    """Number of items of the sessions on the page: with + if there are more, ? if none is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """In which stores a subject's sessions are; of a subject with very many only the newest are looked at.
+    """Stores with a subject's sessions; of a subject with very many only the newest sessions are counted.
 
-    Then each store has at least as many as is said.
+    The numbers of each store are minimums then.
     """
 
     by_store: list[Holding]
@@ -101,7 +101,9 @@ class Holdings:
 
 
 def holdings(records: SessionRecordQuerySet, listed: Sequence[ListedSession], *, is_whole: bool) -> Holdings:
-    """Two queries. The items are those that the page of sessions counted; `is_whole` when that lists all of them."""
+    """Stores with a subject's sessions. Two queries. Items are counted by the page of sessions; `is_whole` if that
+    lists all sessions.
+    """
     store_ids = list(records.values_list("store_id", flat=True)[: COUNT_CAP + 1])
     counts = Counter(store_ids[:COUNT_CAP])
     stores = SessionStore.objects.filter(pk__in=counts)
@@ -156,7 +158,7 @@ def remove_alias(request: OperatorRequest, subject_id: UUID, alias_id: int) -> H
 @operator_page("sessions_app.merge_subject", methods="POST")
 @recently_authenticated(doing="merge subjects")
 def merge(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
-    """Merges the subject with the id that was typed into the one whose page this is."""
+    """Merges the subject with the submitted id into the subject of this page."""
     into = access.subject_for(request.user, subject_id)
     form = KeyForm(request.POST)
     if not form.is_valid():

@@ -21,7 +21,7 @@ from sessions_app.views.session_page import around_timeline, open_session, windo
 from sessions_app.views.window import Cursor, Window, choose_window, fingerprint, form_asked_for, is_whole
 
 LIVE_ITEMS = 300
-"""A page left open on the end of a session grows up to here; then it offers the next page."""
+"""Maximum number of items of a page that follows a session; after that it offers the next page."""
 
 
 @operator_page("sessions_app.read_content")
@@ -52,10 +52,10 @@ def timeline(request: OperatorRequest, record_id: UUID) -> HttpResponse:
 
 @operator_page("sessions_app.read_content")
 def live(request: OperatorRequest, record_id: UUID) -> HttpResponse:
-    """The open end of a session again, if anything in it changed: written, popped, compacted or redacted.
+    """The timeline at the open end of a session, if anything in it changed: written, popped, compacted or redacted.
 
-    The whole window is compared and not just its last item, because a run can commit items that belong before
-    others that were already visible. 204 tells htmx to leave the page alone.
+    The whole window is compared and not just its last item, because a run can commit items that belong before others
+    that were already visible. 204 makes htmx leave the page unchanged.
     """
     record = access.session_for(request.user, record_id)
     cursor = Cursor.read(record, request.GET.get("from", ""))

@@ -1,4 +1,4 @@
-"""Which part of a session a page shows: what an address asks for, and signed places in a session."""
+"""Window of a session that a page shows, as its address selects it, and signed places in a session."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MARKDOWN = "markdown"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a session that a page shows, and what the page has to say about the way there."""
+    """Part of a session that a page shows, with the problem of its address if there is one."""
 
     page: ItemPage
     target: str = ""
-    """The id of the item that the address points at."""
+    """Id of the item that the address selects."""
     cursor: Cursor | None = None
     problem: str = ""
     status: int = 200
 
 
 def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Window:
-    """What the address asks for: an item, a day, a signed place, the end; the start when it asks for nothing.
+    """Window by the query: at an item, a day, a signed place, or the end; without any of these the start.
 
-    An address that cannot be followed gives the start, with the reason in a sentence and an honest status.
+    An address that cannot be followed gives the start, with the reason as a sentence and an error status.
     """
     session_id = record.session_id
     if item_id := query.get("item"):
@@ -68,7 +68,7 @@ def choose_window(reader: Reader, record: SessionRecord, query: QueryDict) -> Wi
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in one session, signed: it cannot be made up, nor carried over to another session."""
+    """A signed place in one session: it cannot be forged or used for another session."""
 
     direction: str
     position: Position
@@ -78,7 +78,7 @@ class Cursor:
 
     @classmethod
     def read(cls, record: SessionRecord, text: str) -> Cursor | None:
-        """The signed place, or None for anything that we did not sign for this session."""
+        """The signed place, or None for any text that was not signed for this session."""
         try:
             direction, position = read_texts(text, f"timeline:{record.pk}")
             return cls(direction, Position.parse(position))
@@ -87,7 +87,7 @@ class Cursor:
 
 
 def form_asked_for(query: QueryDict) -> str:
-    """In which form an address asks for what was said: as it was typed, or as its Markdown has it."""
+    """Form of texts by the query: MARKDOWN for rendered Markdown; empty for plain text."""
     return MARKDOWN if query.get("form") == MARKDOWN else ""
 
 
@@ -96,7 +96,7 @@ def is_whole(page: ItemPage) -> bool:
 
 
 def fingerprint(items: Iterable[StoredItem]) -> str:
-    """Changes when an item of the window comes, goes, moves, is rewritten to another length, or is open no longer."""
+    """Changes when an item of the window is added, removed, moved, changed in length, or no longer decrypted."""
     digest = hashlib.blake2b(digest_size=9)
     for stored in items:
         is_open = stored.seal is not None and stored.seal.is_open
