@@ -34,7 +34,7 @@ SESSIONS = ListPage("sessions/list.html", salt="sessions", fragment="sessions")
 def session_list(request: OperatorRequest) -> HttpResponse:
     filters = SessionFilter(request.GET)
     if filters.searched:
-        return sessions_saying(request, filters, filters.searched)
+        return search_page(request, filters, filters.searched)
     page = SESSIONS.page(request, filters.queryset())
     sessions = with_previews(page.rows, reader=request.user, stores=filters.stores, subjects=filters.subjects)
     context = {
@@ -47,7 +47,7 @@ def session_list(request: OperatorRequest) -> HttpResponse:
     return SESSIONS.render(request, context, page, status=400 if filters.problems else 200)
 
 
-def sessions_saying(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
+def search_page(request: OperatorRequest, filters: SessionFilter, searched: TextSearch) -> HttpResponse:
     """The list, of the sessions under its filters with matching messages."""
     context: dict[str, object] = {"filters": filters, "kinds": SubjectKind.choices, "has_stores": True}
     status, found = 200, list[SessionRecord]()
