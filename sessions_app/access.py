@@ -1,6 +1,6 @@
-"""Who may open what. One function per kind of object; unknown and not-yours both answer 404.
+"""Access to objects: one function per kind; unknown and not permitted both answer 404.
 
-A whole session is opened through `session_for` alone, and what was said in a locked one takes a grant.
+A whole session is opened through `session_for` only, and content of a locked one needs a grant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sessions_app.models import (
 
 
 class NeedsGrant(Exception):
-    """The session is locked, and nothing that this operator holds opens it now. A page asks for a grant then."""
+    """The session is locked, and no active grant of this user covers it. The answer is a page that requests one."""
 
     def __init__(self, record: SessionRecord) -> None:
         self.record = record
@@ -31,7 +31,7 @@ class NeedsGrant(Exception):
 
 
 def session_for(user: User, record_id: UUID) -> SessionRecord:
-    """The registry row of a session that this operator may read now.
+    """Registry row of a session that this user may read now.
 
     Raises Http404 (an erased session is unknown) and NeedsGrant. Locked ones cost two queries more.
     """
@@ -42,9 +42,9 @@ def session_for(user: User, record_id: UUID) -> SessionRecord:
 
 
 def may_open(user: User, record: SessionRecord) -> bool:
-    """Whether what is sealed in a session may be opened for this operator now, which takes a grant.
+    """Whether encrypted items of a session may be decrypted for this user now, which needs a grant.
 
-    No query for a store that names no key, and two for others.
+    No query for a store without a key, and two for others.
     """
     return bool(record.store.encryption_key) and record.pk in granted_records(user)
 
@@ -58,8 +58,8 @@ def granted_to(user: User) -> set[UUID]:
 
 
 def record_for(user: User, record_id: UUID) -> SessionRecord:
-    """The registry row of a session whose words this operator may not see yet: who, when, where. With its store, its
-    subject and the subject's ids: two queries. Raises Http404; an erased session is unknown.
+    """Registry row of a session whose content this user may not see yet, with its store, subject and the subject's ids:
+    two queries. Raises Http404; an erased session is unknown.
     """
     return get_object_or_404(SessionRecord.objects.on_record().with_names(), pk=record_id)
 
@@ -90,7 +90,7 @@ def watched_path_for(user: User, watched_id: int) -> WatchedPath:
 
 
 def redaction_for(user: User, redaction_id: UUID) -> Redaction:
-    """What somebody asked to be taken out, and what came of it; for all who may ask for such. Raises Http404."""
+    """Redaction with its run, for all users who may request one. Raises Http404."""
     return get_object_or_404(
         Redaction.objects.select_related("subject", "requested_by", "run__reason_by"), pk=redaction_id
     )

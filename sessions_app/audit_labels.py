@@ -1,4 +1,4 @@
-"""What the audit log calls subjects, sessions and stores, as far as its reader may know it."""
+"""Labels of subjects, sessions and stores in the audit log, as far as its reader may see them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for kind in (SESSION, "sessions_app.agentsession", "sessions_app.agentmessage"):
 
 @names(SUBJECT)
 def subject_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    """The id by which people know a subject, for those who may see subjects. Two queries."""
+    """Primary id of each subject, for users who may see subjects. Two queries."""
     if not viewer.has_perm("sessions_app.view_subject"):
         return {}
     subjects = Subject.objects.filter(pk__in=refs).prefetch_related("aliases")
@@ -43,7 +43,7 @@ def subject_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
 
 @names(SESSION, noun="session")
 def session_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    """The short id, and the way to the session for those who may read it. One query, or none."""
+    """Short id of each session, with a link for users who may read it. One query, or none."""
     if not viewer.has_perm("sessions_app.read_content"):
         return {}
     records = SessionRecord.objects.on_record().filter(pk__in=refs)
@@ -61,7 +61,7 @@ def store_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
 
 @names("sessions_app.redaction", noun="redaction")
 def redaction_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
-    """The short id, and the way to what came of it for those who may ask for one. One query."""
+    """Short id of each redaction, with a link for users who may request one. One query."""
     may_open = viewer.has_perms([READ, REDACT])
     return {
         redaction.pk: Name(f"redaction {short(redaction.pk)}", redaction.get_absolute_url() if may_open else "")
@@ -86,7 +86,7 @@ def watched_path_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Na
 
 @finds(SUBJECT)
 def subjects_called(viewer: User, text: str) -> Iterable[UUID]:
-    """Subjects by their whole id in the host application, of whatever kind, or by our own."""
+    """Subjects by their complete id in the host application, of any kind, or by our own."""
     if ref := uuid_in(text):
         return Subject.objects.filter(pk=ref).values_list("pk", flat=True)
     aliases = SubjectAlias.objects.filter(key=text).order_by("kind")
@@ -95,7 +95,7 @@ def subjects_called(viewer: User, text: str) -> Iterable[UUID]:
 
 @finds(SESSION)
 def sessions_called(viewer: User, text: str) -> Iterable[UUID]:
-    """Sessions by their whole id in whichever store, or by our own."""
+    """Sessions by their complete id in any store, or by our own."""
     sessions = SessionRecord.objects.all()
     if ref := uuid_in(text):
         return sessions.filter(pk=ref).values_list("pk", flat=True)
@@ -105,7 +105,7 @@ def sessions_called(viewer: User, text: str) -> Iterable[UUID]:
 
 @groups(SUBJECT)
 def one_subject(ref: UUID) -> list[UUID]:
-    """A subject, the one that it was merged into, and all that were."""
+    """Ids of a subject, of the one into which it was merged, and of all that were merged into that."""
     subject = Subject.objects.filter(pk=ref).first()
     if subject is None:
         return [ref]

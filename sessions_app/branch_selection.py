@@ -1,4 +1,4 @@
-"""Which course of a session with branches a page shows: what its address asks for, and what there is to choose."""
+"""Branch of a session selected by the address, and the branches to choose from."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sessions_app.stores.base import Branch, Branching, TurnUsage, UnknownItem
 from sessions_app.stores.kinds import branching
 
 ALL = "all"
-"""In an address: the items of all branches together, in the order in which they were written."""
+"""Value in an address: items of all branches together, in the order in which they were written."""
 
 MAIN = "main"
-"""The branch in which the SDK begins."""
+"""Branch in which the SDK begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchChoice:
-    """A branch as it stands in the menu; its name masked, as anything that an agent wrote."""
+    """A branch in the menu; its name is masked, like all text of agents."""
 
     name: str
     number: int
@@ -30,7 +30,7 @@ class BranchChoice:
 
 @dataclass(frozen=True, slots=True)
 class TurnBar:
-    """What one turn took, beside the turn that took most."""
+    """Tokens of one turn, compared with the largest turn."""
 
     usage: TurnUsage
     most: int
@@ -38,19 +38,19 @@ class TurnBar:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Nothing for a session with a single course."""
+    """Branches of a session; empty for a session without any."""
 
     shown: Branch | None = None
-    """None: all items."""
+    """Selected branch; None: all items."""
     choices: Sequence[BranchChoice] = ()
-    """Empty where there is nothing to choose."""
+    """Branches to choose from; empty if there is only one."""
     shared_count: int = 0
-    """How many items of the shown one are in others as well."""
+    """Number of items of the selected branch that others contain, too."""
     turns: Sequence[TurnBar] = ()
 
     @property
     def asked(self) -> str:
-        """What the further addresses of the page have to say of it."""
+        """Value of the branch in further addresses of the page."""
         if not self.choices:
             return ""
         return str(self.shown.number) if self.shown else ALL
@@ -64,10 +64,10 @@ NONE = Branches()
 
 
 def branches_for(record: SessionRecord, *, asked: str = "", item_id: str = "") -> Branches:
-    """The branch that an address asks for; without that the one with the item that it points at, or the first one.
+    """The branch that an address names; else the one with the selected item, or the first one, also if the named one is
+    gone.
 
-    A branch that is gone gives the same. A few questions to a store with branches, none to others. Raises
-    StoreUnavailable.
+    A few requests to a store with branches, none to others. Raises StoreUnavailable.
     """
     backend = branching(record.store)
     if backend is None:

@@ -1,6 +1,6 @@
-"""What other apps put on pages of sessions, which know nothing of them.
+"""Extension points: panels and marks of other apps on session pages.
 
-An app registers a function with a place, when it is loaded; the page asks all of them, and shows what they answer.
+An app registers a function when it is loaded; the page calls all of them, and shows their results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A card: a template, and what it calls `shown`."""
+    """A card: a template, and its context variable `shown`."""
 
     template: str
     shown: Mapping[str, object]
@@ -30,7 +30,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A few words at an item or at the head of a run, and the page that they lead to."""
+    """A few words at an item or at the head of a run, with a link."""
 
     icon: str
     words: str
@@ -39,7 +39,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Marks by the id of the item that they stand at, and by the anchor of the run."""
+    """Marks by the id of their item, and by the anchor of their run."""
 
     of_items: Mapping[str, Sequence[Mark]]
     of_runs: Mapping[str, Sequence[Mark]]
@@ -56,31 +56,31 @@ class Marks:
 
 
 class ExtensionPoint(Generic[P, T]):
-    """Where something of other apps may stand, what those who fill it are told, and what they answer."""
+    """Place on a page that other apps fill, with the arguments and the result of their functions."""
 
     def __init__(self) -> None:
         self._fillers: list[Callable[P, T | None]] = []
 
     def __call__(self, filler: Callable[P, T | None]) -> Callable[P, T | None]:
-        """Registers a function, as a decorator. None: nothing to show to this operator."""
+        """Registers a function, as a decorator. It returns None if it has nothing to show to this user."""
         self._fillers.append(filler)
         return filler
 
     def answers(self, *args: P.args, **kwargs: P.kwargs) -> list[T]:
-        """As many queries as the fillers ask."""
+        """Results of all registered functions. Costs their queries."""
         return [answer for fill in self._fillers if (answer := fill(*args, **kwargs))]
 
 
 beside_item = ExtensionPoint[[User, SessionRecord, str], Panel]()
-"""The page of an item: who looks, its session, its id."""
+"""On the page of an item; called with user, session and item id."""
 
 beside_timeline = ExtensionPoint[[User, SessionRecord], Panel]()
 beside_subject = ExtensionPoint[[User, Subject], Panel]()
 
 on_overview = ExtensionPoint[[User], Panel]()
-"""Tiles of the overview: what waits for this operator, as a number."""
+"""Tiles of the overview: numbers of objects that wait for this user."""
 
 beside_overview = ExtensionPoint[[User], Panel]()
 
 on_timeline = ExtensionPoint[[User, SessionRecord, ItemPage, Timeline], Marks]()
-"""The part of a session that a page shows: asked on the first paint and on each refresh that shows something new."""
+"""In the timeline of a session; called on the first paint and on each refresh with news."""

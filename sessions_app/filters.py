@@ -1,4 +1,4 @@
-"""The filters of the session list: a query string in, the sessions out."""
+"""Filters of the session list, by its query string."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "lock
 
 
 class RowField(forms.UUIDField):
-    """A row by the id in the address, which `row_of` reads."""
+    """A row by its id in the address, which `row_of` reads."""
 
     widget = forms.HiddenInput
 
     def row_of(self, row_id: UUID) -> Any:
-        """None where there is none."""
+        """The row with this id; None if there is none."""
         raise NotImplementedError
 
     def to_python(self, value: Any) -> Any:
@@ -50,7 +50,7 @@ class SubjectField(RowField):
 
 
 class SearchField(RowField):
-    """What a list is searched for, as long as that is kept."""
+    """Search of a list, until it expires."""
 
     default_error_messages: ClassVar = {"invalid": "This search has expired. Search again."}
 
@@ -59,7 +59,7 @@ class SearchField(RowField):
 
 
 class SessionFilter(FilterForm):
-    """Which sessions the list shows."""
+    """Filters of the session list."""
 
     store = forms.TypedChoiceField(
         required=False,
@@ -116,22 +116,22 @@ class SessionFilter(FilterForm):
 
     @cached_property
     def without_subject_count(self) -> int:
-        """How many sessions have no subject, whatever the filters are; at most COUNT_CAP + 1. One query."""
+        """Number of sessions without a subject under any filters, at most COUNT_CAP + 1. One query."""
         return count_up_to(SessionRecord.objects.on_record().without_subject())
 
     @property
     def more(self) -> list[forms.BoundField]:
-        """The fields behind the disclosure."""
+        """Fields that are collapsed under More."""
         return [self[name] for name in ("ticket", "label", "since", "until")]
 
     @property
     def searched(self) -> TextSearch | None:
-        """The words that were typed, when that filter is on and nothing is wrong with the others."""
+        """Search for words, if that filter is set and the others are valid."""
         return None if self.errors else self.active.get("search")
 
     @property
     def subjects(self) -> list[Subject]:
-        """Whom the list is about, when that filter is on."""
+        """Subject of the list, if that filter is set."""
         subject = self.active.get("subject")
         return [subject] if subject else []
 
@@ -152,7 +152,7 @@ class SessionFilter(FilterForm):
 
 
 def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionRecordQuerySet:
-    """By one filter; words that were said are looked for in what the others leave."""
+    """Sessions narrowed by one filter. Words are searched in the result of the other filters."""
     match name:
         case "store" | "agent" | "ticket":
             return sessions.filter(**{name: value})

@@ -1,4 +1,4 @@
-"""What people fill in for the verbs. The filters of the list are in `filters.py`."""
+"""Forms of actions. The filters of the list are in `filters.py`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AttachForm(SelectionForm, KeyForm):
 
 
 class SubjectSearchForm(forms.Form):
-    """A part of an id of a subject, and the filters of the list that it was typed at."""
+    """A part of an id of a subject, and the filters of the list in which it was entered."""
 
     about = forms.CharField(max_length=512, error_messages={"required": "Enter a subject ID."})
     filters = forms.CharField(required=False)
@@ -68,7 +68,7 @@ class PatternForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class StoreForm(forms.Form):
-    """A new store, besides the settings of its kind."""
+    """Name of a new store; the form of its kind has its settings."""
 
     name = forms.SlugField(
         max_length=64,
@@ -102,7 +102,7 @@ class StoreForm(forms.Form):
 def settings_form(
     kind: StoreKind, data: QueryDict | None = None, initial: Mapping[str, str] | None = None
 ) -> forms.Form:
-    """What a kind asks for, dressed for a page. Of `initial` only what it asks for is shown."""
+    """Form of the settings of a kind, styled for a page. `initial` may contain other values; they are ignored."""
     form = kind.form(data, initial=dict(initial or {}))
     for field in form.fields.values():
         is_choice = isinstance(field, forms.ChoiceField)
@@ -111,7 +111,7 @@ def settings_form(
 
 
 class EncryptionForm(forms.Form):
-    """With which key the agents of a store seal what they say."""
+    """Key with which the agents of a store encrypt."""
 
     key = forms.ChoiceField(required=False, widget=forms.Select({"class": "form-select"}))
     ttl = forms.IntegerField(
@@ -146,7 +146,7 @@ class RegisterForm(forms.Form):
     """Ids of sessions that their store cannot list."""
 
     MOST = 500
-    """So many are asked for while somebody waits."""
+    """Maximum number of ids of one request."""
 
     ids = forms.CharField(
         label="IDs, one per line",
@@ -170,7 +170,7 @@ class RegisterForm(forms.Form):
 
 
 class RevealForm(forms.Form):
-    """Why somebody wants to see what is masked."""
+    """Reason for revealing masked values."""
 
     reason = forms.ChoiceField(
         choices=[("", "Choose a reason"), *RevealReason.choices],
@@ -183,7 +183,7 @@ class RevealForm(forms.Form):
 
 
 class RedactForm(forms.Form):
-    """What is to be taken out, and why."""
+    """Text to redact, and the reason."""
 
     text = forms.CharField(
         label="Text to redact",

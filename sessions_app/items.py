@@ -1,4 +1,4 @@
-"""Items as stores keep them: what a store answers, and what a timeline is made of."""
+"""Items as stores return them, from which timelines are built."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 
 LONGEST_ID_BYTES = 2_500
-"""The longest id of a session that an index of the registry can hold."""
+"""Maximum length of a session id, as an index of the registry can contain it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where an item stands in the order in which the agent reads its session. Comparable within one session only.
+    """Position of an item in the order in which the agent reads its session. Comparable within one session only.
 
-    Each kind of store has its own keys: an instant and a row's id, an id alone, a place in a list. The last part of a
+    Each kind of store has its own keys: an instant and a row id, an id alone, an index in a list. The last part of a
     key is a whole number.
     """
 
@@ -27,7 +27,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The inverse of `str()`; raises ValueError. Only ever fed from a signed cursor or our own rows."""
+        """The inverse of `str()`; raises ValueError. Its input is always a signed cursor or a row of ours."""
         key = json.loads(text)
         # A bool would be an int to isinstance.
         if not isinstance(key, list) or not key or any(type(part) not in (str, int) for part in key):
@@ -37,11 +37,11 @@ class Position:
         return cls(tuple(key))
 
     def next(self) -> Position:
-        """The place right behind this one, whether anything stands there or not."""
+        """The position right behind this one, whether there is an item or not."""
         return self._moved(1)
 
     def previous(self) -> Position:
-        """The place right before this one, whether anything stands there or not."""
+        """The position right before this one, whether there is an item or not."""
         return self._moved(-1)
 
     def _moved(self, by: int) -> Position:
@@ -50,38 +50,39 @@ class Position:
 
 
 class SealState(StrEnum):
-    """How the seal of an encrypted item stands, as far as the keys of this console tell."""
+    """State of an encrypted item, as far as the keys of this console show it."""
 
     SOUND = "sound"
-    """It was sealed with the key of its store, and not changed since."""
+    """Encrypted with the key of its store, and unchanged since."""
     OTHER_KEY = "other_key"
-    """It was sealed with another key that is here. Agents that hold the store's do not see it."""
+    """Encrypted with another loaded key. Agents with the store's key do not see it."""
     WRONG_KEY = "wrong_key"
-    """The store's key opens nothing in its session: the key, or the session id that it goes with, is another one."""
+    """The store's key decrypts nothing in its session: the key, or the session id that belongs to it, is another one.
+    """
     TAMPERED = "tampered"
-    """No seal of the key that opens its neighbours: changed since, or brought here from elsewhere."""
+    """The key of its neighbours does not decrypt it: changed since, or copied from elsewhere."""
     NO_KEY = "no_key"
     UNCHECKED = "unchecked"
-    """Read in part, which nobody can check."""
+    """Read in part, and so not verifiable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What is known of the envelope that an item is, or was opened from."""
+    """State of the envelope that an item is, or from which it was decrypted."""
 
     state: SealState
     sealed_at: datetime | None
-    """Aware UTC, a whole second. Proven where the state is sound or other_key; else only what the envelope says."""
+    """Aware UTC, a whole second. Proven if the state is sound or other_key; else by the envelope's own account."""
     is_expired: bool = False
-    """Whether it is older than agents read; the row stays all the same."""
+    """Whether it is too old for agents to read; the row stays."""
     is_ahead: bool = False
-    """Whether its time is still to come, for more than a clock can be wrong; agents do not read it before that."""
+    """Whether its time is in the future, by more than a clock may be wrong; agents do not read it before."""
     key_name: str = ""
-    """The key that it was sealed with, where that is known."""
+    """Name of the key with which it was encrypted, if known."""
     store_key: str = ""
-    """The key that its store is declared to use."""
+    """Name of the key that its store is declared to use."""
     is_open: bool = False
-    """Whether the item's text is what was inside, and no longer the envelope."""
+    """Whether the item's text is decrypted, and no longer the envelope."""
 
     @property
     def is_proven(self) -> bool:
@@ -90,22 +91,22 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One entry as the store keeps it; `raw` is not decoded, and may be nonsense."""
+    """One entry of a store; `raw` is not decoded, and may be anything."""
 
     id: str
-    """The store's own id of the item, unique within the session; a kind that has none counts them from 0."""
+    """The store's id of the item, unique within the session; in a kind without ids the index from 0."""
     position: Position
     raw: str
     """The stored text; of a very long item only its beginning."""
     byte_count: int
     written_at: datetime | None
-    """Aware UTC; equal for all items that were written in one batch. None where the store keeps no time."""
+    """Aware UTC; equal for all items that were written in one batch. None if the store has no times."""
     raw_tail: str = ""
     """The end of the stored text of a longer item; empty when `raw` is whole."""
     masked_count: int = 0
-    """How many values in it are masked: then the text is not what is stored."""
+    """Number of masked values; above 0 the text differs from the stored one."""
     seal: Seal | None = None
-    """Of an encrypted item that somebody looked at with the keys. `byte_count` is the envelope's, open or not."""
+    """Seal of an encrypted item that was examined with the keys. `byte_count` is the envelope's, decrypted or not."""
 
     @property
     def is_whole(self) -> bool:
@@ -114,7 +115,7 @@ class StoredItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """A run of neighbouring items in the agent's order, oldest first."""
+    """Neighbouring items in the agent's order, oldest first."""
 
     items: Sequence[StoredItem]
     has_earlier: bool

@@ -1,4 +1,4 @@
-"""Background work on sessions. A job is only a wake-up: each looks for what is to do, so a lost one loses nothing."""
+"""Background jobs on sessions. Each is only a wake-up call that finds its own work, so a lost one loses nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_subjects(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */30")
 @app.task(queueing_lock="discover_sessions", lock="discover_sessions")
 def discover_sessions(timestamp: int) -> None:
-    """Looks through the stores that can have no triggers."""
+    """Looks through the stores without triggers for new sessions."""
     if not is_stale(timestamp):
         discovery.discover_sessions()
 
@@ -33,7 +33,7 @@ def discover_sessions(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */30")
 @app.task(queueing_lock="look_for_new_stores", lock="look_for_new_stores")
 def look_for_new_stores(timestamp: int) -> None:
-    """Connects what watched paths name. Apart from `discover_sessions`, which no wrong file may keep from its work."""
+    """Connects new places of watched paths. Separate from `discover_sessions`, which a wrong file must not delay."""
     if not is_stale(timestamp):
         path_watch.look_for_new_stores()
 
@@ -41,7 +41,7 @@ def look_for_new_stores(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="inspect_sessions", lock="inspect_sessions")
 def inspect_sessions(timestamp: int) -> None:
-    """Looks through sessions that fell quiet. Apart from `find_subjects`, because long sessions take seconds each."""
+    """Inspects quiet sessions. Separate from `find_subjects`, because long sessions take seconds each."""
     if not is_stale(timestamp):
         inspection.inspect_quiet_sessions()
 
@@ -49,7 +49,7 @@ def inspect_sessions(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */5")
 @app.task(queueing_lock="drain_outbox", lock="drain_outbox")
 def drain_outbox(timestamp: int) -> None:
-    """Moves what the fences noted into the audit log."""
+    """Moves the records of the fences into the audit log."""
     if not is_stale(timestamp):
         outbox.drain_outbox()
 
@@ -57,7 +57,7 @@ def drain_outbox(timestamp: int) -> None:
 @app.periodic(cron="17 * * * *")
 @app.task(queueing_lock="forget_old_searches")
 def forget_old_searches(timestamp: int) -> None:
-    """Deletes what people searched for once its time is over."""
+    """Deletes expired searches."""
     if not is_stale(timestamp):
         TextSearch.objects.expired(now()).delete()
 
@@ -65,7 +65,7 @@ def forget_old_searches(timestamp: int) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="retry_stalled_jobs")
 async def retry_stalled_jobs(timestamp: int) -> None:
-    """Gives the jobs of workers that died to the living; procrastinate detects them but does not retry."""
+    """Retries jobs of workers that died; procrastinate detects them but does not retry."""
     if is_stale(timestamp):
         return
     for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=timedelta(seconds=30).total_seconds()):

@@ -1,4 +1,4 @@
-"""What a list shows of each session: the registry row, and a preview read live from its store."""
+"""Rows of session lists: the registry row, and a preview read live from its store."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from sessions_app.stores.kinds import kind_of, limits_of
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """One row. What is text of others has to be escaped, and is otherwise ready to be looked at."""
+    """One row. Text of others is not escaped yet; everything else is ready for display."""
 
     record: SessionRecord
     preview: SessionPreview | None
-    """None when the store did not answer: then nothing is known, and a count is not zero."""
+    """None if the store did not respond: then nothing is known, and a count is not zero."""
     address: str
     names: str
     """Subject, ticket and agent, as far as they are known."""
     match: MatchingSession | None = None
-    """Where in it the words were said that the list was searched for."""
+    """Match of the search of the list."""
     store_tag: str = ""
-    """What names its store, in HTML."""
+    """Name of its store, as HTML."""
     about_store: str = ""
-    """What its store is and what cannot be done there, as sentences."""
+    """Description of its store and of its limits, as sentences."""
     is_locked: bool = False
-    """Whether reading takes a grant that the reader does not hold; then nothing of it was read."""
+    """Whether reading needs a grant that the user does not have; then nothing of it was read."""
 
     @property
     def id(self) -> str:
@@ -65,7 +65,7 @@ class ListedSession:
 
     @property
     def about(self) -> str:
-        """Of its store, and whether it goes there by itself."""
+        """Store description, plus the session's expiry if it has one."""
         expires_at = self.preview.expires_at if self.preview else None
         return (
             f"{self.about_store} This session expires in {timeuntil(expires_at)}." if expires_at else self.about_store
@@ -83,29 +83,29 @@ class ListedSession:
 
     @property
     def is_remarkable(self) -> bool:
-        """Whether the row needs any mark at all; most do not."""
+        """Whether the row needs any mark; most do not."""
         return (
             self.is_away or self.is_gone or self.is_encrypted or self.record.is_locked or self.record.finding_count > 0
         )
 
     @property
     def item_count(self) -> int | None:
-        """As far as items are counted; None when that is not known."""
+        """Number of items, up to the largest that is counted; None if unknown."""
         return None if self.preview is None else self.preview.item_count or 0
 
     @property
     def items(self) -> str:
-        """Their number, as far as they are counted."""
+        """Number of items for display, as far as they are counted."""
         return capped(self.item_count)
 
     @property
     def extent(self) -> str:
-        """The same in words."""
+        """Number of items in words."""
         return f"{self.items} item" if self.item_count == 1 else f"{self.items} items"
 
     @property
     def words(self) -> str:
-        """The first words of a user, if there are any to show."""
+        """First words of a user, if there are any to show."""
         return "" if self.is_encrypted or not self.preview else self.preview.first_user_text
 
     @property
@@ -130,10 +130,9 @@ def with_previews(
     stores: Iterable[SessionStore] = (),
     subjects: Iterable[Subject] = (),
 ) -> list[ListedSession]:
-    """The sessions in the order given. One question to each store among them.
+    """Rows for the sessions in the given order. One request to each of their stores.
 
-    One query each for subjects and for stores that the caller does not have already, and two where any session is
-    locked.
+    One query each for subjects and for stores that are not passed, and two if any session is locked.
     """
     records = list(records)
     by_id = {store.pk: store for store in stores}
@@ -171,7 +170,7 @@ def about_store(store: SessionStore) -> str:
 def previews_of(
     stores: Iterable[SessionStore], records: Iterable[SessionRecord], masker: Masker
 ) -> dict[int, dict[str, SessionPreview]]:
-    """By store and session id; empty for a store that does not answer."""
+    """Previews by store and session id; empty for a store that does not respond."""
     wanted: dict[int, list[str]] = {}
     for record in records:
         wanted.setdefault(record.store_id, []).append(record.session_id)
@@ -190,7 +189,7 @@ def read_previews(store: SessionStore, session_ids: Sequence[str]) -> Mapping[st
 
 
 def masked(preview: SessionPreview, masker: Masker) -> SessionPreview:
-    """A preview with its words masked, and only then cut to what a list shows."""
+    """A preview with its words masked before they are cut to the length of a list."""
     words = masker.text(preview.first_user_text)
     if len(words) > PREVIEW_CHARACTERS:
         words = words[: PREVIEW_CHARACTERS - 1].rstrip() + "…"
@@ -205,6 +204,6 @@ def names_of(record: SessionRecord, labels: Mapping[UUID, str]) -> str:
 def with_snippets(
     matches: Sequence[MatchingSession], *, reader: User, stores: Iterable[SessionStore], subjects: Iterable[Subject]
 ) -> list[ListedSession]:
-    """The same for what a search found."""
+    """Rows for the matches of a search."""
     listed = with_previews((match.record for match in matches), reader=reader, stores=stores, subjects=subjects)
     return [replace(session, match=match) for session, match in zip(listed, matches, strict=True)]

@@ -1,4 +1,4 @@
-"""A store as pages read it: values in all of its items are masked.
+"""Reader of stores for pages: values in all items are masked.
 
 Views read stores through this module alone, which `lint-imports` enforces. Unmasked text comes from one module,
 `services.revealing`, which records the reveal first.
@@ -20,7 +20,7 @@ from sessions_app.stores.sealed import sealed_backend_for
 
 
 def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | None = None) -> Reader:
-    """Reads a store for one page, or one file; with `branch` one continuation of a session (`branching`).
+    """Reader of a store for one page or file; with `branch` of one branch of a session.
 
     `opens` if the user may read encrypted items of the session (`access.may_open`): its items are decrypted with the
     loaded keys, and masked like any others.
@@ -29,8 +29,8 @@ def reader_for(store: SessionStore, *, opens: bool = False, branch: Branch | Non
 
 
 def expires_at(record: SessionRecord) -> datetime | None:
-    """Time at which its store deletes a session by itself; None if it stays, or the time is unknown. Asks no other
-    kinds.
+    """Time at which its store deletes a session by itself; None if it stays, or if the time is unknown. No request to a
+    store without expiry.
     """
     backend = backend_for(record.store)
     if Capability.SELF_EXPIRY not in backend.capabilities:
@@ -44,7 +44,7 @@ def expires_at(record: SessionRecord) -> datetime | None:
 
 @dataclass(frozen=True)
 class Reader:
-    """A `Readable`, masked. Masking for one page has to be done within `masking.PAGE_SECONDS`."""
+    """A `Readable` with masked items. Masking for one page has to be done within `masking.PAGE_SECONDS`."""
 
     store: SessionStore
     backend: Readable
@@ -67,20 +67,20 @@ class Reader:
         return self._page(self.backend.page_at, session_id, position, limit)
 
     def page_around(self, session_id: str, item_id: str, limit: int) -> ItemPage:
-        """Raises UnknownItem."""
+        """Page around an item. Raises UnknownItem."""
         return self._page(self.backend.page_around, session_id, item_id, limit)
 
     def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
         return self._page(self.backend.page_from, session_id, instant, limit)
 
     def item(self, session_id: str, item_id: str) -> StoredItem:
-        """For the item's own page, and for a file. Raises UnknownItem."""
+        """One item, for its own page and for a file. Raises UnknownItem."""
         with asking(self.store):
             stored = self.backend.item(session_id, item_id)
         return Masker(ITEM_SECONDS).file_item(stored)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
-        """For files. A download also waits for a store that hung a moment ago."""
+        """All items, for files. A download also waits for a store that recently timed out."""
         for stored in self.backend.every_item(session_id):
             yield Masker(ITEM_SECONDS).file_item(stored)
 

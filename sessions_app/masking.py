@@ -1,6 +1,6 @@
-"""Masking of stored items: their values are masked before anything is made of them.
+"""Masking of stored items, before anything is derived from them.
 
-A mask takes the value's place in the stored text itself, so nothing that is made from that text, be it a shortened
+A mask replaces the value in the stored text itself, so nothing that is derived from that text, such as a shortened
 title, a snippet, a file or a copied page, can show the value.
 """
 
@@ -52,7 +52,7 @@ class Masker:
         return self.began_at + self.seconds
 
     def text(self, text: str) -> str:
-        """Text that is not JSON."""
+        """Masked text that is not JSON."""
         try:
             return self._masked(text)[0]
         except MaskingTimeout:
@@ -78,9 +78,10 @@ class Masker:
         return replace(stored, raw=raw, masked_count=count) if count else stored
 
     def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
-        """The text of a JSON value, or its beginning, with every value masked, and their number.
+        """Text of a JSON value, or its beginning, with every value masked, and the number of masks.
 
-        A text without any is returned unchanged. A beginning is returned as a whole value without its last characters.
+        A text without any is returned unchanged. A beginning is returned as a complete value without its last
+        characters.
         """
         try:
             value = parse_json(raw, is_beginning=is_beginning)
@@ -102,7 +103,7 @@ class Masker:
         return mask_text(text, regions=settings.PHONE_REGIONS, deadline=self.deadline)
 
     def _masked_json_text(self, text: str) -> tuple[str, int]:
-        """Part of a JSON text. Escapes are no part of a value, and stay whole."""
+        """Masked part of a JSON text. Escapes are no part of a value, and are not split."""
         blanked = _ESCAPE.sub(lambda escape: " " * len(escape[0]), text)
         try:
             found = find_values(blanked, regions=settings.PHONE_REGIONS, deadline=self.deadline, is_prose=False)
@@ -111,7 +112,7 @@ class Masker:
         return mask_found(text, found)
 
     def _has_any(self, value: object) -> bool:
-        """One check of all strings together, because most items have no values."""
+        """Whether any of the strings has a value to mask. One check of all together, because most items have none."""
         strings: list[str] = []
         if _gather(value, "", strings):
             return True
@@ -154,7 +155,7 @@ class Masker:
 
 
 def _gather(value: object, name: str, strings: list[str]) -> bool:
-    """Adds the strings and large numbers in a value, also in JSON within a string. The name decides on secrets."""
+    """Adds the strings and large numbers in a value, and in JSON within a string. The name decides on secrets."""
     if isinstance(value, str):
         if is_secret_member(name, value):
             return True
@@ -179,7 +180,7 @@ def _gather(value: object, name: str, strings: list[str]) -> bool:
 
 
 def _without_end(value: object) -> object:
-    """A truncated masked value, without its last string if that may have half a value."""
+    """A truncated masked value, without its last string if that may contain half a value."""
     match value:
         case str():
             return value[:-CUT_CHARACTERS]

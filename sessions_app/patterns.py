@@ -1,4 +1,4 @@
-"""Reading subject, ticket and agent from a session id. Pure: texts in, texts out."""
+"""Patterns that read subject, ticket and agent from a session id. Pure: texts in, texts out."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from string import Formatter
 from typing import Final
 
 FIELD_LENGTHS: Final[Mapping[str, int]] = {"subject": 512, "ticket": 200, "agent": 200}
-"""What a pattern can read, and how long it may be: as long as the column that keeps it."""
+"""Fields that a pattern can read, with the length of the column of each."""
 
 ANYTHING: Final = "*"
 
 
 class PatternError(ValueError):
-    """The pattern cannot be used; the message is a sentence for the person who wrote it."""
+    """The pattern cannot be used; the message is a sentence for its author."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """What a session id says. A field that the pattern does not have is empty."""
+    """Fields read from a session id. A field that the pattern does not have is empty."""
 
     subject: str = ""
     ticket: str = ""
@@ -28,19 +28,19 @@ class PatternMatch:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """`customer_{subject}:ticket_{ticket}`: literal text around fields, and `{*}` for a part that does not matter.
+    """`customer_{subject}:ticket_{ticket}`: literal text around fields, and `{*}` for an ignored part.
 
-    The whole session id has to match, letter by letter. A field is at least one character long and ends where the
-    text after it first appears; the last one takes the rest. Braces are doubled to mean themselves, as in Python.
+    The whole session id has to match, letter by letter. A field is at least one character long and ends where the text
+    after it first appears; the last one takes the rest. Doubled braces are literal, as in Python.
     """
 
     fields: tuple[str, ...]
     literals: tuple[str, ...]
-    """One more than fields: the text before, between and after them."""
+    """Literal texts before, between and after the fields: one more than fields."""
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
-        """Raises PatternError."""
+        """Parsed pattern. Raises PatternError."""
         fields: list[str] = []
         literals = [""]
         try:
@@ -69,9 +69,9 @@ class Pattern:
         return cls(tuple(fields), tuple(literals))
 
     def match(self, session_id: str) -> PatternMatch | None:
-        """What this session id says, or None when it looks different. Linear in its length, whatever the pattern.
+        """Fields of this session id, or None if it does not match. Linear in its length, whatever the pattern.
 
-        A value longer than its column does not count as one, nor does one of nothing but spaces: nobody could click it.
+        A value that is longer than its column or consists of spaces does not match: it could not be selected in a list.
         """
         *_, tail = self.literals
         if not session_id.startswith(self.literals[0]) or not session_id.endswith(tail):

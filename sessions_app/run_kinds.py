@@ -41,7 +41,7 @@ class RedactionKind(RunKind):
         return Redaction.objects.get(run=run).get_absolute_url() if may_open else ""
 
     def may_retry(self, run: Run) -> bool:
-        """The text is forgotten once the run has ended."""
+        """False: the text is deleted when the run ends."""
         return False
 
 

@@ -60,13 +60,13 @@ class ParsedSearch:
     """Parsed search input."""
 
     alternatives: tuple[tuple[Term, ...], ...]
-    """One of these must hold; of each all terms, at least one of which is not excluded."""
+    """Alternatives, one of which must match, by all of its terms. At least one term of each is not excluded."""
     note: str = ""
     """A sentence for the user about how the input was read; empty if it was read as typed."""
 
     @classmethod
     def parse(cls, text: str) -> ParsedSearch:
-        """Raises Unsearchable."""
+        """Parsed input. Raises Unsearchable."""
         note = ""
         if text.count('"') % 2:
             text = text.replace('"', " ")
@@ -87,7 +87,7 @@ class ParsedSearch:
         return cls(alternatives, note)
 
     def __str__(self) -> str:
-        """For `websearch_to_tsquery`. Everything is quoted, so a word of the text is never taken for an operator."""
+        """Query for `websearch_to_tsquery`. Everything is quoted, so a word of the text is never an operator."""
         return " or ".join(" ".join(map(str, group)) for group in self.alternatives)
 
     @property
@@ -105,7 +105,7 @@ class ParsedSearch:
     def stored_patterns(self) -> list[list[str]]:
         """For each alternative the regular expressions (of PostgreSQL, without case) that all match the stored text.
 
-        They sort out most items at a twentieth of the cost of reading their words, and are not sufficient.
+        They exclude most items at a twentieth of the cost of reading their words, and are not sufficient.
         """
         return [
             [_BETWEEN.join(map(_stored_form, term.words)) for term in group if not term.is_excluded]
@@ -200,7 +200,7 @@ def _stored_form(word: str) -> str:
 
 
 def _stored_character(character: str) -> str:
-    """A letter as it may stand in JSON: itself, or escaped once or, where that JSON is within JSON, more often."""
+    """A letter as JSON may contain it: itself, or escaped once or, in JSON within JSON, more often."""
     if character.isascii():
         return character
     cases = dict.fromkeys(case for case in (character, character.lower(), character.upper()) if len(case) == 1)

@@ -1,4 +1,4 @@
-"""Raw edits: the registry, and the agents' own rows for whoever has the permission to edit them."""
+"""Raw edits: admin pages of the registry and, with the permission for it, of the agents' own rows."""
 
 from sessions_app.admin import agents, registry
 

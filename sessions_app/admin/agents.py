@@ -1,8 +1,8 @@
-"""The agents' own rows, for people who were given `raw_edit`: reached from their session, changed one at a time.
+"""Raw edits of the agents' own rows, for users with `raw_edit`: reached from their session, changed one at a time.
 
 Content is on the page of one item and nowhere else: no list, title or log entry has it. Addresses name an item by its
-number and a session by its registry row, because a session id may say whose it is. Every change takes the session's
-lock first, as the agents do, and is refused when the row is no longer what was on screen.
+number and a session by its registry row, because a session id may be a person's name. Every change takes the session's
+lock first, as the agents do, and is refused if the row has changed since it was displayed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CHANGED_MEANWHILE = "This item changed since you opened it. Nothing was saved; t
 
 @contextmanager
 def in_agents_tables() -> Iterator[None]:
-    """A transaction that waits for agents for a few seconds at most. Raises StoreUnavailable, with a sentence."""
+    """Transaction that waits for agents for a few seconds at most. Raises StoreUnavailable, with a sentence."""
     store = SessionStore(
         name=registry.MAIN_STORE,
         sessions_table=settings.AGENT_SESSIONS_TABLE,
@@ -57,7 +57,9 @@ def in_agents_tables() -> Iterator[None]:
 
 
 class AgentRows(ReasonedEdits, ShortList):
-    """Never added, and for `raw_edit` alone. Missing tables and busy sessions are sentences."""
+    """Admin pages of the agents' rows, without adding, for `raw_edit` only. Missing tables and busy sessions are
+    reported as sentences.
+    """
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -86,7 +88,7 @@ class AgentRows(ReasonedEdits, ShortList):
         return self.answered(request, view, before=lambda: self.before_form(request, object_id))
 
     def before_form(self, request: HttpRequest, object_id: str | None) -> None:
-        """What is asked, and noted for good, before the transaction begins in which the form is made."""
+        """Hook for checks and events that are committed before the transaction of the form begins."""
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -112,7 +114,7 @@ class AgentRows(ReasonedEdits, ShortList):
 
 
 class StoredItemForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The text of one item, with what it was when the form was opened and what its editor was warned of."""
+    """Text of one item, with its fingerprint when the form was opened and the warnings that were shown."""
 
     message_data = forms.CharField(
         label="Stored text", strip=False, widget=AdminTextareaWidget({"rows": 24, "spellcheck": "false"})
@@ -152,7 +154,7 @@ class StoredItemForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def record_named(text: str | None) -> SessionRecord | None:
-    """The registry row of a session of the main store by its id in an address; erased ones too."""
+    """Registry row of a session of the main store by its id in an address; also of an erased one."""
     try:
         record_id = UUID(text or "")
     except ValueError:
@@ -161,7 +163,7 @@ def record_named(text: str | None) -> SessionRecord | None:
 
 
 class OfSession(OfOne):
-    """`?record=<uuid>`."""
+    """Filter by session: `?record=<uuid>`."""
 
     title = "session"
     parameter_name = "record"
@@ -198,13 +200,13 @@ class AgentMessageAdmin(AgentRows):
     delete_confirmation_template = "admin/delete_stored_item.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentMessage]:
-        """Without the text, which only the page of one item needs."""
+        """Rows without the text, which only the page of one item needs."""
         size = Func(F("message_data"), template="octet_length(%(expressions)s::text)", output_field=IntegerField())
         rows: QuerySet[AgentMessage] = super().get_queryset(request)
         return rows.defer("message_data").annotate(byte_count=size)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> AgentMessage | None:
-        """On the way to a change the row is locked, its session first."""
+        """Row of an item; before a change it is locked, its session first."""
         try:
             message_id = whole_number(object_id)
         except UnknownItem:
@@ -215,7 +217,7 @@ class AgentMessageAdmin(AgentRows):
         return super().get_object(request, object_id, from_field)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """An envelope cannot be written by hand, and an endless text does not come back through a form."""
+        """False for an envelope, which cannot be written by hand, and for text that is too long for a form."""
         return super().has_change_permission(request, obj) and not (
             isinstance(obj, AgentMessage) and self.why_fixed(obj)
         )
@@ -240,7 +242,7 @@ class AgentMessageAdmin(AgentRows):
         raw_edits.delete_message(obj, by=operator(request), why=why_of(request))
 
     def before_form(self, request: HttpRequest, object_id: str | None) -> None:
-        """Opening an item opens its session. A form that was refused shows what was on screen already."""
+        """Records that the session of the item is opened. A refused form shows what was displayed already."""
         if request.method == "POST" or not self.has_view_permission(request):
             return
         try:
@@ -313,7 +315,7 @@ class AgentMessageAdmin(AgentRows):
 
     @method_decorator(recently_authenticated(doing="delete a stored session"))
     def delete_session_view(self, request: HttpRequest, record_id: UUID) -> HttpResponse:
-        """Its columns are the SDK's book-keeping, so there is nothing to edit; deleting takes its items along."""
+        """Page that deletes a session with its items. Its columns are the SDK's book-keeping and are not edited."""
         if not self.has_delete_permission(request):
             raise PermissionDenied
         return self.answered(request, lambda: self.delete_session_if_meant(request, str(record_id)))
@@ -346,7 +348,7 @@ class AgentMessageAdmin(AgentRows):
 
 
 def proof_of_warning(broken: list[str]) -> str:
-    """What only a page carries that showed these very warnings."""
+    """Signature that only a page with these warnings contains."""
     return hashlib.blake2b("\n".join(broken).encode(), digest_size=16).hexdigest()
 
 

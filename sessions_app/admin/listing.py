@@ -1,4 +1,4 @@
-"""What raw edits share: lists never count, sort or page through millions of rows, and some rows are only shown."""
+"""Shared parts of raw edits: lists that never count, sort or page through millions of rows, and read-only rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 
 LISTED = 1_000
-"""How many rows a list shows at most; the rest is found by the console's own search, whose addresses say nothing."""
+"""Maximum number of rows of a list; others are found by the console's own search, whose addresses contain no words."""
 
 
 class FirstPages(Paginator):  # type: ignore[type-arg]  # Django's own classes take no argument when they run
-    """Pages of the first LISTED rows. Counting further, and skipping further, would read every row before."""
+    """Pages of the first LISTED rows. Counting or skipping further would read every row before."""
 
     @cached_property
     def count(self) -> int:
@@ -34,7 +34,7 @@ class ShortList(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class OfOne(admin.SimpleListFilter):
-    """Narrows a list to what belongs to one thing, for links from there; by itself it offers nothing to choose."""
+    """Filter by one object, for links from its page; offers no choices."""
 
     parameter_name: str
 
@@ -44,7 +44,7 @@ class OfOne(admin.SimpleListFilter):
 
 
 class ShownRows:
-    """Rows that are neither added nor changed nor deleted here."""
+    """Read-only rows: not added, changed or deleted here."""
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

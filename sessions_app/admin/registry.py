@@ -1,7 +1,8 @@
-"""Subjects, sessions on record and stores. Sessions are named by their registry row; nothing here shows content.
+"""Admin pages of subjects, session records and stores. Sessions are named by their registry row, and no content is
+shown.
 
-What has a verb on a page of the console is only shown here: a row saved past its verb would pass its rules by. There is
-no search, which would put a customer's id into an address; the console's own search leads to each of these.
+Rows that an action of the console changes are read-only here: saving them here would bypass its rules. There is no
+search, which would put a customer's id into an address; the console's own search leads to each of these.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class AliasInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(Subject)
 class SubjectAdmin(ShownRows, ReasonedEdits, ShortList):
-    """Its ids, merging and erasing are verbs of the subject's own page."""
+    """Subjects, read-only: ids, merging and erasing are actions of the subject's own page."""
 
     inlines = (AliasInline,)
     ordering = ("pk",)
@@ -64,7 +65,9 @@ class ErasedMeanwhile(Exception):
 
 @admin.register(SessionRecord)
 class SessionRecordAdmin(ReasonedEdits, ShortList):
-    """Agents write these rows through a trigger, so nobody adds or deletes one: without it a session has no fence."""
+    """Session records. A trigger writes them, so they are neither added nor deleted: without its record a session has
+    no fence.
+    """
 
     ordering = ("-last_activity_at", "-id")
     list_display = ("__str__", "store", "short_session_id", "subject", "ticket", "last_activity_at")
@@ -117,7 +120,7 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
     def save_model(
         self, request: HttpRequest, obj: SessionRecord, form: ModelForm[SessionRecord], change: bool
     ) -> None:
-        """Only what was changed: an agent may have written the others since the form was opened."""
+        """Saves only changed columns: an agent may have written the others since the form was opened."""
         if not form.has_changed():
             return
         by, why = operator(request), why_of(request)
@@ -151,8 +154,9 @@ class PatternInline(ShownRows, admin.TabularInline):  # type: ignore[type-arg]
 
 @admin.register(SessionStore)
 class SessionStoreAdmin(ShownRows, ReasonedEdits, ShortList):
-    """`attach_store` names its tables, zone and mode together with the triggers made for these; its patterns are kept
-    on the store's own page, which has its sessions tried with them again."""
+    """Stores. `attach_store` sets tables, zone and mode together with their triggers; patterns are edited on the
+    store's own page, which applies them to its sessions again.
+    """
 
     inlines = (PatternInline,)
     list_display = ("name", "kind", "sessions_table", "messages_table", "fence_mode", "attached_at")
@@ -168,7 +172,7 @@ class SessionStoreAdmin(ShownRows, ReasonedEdits, ShortList):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Asked before Django gathers all that would go along, which may be millions of rows."""
+        """Refuses before Django collects all related rows, which may be millions."""
         store = self.get_object(request, unquote(object_id))
         try:
             if store and self.has_delete_permission(request, store):

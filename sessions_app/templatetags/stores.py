@@ -1,4 +1,4 @@
-"""What kind of store it is, in templates: `{% load stores %}`."""
+"""Template tags for the kind of a store: `{% load stores %}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts the messages of a chat transcript into the items that the agents' SDK stores."""
+"""Converter of the messages of a chat transcript into items as the agents' SDK stores them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class _Call:
 
 
 def convert(messages: Sequence[object]) -> Converted:
-    """One item for each text, each tool call and each tool output, in the order of the messages.
+    """Items for each text, each tool call and each tool output, in the order of the messages.
 
-    Like the SDK's runner it gives each message of a person a batch of its own, and puts an answer, its calls and
-    their outputs into one. An output without an id answers the oldest call of its name that is still open.
+    Like the SDK's runner it gives each message of a person a batch of its own, and puts an answer, its calls and their
+    outputs into one. An output without an id answers the oldest open call of its name.
     """
     converted = Converted()
     open_calls: list[_Call] = []
@@ -56,7 +56,7 @@ def convert(messages: Sequence[object]) -> Converted:
 
 
 def _items(message: object, number: int, open_calls: list[_Call]) -> list[Item]:
-    """At least one item. Calls are added to `open_calls`, the one that an output answers is taken from it."""
+    """Items of a message, at least one. Calls are added to `open_calls`; an output removes the call that it answers."""
     if not isinstance(message, dict):
         raise _NoItem("the message is not an object")
     match message.get("role"):
@@ -142,7 +142,7 @@ def _content(message: Mapping[str, Any]) -> str | list[Item]:
 
 
 def _part(part: object) -> Item:
-    """A part of what goes to the model. Kinds that the Responses API does not know stay as they are."""
+    """Part of the content for the model. Kinds that the Responses API does not know are kept unchanged."""
     match part:
         case str(text) | {"type": "text", "text": str(text)}:
             return {"type": "input_text", "text": text}
@@ -184,7 +184,7 @@ def _name(called: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    """Arguments and outputs are text for the SDK; some writers keep them as JSON."""
+    """Arguments or output as text, as the SDK has them; some writers store JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Finds the conversations in a file of JSON or JSON Lines, gzipped or not."""
+"""Parser of the conversations in a file of JSON or JSON Lines, gzipped or not."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 from memadmin.json_files import Array, JsonValue, UnreadableValue, documents
 
 SESSION_KEYS = ("session_id", "session", "conversation_id", "id")
-"""Where a conversation may name its session; the first that is there counts."""
+"""Members that may name the session of a conversation; the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     line: int
-    """Where in the file it begins."""
+    """Line of the file at which it begins."""
     session_id: str
     messages: Sequence[object]
     fields: Mapping[str, object] = field(default_factory=dict)
-    """What stands beside the messages, for example the customer's id."""
+    """Other members beside the messages, for example the customer's id."""
 
 
 def parse_conversations(file: BufferedReader) -> Iterator[Conversation | UnreadableValue]:
-    """Every conversation of a file, in its order; what cannot be read is named and passed over.
+    """All conversations of a file, in its order; unreadable ones are reported and skipped.
 
-    A file is JSON Lines (one conversation a line) or one JSON document (a conversation, or an array of them), by
-    its content and not by its name. A conversation is an object with `messages`, or the bare array of them. One
-    that names no session gets an id made from its content, the same every time.
+    A file is JSON Lines (one conversation a line) or one JSON document (a conversation, or an array of them), by its
+    content and not by its name. A conversation is an object with `messages`, or the bare array of them. One without a
+    session id gets an id derived from its content, the same every time.
     """
     for document in documents(file):
         if isinstance(document, UnreadableValue):
@@ -89,7 +89,7 @@ def _conversation(value: object, line: int) -> Conversation | UnreadableValue:
 
 
 def identifier(value: object) -> str:
-    """An id as text, however it was written; empty for what is none."""
+    """An id as text, whatever its type; empty for other values."""
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
