@@ -133,7 +133,7 @@ class MemoryClient:
     `index` is that of its vector index (`MEMADMIN_VECTOR_INDEX`), with a key that may read.
     `subject_in` is the place of the subject in a run's context, as for GovernedSession.
 
-    Nothing here raises into a run because of the console: a Refused contains the reason.
+    Nothing here raises into a run because of the console: a `ProposalRefused` contains the reason.
     """
 
     def __init__(

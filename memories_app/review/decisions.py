@@ -214,7 +214,7 @@ def locked(
 
 
 def is_held_from(memory: Memory, person: User) -> bool:
-    """Whether another reviewer has claimed it; `moment` is the database's time."""
+    """Whether another reviewer has claimed it, by the database's time."""
     until = memory.claimed_until
     return memory.claimed_by_id not in (None, person.pk) and until is not None and until > moment_of(memory)
 

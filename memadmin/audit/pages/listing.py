@@ -5,14 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from memadmin.audit.log import event_names, types
 from memadmin.audit.log.label_registry import SUBJECT, Name, Names, short
 from memadmin.audit.models import ActorKind, AuditActor, AuditEvent, AuditLeaf
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
