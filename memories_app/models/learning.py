@@ -14,7 +14,6 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memories_app.models import querysets
 from memories_app.models.memories import Memory
 from sessions_app.models import Subject
 
@@ -65,8 +64,6 @@ class Signal(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     distilled_at = models.DateTimeField(null=True, editable=False)
-
-    objects = querysets.SignalQuerySet.as_manager()
 
     class Meta:
         indexes: ClassVar = [

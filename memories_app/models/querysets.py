@@ -1,4 +1,4 @@
-"""Querysets of memories, reviews and signals."""
+"""Querysets of memories and reviews."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import OuterRef, Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
-    from memories_app.models import Memory, Review, Signal
+    from memories_app.models import Memory, Review
     from sessions_app.models import Subject
 
 
@@ -63,9 +63,3 @@ class ReviewQuerySet(models.QuerySet["Review"]):
             decided_at__gte=awaiting_since,
             reviewer__isnull=False,
         )
-
-
-class SignalQuerySet(models.QuerySet["Signal"]):
-    def to_distil(self) -> SignalQuerySet:
-        """Signals not distilled yet, oldest first."""
-        return self.filter(distilled_at__isnull=True).order_by("created_at", "pk")

@@ -17,8 +17,8 @@ from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditEvent, Audi
 from memadmin.audit.transparency import anchors, proofs, status, tree_store
 from memadmin.audit.transparency.notes import verified
 from memadmin.audit.transparency.sequencer import Sequencer
-from memadmin.audit.transparency.tree import is_consistent
 from tests.agents import run_sql
+from tests.audit.consistency import is_consistent
 from tests.audit.events import TRIED, record_events
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_log")]
@@ -121,7 +121,7 @@ class TestStatus:
         Sequencer().step()
         record_events(1)
         found = status.log_status()
-        assert found.is_well
+        assert not found.problems
         assert (found.size, found.unsequenced, found.unsigned, found.anchored_size) == (5, 1, 2, 3)
         assert found.anchored_at
 
@@ -146,7 +146,7 @@ class TestStatus:
         make_log(1)
         anchor_file.mkdir()
         anchors.publish()
-        assert status.log_status().is_well
+        assert not status.log_status().problems
         self.age_events(timedelta(minutes=16))
         (problem,) = status.log_status().problems
         assert problem.code == "unanchored"
@@ -157,7 +157,7 @@ class TestStatus:
         make_log(1)
         anchors.publish()
         self.age_events(timedelta(days=30))
-        assert status.log_status().is_well
+        assert not status.log_status().problems
 
     def test_tells_of_an_anchor_that_knows_another_root(self, anchor_file: Path, settings: Settings) -> None:
         make_log(1)

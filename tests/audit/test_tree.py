@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memadmin.audit.transparency import tree
 from memadmin.audit.transparency.tree import Frontier, Span, leaf_hash, node_hash
+from tests.audit.consistency import is_consistent
 
 REFERENCE_INPUTS = [
     bytes.fromhex(text)
@@ -152,12 +153,12 @@ def test_consistency_proof_verifies_and_a_changed_one_does_not(data: st.DataObje
     old = data.draw(st.integers(1, size))
     old_root, root = tree.root(old, BIG.read), tree.root(size, BIG.read)
     proof = tree.consistency_proof(old, size, BIG.read)
-    assert tree.is_consistent(old_root, old, root, size, proof)
-    assert not tree.is_consistent(changed(data, old_root), old, root, size, proof)
-    assert not tree.is_consistent(old_root, old, changed(data, root), size, proof)
-    assert not tree.is_consistent(old_root, old, root, size, changed_list(data, proof))
-    assert not tree.is_consistent(old_root, 0, root, size, proof)
-    assert not tree.is_consistent(root, size + 1, root, size, proof)
+    assert is_consistent(old_root, old, root, size, proof)
+    assert not is_consistent(changed(data, old_root), old, root, size, proof)
+    assert not is_consistent(old_root, old, changed(data, root), size, proof)
+    assert not is_consistent(old_root, old, root, size, changed_list(data, proof))
+    assert not is_consistent(old_root, 0, root, size, proof)
+    assert not is_consistent(root, size + 1, root, size, proof)
 
 
 def changed(data: st.DataObject, hash_: bytes) -> bytes:

@@ -301,7 +301,7 @@ class TestRules:
         record = a_session("I prefer tea.")
         Signal.objects.create(record_id=record.pk, kind="correction", text="No, I meant tea.")
         distil_session(record)
-        assert not Signal.objects.to_distil().exists()
+        assert not Signal.objects.filter(distilled_at=None).exists()
 
 
 class TestModel:

@@ -62,10 +62,6 @@ class LogStatus:
     def anchored_at(self) -> datetime | None:
         return max((place.anchored_at for place in self.places if place.anchored_at), default=None)
 
-    @property
-    def is_well(self) -> bool:
-        return not self.problems
-
 
 def log_status() -> LogStatus:
     """The current status. About ten queries of one row each, however long the log is; contacts no anchor."""
