@@ -56,7 +56,8 @@ def carry_vectors(limit: int = BATCH) -> int:
 
 
 def forget_vectors(memories: Collection[UUID]) -> None:
-    """Removes vectors from the external index before it returns, for erasures. Raises IndexAway."""
+    """Removes vectors from the external index before it returns. Raises IndexAway. For erasures; nothing calls it
+    yet."""
     if index := outside():
         index.drop(memories)
 
