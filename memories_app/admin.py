@@ -25,9 +25,10 @@ from django.utils.safestring import SafeString
 
 from memadmin.accounts.content_access import rules
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
+from memadmin.client.proposal_results import is_storable
 from memadmin.web.reauth import recently_authenticated
 from memories_app import raw_edits
-from memories_app.learning.proposing import is_storable, look_at_data
+from memories_app.learning.proposing import look_at_data
 from memories_app.models import (
     ApprovalRule,
     Distillation,

@@ -12,11 +12,12 @@ from io import BufferedReader
 from django.db import DataError, connection, transaction
 
 from memadmin import audit, json_files
+from memadmin.client.proposal_results import is_storable
 from memories_app import audit_events
 from memories_app.exchange.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 from memories_app.exchange.formats import entries_of
 from memories_app.exchange.rows import entry_of_row
-from memories_app.learning.proposing import ProposedQuote, is_storable, look_at, propose_memory
+from memories_app.learning.proposing import ProposedQuote, look_at, propose_memory
 from memories_app.models import Memory
 from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource

@@ -42,6 +42,7 @@ from memories_app.learning.distillers.saying import (
 from memories_app.learning.proposing import ProposedQuote, propose_memory
 from memories_app.learning.signals import is_stopped
 from memories_app.models import Distillation, Evidence, Memory, Signal
+from memories_app.models.memories import LONGEST_QUOTE
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import NothingLearnedHere, Overtaken, Unproposable
 from memories_app.tool_provenance import MOST_TOOLS
@@ -72,8 +73,6 @@ SUBJECT_SUMMARY = "subject_summary"
 
 FORGETTABLE = (Memory.Status.SUPERSEDED, Memory.Status.EXPIRED)
 """States of memories that may be proposed again; all other known statements are skipped."""
-
-LONGEST_QUOTE = 4000
 
 MOST_WAITING = 200
 """Maximum of waiting proposals about one subject; the same limit as for agents in the database."""

@@ -16,17 +16,17 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from memadmin import audit
+from memadmin.client.proposal_results import is_storable
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory
-from memories_app.models.memories import LONGEST_STATEMENT
+from memories_app.models.memories import LONGEST_QUOTE, LONGEST_STATEMENT
 from memories_app.services.refusals import Overtaken, Unproposable, gate_explained
 from sessions_app.models import Subject
 from sessions_app.services.subjects import merge_target
 
 LONGEST_KEY = 80
-LONGEST_QUOTE = 4000
 LONGEST_DATA = 20_000
-"""Maximum of characters as JSON."""
+"""Maximum of characters of `str`; PostgreSQL's text form of it has at most LONGEST_STORED_DATA."""
 
 MOST_QUOTES = 50
 
@@ -219,8 +219,3 @@ def look_at_statement(statement: str) -> None:
         )
     if not is_storable(statement):
         raise Unproposable(None, "The text contains invalid characters: a NUL or half a surrogate pair.")
-
-
-def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can store a text: no NUL, and no lone surrogate."""
-    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)

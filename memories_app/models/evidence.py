@@ -15,7 +15,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memories_app.models.memories import Memory
+from memories_app.models.memories import LONGEST_QUOTE, Memory
 from memories_app.tool_provenance import LONGEST_TOOL
 
 
@@ -50,7 +50,7 @@ class Evidence(models.Model):
             GinIndex(fields=["tools"], name="evidence_by_tool"),
         ]
         constraints: ClassVar = [
-            models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), 4000), name="quote_is_short"),
+            models.CheckConstraint(condition=LessThanOrEqual(Length("quote"), LONGEST_QUOTE), name="quote_is_short"),
             models.CheckConstraint(condition=Q(gone_at__isnull=True) | Q(quote=""), name="gone_evidence_has_no_quote"),
         ]
         triggers: ClassVar = [

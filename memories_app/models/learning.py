@@ -14,7 +14,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
-from memories_app.models.memories import Memory
+from memories_app.models.memories import LONGEST_QUOTE, Memory
 from sessions_app.models import Subject
 
 
@@ -73,7 +73,7 @@ class Signal(models.Model):
             models.Index("created_at", "id", condition=Q(distilled_at__isnull=True), name="signal_to_distil"),
         ]
         constraints: ClassVar = [
-            models.CheckConstraint(condition=LessThanOrEqual(Length("text"), 4000), name="signal_is_short"),
+            models.CheckConstraint(condition=LessThanOrEqual(Length("text"), LONGEST_QUOTE), name="signal_is_short"),
             models.CheckConstraint(
                 condition=Q(kind__in=["correction", "preference", "outcome", "rating", "feedback"]),
                 name="signal_kind_is_known",

@@ -33,10 +33,12 @@ DIMENSIONS = 256
 LONGEST_STATEMENT = 2000
 """In characters. Statements go into prompts: longer texts are documents, and are refused."""
 
+LONGEST_QUOTE = 4000
+"""In characters, of evidence and signals."""
 
 MOST_AGENTS = 50
 
-LONGEST_DATA = 40_000
+LONGEST_STORED_DATA = 40_000
 """In characters of PostgreSQL's text form, which may be twice as long as that of Python."""
 
 
@@ -166,7 +168,7 @@ class Memory(models.Model):
                 condition=Q(provenance__in=["explicit", "inferred"]), name="memory_provenance_is_known"
             ),
             models.CheckConstraint(
-                condition=LessThanOrEqual(Length(Cast("data", models.TextField())), LONGEST_DATA),
+                condition=LessThanOrEqual(Length(Cast("data", models.TextField())), LONGEST_STORED_DATA),
                 name="memory_data_is_small",
             ),
             models.CheckConstraint(condition=Q(agents__len__lte=MOST_AGENTS), name="memory_agents_are_few"),

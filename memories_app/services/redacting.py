@@ -21,7 +21,7 @@ from memadmin import audit
 from memadmin.runs.engine import Lease
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
-from memories_app.models.memories import LONGEST_STATEMENT
+from memories_app.models.memories import LONGEST_QUOTE, LONGEST_STATEMENT
 from sessions_app.models import Redaction
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
@@ -29,7 +29,6 @@ from sessions_app.redaction.derived_copies import redacts_copies
 from sessions_app.redaction.text_to_redact import LEAST_CHARACTERS, MOST_CHARACTERS
 from sessions_app.timeline.markers import MARKER
 
-LONGEST_QUOTE = 4_000
 LONGEST_NOTE = 1_000
 
 
