@@ -11,8 +11,6 @@ from sessions_app.items import StoredItem
 NOBODY = "default"
 """User id of agno's memories without a user."""
 
-LONGEST_QUOTE = 4000
-
 
 def _value(raw: str) -> object:
     """The decoded memory. phidata stores Python in SQLite and reads it by `eval`; here only literals are accepted."""
@@ -36,5 +34,5 @@ def entry_of_row(item: StoredItem, user: str, *, library: str, place: str) -> Im
     statement = value.get("memory") if isinstance(value, dict) else value
     if not isinstance(statement, str) or not statement.strip():
         return UnreadableEntry(place, "it has no text")
-    said = ImportedQuote(statement[:LONGEST_QUOTE], "memory", user, item.id, item.written_at)
+    said = ImportedQuote(statement.strip(), "memory", user, item.id, item.written_at)
     return ImportedMemory(place, ("user", user), statement, f"import/{library}", said=[said])
