@@ -106,19 +106,9 @@ def _propose_end_of_weaker(pair: Pair) -> bool:
     try:
         proposal = propose_memory(
             weaker.statement,
-            kind=weaker.kind,
-            key=weaker.key,
-            subject=weaker.subject,
-            data=weaker.data,
-            agents=weaker.agents,
-            provenance=weaker.provenance,
-            source=weaker.source,
-            confidence=weaker.confidence,
-            valid_from=weaker.valid_from,
-            valid_until=now(),
-            revalidate_on=weaker.revalidate_on,
             extractor=EXTRACTOR,
             replaces=weaker,
+            **weaker.proposal_columns() | {"valid_until": now()},
         )
     except MemoryActionRefused:
         # Learning was stopped for this subject; or the memory ends anyway.

@@ -144,16 +144,7 @@ def propose_change(memory: Memory, *, by: User, statement: str, content_hash: st
         statement,
         by=by,
         replaces=memory,
-        kind=memory.kind,
-        key=memory.key,
-        data=memory.data,
-        agents=memory.agents,
-        provenance=memory.provenance,
-        source=Memory.Source.OPERATOR,
-        confidence=memory.confidence,
-        valid_from=memory.valid_from,
-        valid_until=memory.valid_until,
-        revalidate_on=memory.revalidate_on,
+        **memory.proposal_columns() | {"source": Memory.Source.OPERATOR},
     )
 
 

@@ -7,7 +7,7 @@ database default, and no key is a number from a sequence.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pgtrigger
 from django.conf import settings
@@ -76,6 +76,19 @@ class Memory(models.Model):
         IMPORT = "import", "import"
 
     AWAITING: ClassVar = (Status.PROPOSED, Status.NEEDS_REVALIDATION)
+
+    DETAILS: ClassVar = (
+        "kind",
+        "key",
+        "agents",
+        "provenance",
+        "source",
+        "confidence",
+        "valid_from",
+        "valid_until",
+        "revalidate_on",
+    )
+    """Columns that a proposer sets, besides the text, its data and its subject."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     subject = models.ForeignKey(
@@ -330,6 +343,10 @@ class Memory(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("memories:memory", args=[self.pk])
+
+    def proposal_columns(self) -> dict[str, Any]:
+        """Arguments of a proposal to change this memory: its details and its data."""
+        return {"data": self.data} | {name: getattr(self, name) for name in self.DETAILS}
 
     @property
     def is_shared(self) -> bool:

@@ -36,10 +36,7 @@ from memories_app.services.refusals import (
 
 EDITABLE = ("statement", "kind", "key", "agents", "valid_until")
 
-CONTENT = (
-    *("kind", "key", "agents", "provenance", "source", "confidence", "valid_from", "valid_until", "revalidate_on"),
-    *("risk_flags", "screened_hash", "extractor"),
-)
+CONTENT = (*Memory.DETAILS, "risk_flags", "screened_hash", "extractor")
 """Columns that a change of a memory copies besides its text."""
 
 SEARCHED_BY = ("embedding", "embedder", "embedded_hash")
