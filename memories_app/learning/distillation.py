@@ -110,7 +110,7 @@ def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> Q
         last_activity_at__lte=quiet_since,
     )
     if not settings.DISTIL_LOCKED:
-        records = records.exclude(Q(is_sensitive=True) | Q(store__is_sensitive=True) | Q(is_encrypted=True))
+        records = records.exclude(records.locked_q() | Q(is_encrypted=True))
     return records.order_by("last_activity_at", "pk")
 
 

@@ -81,7 +81,7 @@ def propose_memory(
         raise Unproposable(None, "The validity would end before it begins.")
     if replaces is not None:
         replaces = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=replaces.pk)
-        if replaces.status not in (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION):
+        if replaces.status not in Memory.IN_USE:
             raise Overtaken(
                 replaces, f"Agents no longer use that memory: its status is {replaces.get_status_display()}."
             )

@@ -77,6 +77,9 @@ class Memory(models.Model):
 
     AWAITING: ClassVar = (Status.PROPOSED, Status.NEEDS_REVALIDATION)
 
+    IN_USE: ClassVar = (Status.APPROVED, Status.NEEDS_REVALIDATION)
+    """States of memories that can be changed: agents recall them, or did until they had to be approved again."""
+
     DETAILS: ClassVar = (
         "kind",
         "key",

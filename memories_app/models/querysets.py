@@ -28,6 +28,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Without snoozed ones."""
         return self.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
 
+    def needing_two(self) -> MemoryQuerySet:
+        """Those that two people must approve: see Memory.needs_two. The condition of an index."""
+        return self.filter(Q(subject__isnull=True) | ~Q(risk_flags=[]))
+
     def about(self, subject: Subject) -> MemoryQuerySet:
         """Memories of this subject and of all merged into it. One query for those."""
         return self.filter(subject__in=subject.group_ids())

@@ -41,8 +41,6 @@ CONTENT = (*Memory.DETAILS, "risk_flags", "screened_hash", "extractor")
 
 SEARCHED_BY = ("embedding", "embedder", "embedded_hash")
 
-IN_USE = (Memory.Status.APPROVED, Memory.Status.NEEDS_REVALIDATION)
-
 REVALIDATE_AGAIN = timedelta(days=180)
 """Time until the next re-validation after a re-validation."""
 
@@ -231,7 +229,7 @@ def is_same_person(one: User, other: User | None) -> bool:
 def require_fresh_base(memory: Memory, base: Memory | None, read_version: int | None) -> None:
     if base is None:
         return
-    if base.status not in IN_USE:
+    if base.status not in Memory.IN_USE:
         raise BaseGone(memory, base)
     if not memory.base_version == base.version == read_version:
         raise BaseChanged(memory)
@@ -240,7 +238,7 @@ def require_fresh_base(memory: Memory, base: Memory | None, read_version: int | 
 def require_mergeable(memory: Memory, into: Memory) -> None:
     if into.pk == memory.pk:
         raise CannotBeMerged(memory, "A memory cannot be merged into itself.")
-    if into.status not in (*IN_USE, Memory.Status.PROPOSED):
+    if into.status not in (*Memory.IN_USE, Memory.Status.PROPOSED):
         raise CannotBeMerged(memory, f"That memory is {into.get_status_display()}; it cannot be a merge target.")
     if into.subject_id != memory.subject_id and not (
         into.subject and memory.subject_id in set(into.subject.group_ids())

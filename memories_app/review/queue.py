@@ -106,9 +106,9 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
         case "show", "mine":
             return waiting.filter(claimed_by=user, claimed_until__gt=Now())
         case "show", "shared":
-            return waiting.filter(TAKES_TWO, subject=None)
+            return waiting.needing_two().filter(subject=None)
         case "show", "second":
-            return waiting.filter(TAKES_TWO, Exists(Review.objects.valid_approvals().exclude(reviewer=user)))
+            return waiting.needing_two().filter(Exists(Review.objects.valid_approvals().exclude(reviewer=user)))
         case "show", "changes":
             return waiting.filter(replaces__isnull=False)
         case "show", "again":
@@ -126,16 +126,12 @@ def narrowed(waiting: MemoryQuerySet, name: str, value: str, user: User) -> Memo
         case "show", "snoozed":
             return waiting.filter(snoozed_until__gt=Now())
         case "risk", "any":
-            return waiting.filter(TAKES_TWO).exclude(risk_flags=[])
+            return waiting.needing_two().exclude(risk_flags=[])
         case "risk", "none":
             return waiting.filter(risk_flags=[])
         case "risk", flag:
-            return waiting.filter(TAKES_TWO, risk_flags__contains=[flag])
+            return waiting.needing_two().filter(risk_flags__contains=[flag])
     return waiting.filter(**{name: value})
-
-
-# The condition of its index.
-TAKES_TWO = Q(subject__isnull=True) | ~Q(risk_flags=[])
 
 
 def next_to_decide(filters: QueueFilter, *, after: Memory, user: User) -> Memory | None:

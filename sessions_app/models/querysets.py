@@ -55,8 +55,13 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 
     def readable(self, granted: Collection[UUID]) -> SessionRecordQuerySet:
         """Sessions without the locked ones that are not granted: not even a match of a search in these may be shown."""
-        locked = Q(is_sensitive=True) | Q(store__is_sensitive=True)
+        locked = self.locked_q()
         return self.exclude(locked & ~Q(pk__in=granted)) if granted else self.exclude(locked)
+
+    @staticmethod
+    def locked_q() -> Q:
+        """Condition of locked sessions: by themselves, or by their store."""
+        return Q(is_sensitive=True) | Q(store__is_sensitive=True)
 
     def about(self, subject: Subject) -> SessionRecordQuerySet:
         """Sessions of a subject and of all that were merged into it. One query for those."""
