@@ -6,7 +6,7 @@ is recorded as a read.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -82,9 +82,15 @@ def release_others(*, by: User, but: Memory) -> None:
 
 
 def locked_rows(*keys: UUID | None) -> dict[UUID | None, Memory]:
-    """Memories by their keys, locked in a fixed order; each with the database's time as `moment`."""
+    """Memories by their keys, locked in a fixed order; each with the database's time: see moment_of."""
     rows = Memory.objects.select_for_update(of=("self",), no_key=True).annotate(moment=Now())
     return {row.pk: row for row in rows.filter(pk__in=[key for key in keys if key]).order_by("pk")}
+
+
+def moment_of(memory: Memory) -> datetime:
+    """The database's time when locked_rows read it."""
+    moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated by locked_rows
+    return moment
 
 
 def last_review(memory: Memory) -> Review | None:

@@ -8,7 +8,7 @@ Shared and risky memories need two people; the first approval waits for the seco
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -23,7 +23,7 @@ from memories_app import audit_events
 from memories_app.learning.proposing import look_at_statement
 from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Evidence, Memory, Review
-from memories_app.review.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows
+from memories_app.review.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows, moment_of
 from memories_app.services.refusals import (
     CannotBeMerged,
     MemoryActionRefused,
@@ -212,11 +212,6 @@ def is_held_from(memory: Memory, person: User) -> bool:
     """Whether another reviewer has claimed it, by the database's time."""
     until = memory.claimed_until
     return memory.claimed_by_id not in (None, person.pk) and until is not None and until > moment_of(memory)
-
-
-def moment_of(memory: Memory) -> datetime:
-    moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
-    return moment
 
 
 def is_same_person(one: User, other: User | None) -> bool:

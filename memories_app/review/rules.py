@@ -26,7 +26,7 @@ from memories_app import audit_events
 from memories_app.dedup.consolidation import mark_beside
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
-from memories_app.review.claiming import locked_rows
+from memories_app.review.claiming import locked_rows, moment_of
 from memories_app.services.refusals import MemoryActionRefused, Overtaken, gate_explained
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
         return False
     audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
     is_sample = random.randrange(100) < rule.sample_percent
-    moment = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
+    moment = moment_of(memory)
     Review.objects.create(
         memory=memory,
         rule=rule,
@@ -164,7 +164,7 @@ def judge_sample(review: Review, *, by: User, agreed: bool) -> Memory:
     review.agreed = agreed
     review.save(update_fields=["agreed"])
     if not agreed:
-        moment = memory.moment  # type: ignore[attr-defined]  # annotated where it was read
+        moment = moment_of(memory)
         memory.status, memory.awaiting_since, memory.decided_at = Memory.Status.NEEDS_REVALIDATION, moment, None
         memory.save(update_fields=["status", "awaiting_since", "decided_at"])
     return memory

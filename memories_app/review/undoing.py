@@ -11,7 +11,7 @@ from django.db import models, transaction
 from memadmin import audit
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review
-from memories_app.review.claiming import LEASE, last_review, locked_rows, name_of
+from memories_app.review.claiming import LEASE, last_review, locked_rows, moment_of, name_of
 from memories_app.review.decisions import CONTENT
 from memories_app.services.refusals import Overtaken, gate_explained
 
@@ -34,7 +34,7 @@ def undo_decision(memory: Memory, *, by: User) -> Memory:
     if review is None or review.reviewer_id != by.pk:
         who = name_of(review.reviewer) if review else "No reviewer"
         raise CannotBeUndone(memory, f"You cannot undo this: the latest decision is not yours ({who}).")
-    moment: datetime = memory.moment  # type: ignore[attr-defined]  # annotated above
+    moment = moment_of(memory)
     if moment - review.decided_at > UNDO_WITHIN:
         raise CannotBeUndone(
             memory, "A decision can be undone within one minute. This one is older; agents may already use it."
