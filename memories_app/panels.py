@@ -18,8 +18,8 @@ from memories_app.learning.forms import FeedbackForm
 from memories_app.learning.signals import stops_of
 from memories_app.models import Evidence, Memory, Recall, Signal
 from memories_app.review.health import this_week
-from memories_app.review.queue import age, standing
-from memories_app.services.retiring import STANDING, learned_from
+from memories_app.review.queue import age, queue_status
+from memories_app.services.retiring import learned_from
 from sessions_app.extensions import (
     Mark,
     Marks,
@@ -79,7 +79,7 @@ def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Ti
 def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:
     """One mark for each item that is evidence of a current memory."""
     sources = Evidence.objects.filter(
-        record_id=record.pk, item_id__in=[item.id for item in page.items], memory__status__in=STANDING
+        record_id=record.pk, item_id__in=[item.id for item in page.items], memory__status__in=Memory.CURRENT
     )
     memories = defaultdict[str, dict[Memory, None]](dict)
     for evidence in sources.select_related("memory").only("item_id", "memory__status").order_by("item_id", "pk"):
@@ -167,7 +167,7 @@ def queue_tile(user: User) -> Panel | None:
     """Number of waiting proposals, and the longest wait. One query, or two."""
     if not user.has_perm(REVIEW):
         return None
-    return Panel("memories/_queue_tile.html", {"standing": standing(), "within": age(settings.REVIEW_WITHIN)})
+    return Panel("memories/_queue_tile.html", {"queue_status": queue_status(), "within": age(settings.REVIEW_WITHIN)})
 
 
 @beside_overview

@@ -97,10 +97,10 @@ class Ranked:
 def choose(candidates: Iterable[Candidate], *, budget: int = DEFAULT_BUDGET) -> RecallSelection:
     """The best first, as many as fit into `budget` tokens; none is cut, and a shorter one may fit after a longer."""
     ranked = rank(list(candidates))
-    standing, left_out = _without_contradicted(ranked)
+    kept, left_out = _without_contradicted(ranked)
     chosen: list[ChosenMemory] = []
     left = budget
-    for each in standing:
+    for each in kept:
         tokens = count_tokens(as_line(each.memory.statement)) + 1
         if tokens > left:
             left_out.append(OmittedMemory(each.memory, f"It needs {tokens} tokens, but only {left} are left."))
@@ -172,14 +172,14 @@ def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[
     best: dict[tuple[object, str, str], Candidate] = {}
     for memory in (each.memory for each in ranked if each.memory.key):
         best[_topic(memory)] = min(best.get(_topic(memory), memory), memory, key=precedence)
-    standing, left_out = [], []
+    kept, left_out = [], []
     for each in ranked:
         winner = best.get(_topic(each.memory), each.memory)
         if winner.id == each.memory.id:
-            standing.append(each)
+            kept.append(each)
         else:
             left_out.append(OmittedMemory(each.memory, f"Contradicted by a memory that {_more(winner, each.memory)}."))
-    return standing, left_out
+    return kept, left_out
 
 
 def _topic(memory: Candidate) -> tuple[object, str, str]:

@@ -22,16 +22,16 @@ SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
        CASE WHEN o.embedder = m.embedder THEN 1 - (m.embedding <=> o.embedding) END
 FROM memories_app_memory AS m CROSS JOIN LATERAL (
     SELECT id FROM memories_app_memory
-    WHERE subject_id = ANY (memadmin_subject_group(m.subject_id)) AND status = ANY (%(standing)s)
+    WHERE subject_id = ANY (memadmin_subject_group(m.subject_id)) AND status = ANY (%(statuses)s)
       AND ((key <> '' AND key = m.key AND kind = m.kind) OR words = m.words
            OR (embedder = m.embedder AND embedding <=> m.embedding <= %(farthest)s))
     UNION
     (SELECT id FROM memories_app_memory
-     WHERE m.subject_id IS NULL AND m.key <> '' AND subject_id IS NULL AND status = ANY (%(standing)s)
+     WHERE m.subject_id IS NULL AND m.key <> '' AND subject_id IS NULL AND status = ANY (%(statuses)s)
        AND kind = m.kind AND key = m.key LIMIT %(most)s)
     UNION
     (SELECT id FROM memories_app_memory
-     WHERE m.subject_id IS NULL AND subject_id IS NULL AND status = ANY (%(standing)s)
+     WHERE m.subject_id IS NULL AND subject_id IS NULL AND status = ANY (%(statuses)s)
        AND words @@ plainto_tsquery('english', m.statement) AND words = m.words LIMIT %(most)s)
     UNION
     (SELECT id FROM memories_app_memory
@@ -45,11 +45,11 @@ ORDER BY m.id, o.id
 
 
 def compared_with(
-    ids: Collection[UUID], *, standing: Collection[str]
+    ids: Collection[UUID], *, statuses: Collection[str]
 ) -> list[tuple[ComparedText, ComparedText, float | None]]:
-    """Each memory with candidates in these states. One query."""
+    """Each memory with candidates of these statuses. One query."""
     with connection.cursor() as cursor:
-        asked: dict[str, Any] = {"ids": list(ids), "standing": list(standing)}
+        asked: dict[str, Any] = {"ids": list(ids), "statuses": list(statuses)}
         cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
         return [
             (

@@ -80,7 +80,7 @@ def _batches(limit: int) -> Iterator[list[Memory]]:
 
 def _pairs_of(memories: Sequence[Memory]) -> list[Pair]:
     """Each pair once."""
-    found = pairs(compared_with([memory.pk for memory in memories], standing=[Memory.Status.APPROVED]))
+    found = pairs(compared_with([memory.pk for memory in memories], statuses=[Memory.Status.APPROVED]))
     return list({frozenset((pair.one, pair.other)): pair for pair in found}.values())
 
 

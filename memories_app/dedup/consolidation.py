@@ -28,7 +28,7 @@ from memories_app.dedup.similarity import Hint, pairs
 from memories_app.models import Memory, RecalledMemory
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.services.refusals import NotRecalled
-from memories_app.services.retiring import STANDING, ask_revalidation
+from memories_app.services.retiring import ask_revalidation
 
 UNUSED_AFTER = timedelta(days=90)
 """Time after its approval at which a memory that no run used counts as unused."""
@@ -197,7 +197,7 @@ def mark_beside(memory: Memory) -> list[str]:
 
 
 def _found_beside(ids: Collection[UUID]) -> dict[UUID, SimilarityMark]:
-    compared = compared_with(ids, standing=STANDING)
+    compared = compared_with(ids, statuses=Memory.CURRENT)
     hashes = {one.id: one.content_hash for one, _, _ in compared}
     hints: dict[UUID, dict[UUID, Hint]] = {}
     for pair in pairs(compared):

@@ -338,7 +338,7 @@ def _proposed_summary(
 ) -> bool:
     """Whether the summary was proposed, as a change of the approved one. It supersedes a waiting one, unless a reviewer
     has claimed that."""
-    standing = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
+    approved_summary = earlier.filter(status=Memory.Status.APPROVED).newest_first().first()
     try:
         summarized = propose_memory(
             summary,
@@ -348,7 +348,7 @@ def _proposed_summary(
             # Text of a model about text of others: no rule approves it.
             source=Memory.Source.TOOL,
             extractor=extractor,
-            replaces=standing,
+            replaces=approved_summary,
             evidence=[_quote(record, first, first.text[:200])],
         )
     except (Unproposable, Overtaken):

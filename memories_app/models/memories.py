@@ -80,6 +80,9 @@ class Memory(models.Model):
     IN_USE: ClassVar = (Status.APPROVED, Status.NEEDS_REVALIDATION)
     """States of memories that can be changed: agents recall them, or did until they had to be approved again."""
 
+    CURRENT: ClassVar = (*AWAITING, Status.APPROVED)
+    """States of memories that agents recall or may recall later."""
+
     DETAILS: ClassVar = (
         "kind",
         "key",

@@ -95,8 +95,8 @@ def moment_of(memory: Memory) -> datetime:
 
 def last_review(memory: Memory) -> Review | None:
     """The latest decision."""
-    standing = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")
-    return standing.order_by("-decided_at", "-pk").first()
+    valid = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")
+    return valid.order_by("-decided_at", "-pk").first()
 
 
 def name_of(person: User | None) -> str:

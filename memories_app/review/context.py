@@ -109,7 +109,7 @@ def difference(memory: Memory, base: Memory, show: Show) -> list[TextDifference]
 
 def neighbours_of(memory: Memory, show: Show) -> list[SimilarMemory]:
     """Contradicting memories first, then similar ones: by vectors if both have one, else by words."""
-    others = Memory.objects.filter(status__in=[*Memory.AWAITING, Memory.Status.APPROVED]).exclude(
+    others = Memory.objects.filter(status__in=Memory.CURRENT).exclude(
         pk__in=[key for key in (memory.pk, memory.replaces_id) if key]
     )
     others = others.exclude(replaces=memory).defer("embedding", "words", "data")

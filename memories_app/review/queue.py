@@ -240,7 +240,7 @@ class QueueStatus:
         return age(settings.REVIEW_WITHIN)
 
 
-def standing() -> QueueStatus:
+def queue_status() -> QueueStatus:
     """The current status. One query of at most a thousand rows of an index, because the oldest are the late ones; one
     more if some may expire soon."""
     at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]

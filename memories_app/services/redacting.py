@@ -79,10 +79,10 @@ def redact_memory(memory_id: UUID, scope: Scope, redaction: Redaction, wanted: T
     versions = [
         version
         for version in memory.versions.filter(erased_at__isnull=True)
-        if any(stands_in(text, version.statement, version.data) for text in texts)
+        if any(contains_text(text, version.statement, version.data) for text in texts)
     ]
     notes = [review for review in memory.reviews.exclude(note="") if any(text.is_in(review.note) for text in texts)]
-    says_so = any(stands_in(text, f"{memory.statement}\n{memory.key}", memory.data) for text in texts)
+    says_so = any(contains_text(text, f"{memory.statement}\n{memory.key}", memory.data) for text in texts)
     if not (evidence or versions or notes or says_so):
         return False
     counters = {"quotes": len(evidence), "versions": len(versions), "notes": len(notes), "changed": int(says_so)}
@@ -162,7 +162,8 @@ def is_long_enough(text: str) -> bool:
     return LEAST_CHARACTERS <= len(text.strip()) <= MOST_CHARACTERS
 
 
-def stands_in(text: TextToRedact, statement: str, data: object) -> bool:
+def contains_text(text: TextToRedact, statement: str, data: object) -> bool:
+    """Whether a statement or its data contains a text."""
     return text.is_in(statement) or any(text.is_in(value) for value in strings_in(data))
 
 

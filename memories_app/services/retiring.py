@@ -16,16 +16,13 @@ from memories_app.audit_events import RetireReason
 from memories_app.models import Evidence, Memory, Review
 from memories_app.services.refusals import NotRecalled
 
-STANDING = (*Memory.AWAITING, Memory.Status.APPROVED)
-"""States of memories that agents recall or may recall later."""
-
 
 @transaction.atomic
 def retire_memory(memory: Memory, *, by: User, reason: RetireReason) -> Memory:
     """Retires a memory: agents no longer recall it from their next run on. Its change proposals end, too. Raises
     NotRecalled."""
     memory = Memory.objects.select_for_update().get(pk=memory.pk)
-    if memory.status not in STANDING:
+    if memory.status not in Memory.CURRENT:
         raise NotRecalled(memory)
     audit.record(audit_events.MEMORY_RETIRED, by=by, target=memory, subject=memory.subject_id, reason_code=reason)
     Review.objects.create(
@@ -54,16 +51,16 @@ def ask_revalidation(memory: Memory, *, by: User | None = None) -> Memory:
 
 def learned_from(record_id: UUID) -> QuerySet[Memory]:
     """Current memories learned from a session, newest first."""
-    return _standing(Evidence.objects.filter(record_id=record_id))
+    return _current(Evidence.objects.filter(record_id=record_id))
 
 
 def learned_by_tool(tool: str) -> QuerySet[Memory]:
     """Current memories that may come from a tool: its output, or later messages of the assistant; newest first."""
-    return _standing(Evidence.objects.filter(tools__contains=[tool]))
+    return _current(Evidence.objects.filter(tools__contains=[tool]))
 
 
-def _standing(sources: QuerySet[Evidence]) -> QuerySet[Memory]:
-    return Memory.objects.filter(pk__in=sources.values("memory"), status__in=STANDING).newest_first()
+def _current(sources: QuerySet[Evidence]) -> QuerySet[Memory]:
+    return Memory.objects.filter(pk__in=sources.values("memory"), status__in=Memory.CURRENT).newest_first()
 
 
 def retire_learned_from(record_id: UUID, *, by: User, reason: RetireReason) -> int:

@@ -186,7 +186,7 @@ class TestPages:
         aged(waiting(), 31)
         proposal_expiry.lapse_proposals()
         page = desk.get(reverse("reviews:health"))
-        assert (page.context["standing"].ending, page.context["lapsed"]) == (1, 1)
+        assert (page.context["queue_status"].ending, page.context["lapsed"]) == (1, 1)
 
     def test_its_page_says_so_and_puts_it_back(self, desk: Client) -> None:
         memory = aged(waiting("Prefers tea."), 31)

@@ -55,7 +55,7 @@ def test_the_number_in_the_navigation_is_of_what_the_queue_shows(desk: Client, a
     decisions.reject_memory(decided, by=ada, content_hash=decided.content_hash, reason="wrong")
     Memory.objects.filter(pk=again.pk).update(status=Memory.Status.NEEDS_REVALIDATION)
     assert set(shown(desk, "")) == {left, over, again}
-    assert queue.count_waiting() == queue.standing().waiting == 3
+    assert queue.count_waiting() == queue.queue_status().waiting == 3
 
 
 def test_marks_are_filters_and_badges(desk: Client) -> None:

@@ -61,8 +61,8 @@ class TestQueue:
         young, late = waiting("Prefers tea."), old(waiting("Prefers gin."), 50)
         page = desk.get(QUEUE)
         assert [row.memory for row in page.context["rows"]] == [late, young]
-        assert (page.context["standing"].waiting, page.context["standing"].late) == (2, 1)
-        assert page.context["standing"].oldest == "2 d 2 h"
+        assert (page.context["queue_status"].waiting, page.context["queue_status"].late) == (2, 1)
+        assert page.context["queue_status"].oldest == "2 d 2 h"
 
     def test_filters(self, desk: Client, ada: User) -> None:
         waiting("shared", shared=True, kind="procedure")

@@ -217,10 +217,11 @@ def open_grants(user: User, at: datetime | None = None) -> list[ContentGrant]:
     page: one query without active grants, one more for the sessions and one for each approver.
     """
     grants = ContentGrant.objects.asked_for_by(user).open_at(at or now()).prefetch_related("sessions")
-    return [grant for grant in grants.order_by("expires_at", "id") if still_stands(grant)]
+    return [grant for grant in grants.order_by("expires_at", "id") if is_approval_valid(grant)]
 
 
-def still_stands(grant: ContentGrant) -> bool:
+def is_approval_valid(grant: ContentGrant) -> bool:
+    """Whether its approver may still decide; without an approver, whether none is needed."""
     if grant.decided_by is None:
         return not settings.GRANT_APPROVAL
     return grant.decided_by.is_active and grant.decided_by.has_perm(DECIDE)

@@ -126,16 +126,16 @@ def folded(rows: Sequence[ListedEvent]) -> list[ListedEvent]:
         id__in={row.event.cause for row in rows if row.event.cause and row.event.cause not in by_id}
     )
     causes = {cause.id: cause for cause in elsewhere}
-    standing = []
+    top_rows = []
     for row in rows:
         verb = by_id.get(row.event.cause) if row.event.cause else None
         if verb is None:
             row.cause = causes.get(row.event.cause) if row.event.cause else None
-            standing.append(row)
+            top_rows.append(row)
         else:
             # The list is newest first; changes by one verb are in the order of execution.
             verb.rows.insert(0, row)
-    return standing
+    return top_rows
 
 
 def actors_of(events: Iterable[AuditEvent]) -> Mapping[uuid.UUID, AuditActor]:

@@ -69,12 +69,12 @@ def triggers() -> Iterator[CheckFinding]:
 
 
 def _fault_of(trigger: Calling, table: str, name: str) -> Iterator[CheckFinding]:
-    standing = fetch(TRIGGER, [connection.ops.quote_name(table), name])
+    installed = fetch(TRIGGER, [connection.ops.quote_name(table), name])
     what = WITHOUT.get(trigger.name or "", "changes to it are not recorded")
-    if not standing or standing[0][1] != trigger.call.partition("(")[0]:
+    if not installed or installed[0][1] != trigger.call.partition("(")[0]:
         hint = f"The trigger {name} of {table} is missing or calls something else: {what}."
         yield CheckFinding("error", "triggers", f"{hint} `pgtrigger install` creates it again.")
-    elif standing[0][0] != ("A" if trigger.name == "guard" else "O"):
+    elif installed[0][0] != ("A" if trigger.name == "guard" else "O"):
         state = "ENABLE ALWAYS TRIGGER" if trigger.name == "guard" else "ENABLE TRIGGER"
         hint = f"The trigger {name} of {table} is disabled: {what}. Run ALTER TABLE {table} {state} {name}."
         yield CheckFinding("error", "triggers", hint)

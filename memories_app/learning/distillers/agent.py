@@ -28,7 +28,7 @@ from memories_app.learning.distillers.saying import (
     Nonsense,
     OmissionReason,
     SessionMessage,
-    stands_in,
+    quote_is_in,
 )
 
 SECONDS = 60.0
@@ -156,7 +156,7 @@ def _proven(
     for one in learned[:MOST_FOUND]:
         said = shown[one.item - 1] if 0 < one.item <= len(shown) else None
         statement, quote = one.statement.strip(), one.quote.strip()
-        if said is None or not stands_in(quote, said.text):
+        if said is None or not quote_is_in(quote, said.text):
             left_out[OmissionReason.UNPROVEN] += 1
         elif said.is_context:
             left_out[OmissionReason.READ_BEFORE] += 1

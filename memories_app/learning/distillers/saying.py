@@ -59,7 +59,7 @@ class DistilledMemory:
 
     @property
     def is_proven(self) -> bool:
-        return stands_in(self.quote, self.said.text)
+        return quote_is_in(self.quote, self.said.text)
 
     @property
     def has_secret(self) -> bool:
@@ -143,9 +143,9 @@ class Failed(Unread):
     """The model could not be called."""
 
 
-def stands_in(words: str, text: str) -> bool:
-    """Whether a text contains some words, ignoring spacing and case."""
-    return bool(words.strip()) and _plain(words) in _plain(text)
+def quote_is_in(quote: str, text: str) -> bool:
+    """Whether a text contains a quote, ignoring spacing and case."""
+    return bool(quote.strip()) and _plain(quote) in _plain(text)
 
 
 def _plain(text: str) -> str:

@@ -33,8 +33,8 @@ from memories_app.review.queue import (
     hints_of,
     is_held,
     next_to_decide,
+    queue_status,
     rows_of,
-    standing,
 )
 from memories_app.review.recall_change import foresee
 from memories_app.review.rules import samples_to_see
@@ -148,7 +148,7 @@ def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, A
     return {
         "filters": filters,
         "query": filters.query_string(),
-        "standing": standing(),
+        "queue_status": queue_status(),
         "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
         "view_form": ViewForm(),
         "undoable": undoable(request),

@@ -19,7 +19,7 @@ from memories_app.review.digest import setup_for, want_digest
 from memories_app.review.forms import RuleForm
 from memories_app.review.health import LOOKED_BACK, paces
 from memories_app.review.proposal_expiry import WARNED_BEFORE, count_lapsed
-from memories_app.review.queue import QueueFilter, for_rows, next_to_decide, rows_of, standing
+from memories_app.review.queue import QueueFilter, for_rows, next_to_decide, queue_status, rows_of
 from memories_app.review.views.queue import REVIEW
 from memories_app.services.refusals import MemoryActionRefused
 
@@ -107,7 +107,7 @@ def judge(request: OperatorRequest, review_id: UUID) -> HttpResponse:
 def health(request: OperatorRequest) -> HttpResponse:
     """The page of review health."""
     context = {
-        "standing": standing(),
+        "queue_status": queue_status(),
         "paces": paces(),
         "samples_waiting": rules.samples_to_see()[:1000].count(),
         "lapsed": count_lapsed(within=LOOKED_BACK),
