@@ -28,7 +28,7 @@ from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.client.proposal_results import is_storable
 from memadmin.web.reauth import recently_authenticated
 from memories_app import raw_edits
-from memories_app.learning.proposing import look_at_data
+from memories_app.learning.proposing import check_data
 from memories_app.models import (
     ApprovalRule,
     Distillation,
@@ -127,7 +127,7 @@ class MemoryForm(forms.ModelForm):  # type: ignore[type-arg]
         if not isinstance(value, dict):
             raise forms.ValidationError("Data must be a JSON object.")
         try:
-            look_at_data(value)
+            check_data(value)
         except Unproposable as problem:
             raise forms.ValidationError(str(problem)) from problem
         return value

@@ -13,7 +13,7 @@ from django.db import DataError, Error, transaction
 from memadmin import audit
 from memadmin.audit.audit_events import RAW_EDIT_MADE
 from memories_app import audit_events
-from memories_app.learning.proposing import look_at
+from memories_app.learning.proposing import check_proposal
 from memories_app.models import Memory
 from memories_app.services.refusals import NotApproved, Unproposable, gate_explained
 
@@ -50,7 +50,7 @@ def save_memory(memory: Memory, names: Collection[str], *, by: User, why: audit.
     Raises Unproposable for an invalid memory, and what the gate refuses: changes of approved text.
     """
     assert set(names) <= set(EDITABLE), "these columns are not to be changed by hand"
-    look_at(
+    check_proposal(
         *(memory.statement, memory.kind, memory.key, memory.source, memory.provenance, memory.confidence, memory.data),
         (),
     )

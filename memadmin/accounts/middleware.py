@@ -48,10 +48,11 @@ class SessionLimits:
     ) -> HttpResponse | None:
         # Public views may have to respond without a database.
         if getattr(view, "login_required", True) and SESSION_KEY in request.session:
-            self.look_at(request)
+            self.check_session(request)
         return None
 
-    def look_at(self, request: HttpRequest) -> None:
+    def check_session(self, request: HttpRequest) -> None:
+        """Signs the user out when their session is over; otherwise notes its use."""
         if not request.user.is_authenticated:
             request.session.flush()
         elif reason := why_over(request):

@@ -164,7 +164,7 @@ ORDER BY awaiting_since, id
 """
 
 
-def _to_look_at(within: timedelta | None) -> list[UUID]:
+def _to_compare(within: timedelta | None) -> list[UUID]:
     """Proposals, longest waiting first; all, or those that could resemble something new or changed."""
     if within is None:
         return list(Memory.objects.awaiting_review().values_list("pk", flat=True))
@@ -176,7 +176,7 @@ def _to_look_at(within: timedelta | None) -> list[UUID]:
 
 def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, SimilarityMark]]:
     """Proposals with wrong marks, and the right ones; two queries for each BATCH."""
-    keys = _to_look_at(within)
+    keys = _to_compare(within)
     for start in range(0, len(keys), BATCH):
         some = keys[start : start + BATCH]
         found = _found_beside(some)

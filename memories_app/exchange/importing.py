@@ -17,7 +17,7 @@ from memories_app import audit_events
 from memories_app.exchange.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 from memories_app.exchange.formats import entries_of
 from memories_app.exchange.rows import entry_of_row
-from memories_app.learning.proposing import ProposedQuote, look_at, propose_memory
+from memories_app.learning.proposing import ProposedQuote, check_proposal, propose_memory
 from memories_app.models import Memory
 from memories_app.services.refusals import MemoryActionRefused
 from sessions_app.models import SessionRecord, SessionStore, Subject, SubjectKind, SubjectSource
@@ -130,7 +130,7 @@ def _imported(entry: ImportedMemory, store: SessionStore | None) -> bool:
     statement = entry.statement.strip()
     quotes = [_quote(said, store) for said in entry.said]
     source = Memory.Source.IMPORT
-    look_at(statement, entry.kind, entry.key, source, entry.provenance, entry.confidence, entry.data, quotes)
+    check_proposal(statement, entry.kind, entry.key, source, entry.provenance, entry.confidence, entry.data, quotes)
     for name in entry.agents:
         if not 0 < len(name) <= LONGEST_AGENT or not is_storable(name):
             raise MemoryActionRefused(None, f"The name of an agent has 1 to {LONGEST_AGENT} characters.")

@@ -76,7 +76,7 @@ def propose_memory(
     NothingLearnedHere if learning is stopped for the subject, and Overtaken if agents no longer use the other memory.
     """
     statement = statement.strip()
-    look_at(statement, kind, key, source, provenance, confidence, data, evidence)
+    check_proposal(statement, kind, key, source, provenance, confidence, data, evidence)
     if valid_from and valid_until and valid_from >= valid_until:
         raise Unproposable(None, "The validity would end before it begins.")
     if replaces is not None:
@@ -148,7 +148,7 @@ def propose_change(memory: Memory, *, by: User, statement: str, content_hash: st
     )
 
 
-def look_at(
+def check_proposal(
     statement: str,
     kind: str,
     key: str,
@@ -165,10 +165,10 @@ def look_at(
         raise Unproposable(None, f"Provenance is explicit or inferred, not “{provenance}”.")
     if not 0.0 <= confidence <= 1.0:
         raise Unproposable(None, "Confidence must be between 0 and 1.")
-    look_at_statement(statement)
+    check_statement(statement)
     if len(key) > LONGEST_KEY or not is_storable(key):
         raise Unproposable(None, f"A key is a name of up to {LONGEST_KEY} characters.")
-    look_at_data(data or {})
+    check_data(data or {})
     if len(evidence) > MOST_QUOTES:
         raise Unproposable(None, f"A proposal comes with {MOST_QUOTES} quotes at most; this one has {len(evidence)}.")
     for quote in evidence:
@@ -176,7 +176,8 @@ def look_at(
             raise Unproposable(None, f"A quote is text of at most {LONGEST_QUOTE:,} characters.")
 
 
-def look_at_data(data: Mapping[str, Any]) -> None:
+def check_data(data: Mapping[str, Any]) -> None:
+    """Raises Unproposable for data that is too long or cannot be stored."""
     try:
         is_kept = len(str(data)) <= LONGEST_DATA and all(map(is_storable, _texts(data)))
     except RecursionError:
@@ -199,7 +200,8 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def look_at_statement(statement: str) -> None:
+def check_statement(statement: str) -> None:
+    """Raises Unproposable for a text that is empty, too long or cannot be stored."""
     if not statement:
         raise Unproposable(None, "A memory cannot be empty.")
     if len(statement) > LONGEST_STATEMENT:

@@ -20,7 +20,7 @@ from django.db.models.functions import Greatest, Now
 from memadmin import audit
 from memadmin.accounts.grants.verbs import addresses_of
 from memories_app import audit_events
-from memories_app.learning.proposing import look_at_statement
+from memories_app.learning.proposing import check_statement
 from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Evidence, Memory, Review
 from memories_app.review.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows, moment_of
@@ -104,7 +104,7 @@ def edit_and_approve(
     require_fresh_base(memory, base, base_version)
     changed = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     if changed:
-        look_at_statement(changed.get("statement", memory.statement))
+        check_statement(changed.get("statement", memory.statement))
         audit.record(audit_events.MEMORY_EDITED, by=by, target=memory, subject=memory.subject_id)
         for name, value in changed.items():
             setattr(memory, name, value)

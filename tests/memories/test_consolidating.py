@@ -358,9 +358,9 @@ class TestMarking:
         shared = proposed("Drinks tea.")
         consolidate()
         settle()
-        assert consolidation._to_look_at(LATELY) == []
+        assert consolidation._to_compare(LATELY) == []
         change(subject, other, known)
-        looked_at = consolidation._to_look_at(LATELY)
+        looked_at = consolidation._to_compare(LATELY)
         assert waits.pk in looked_at
         assert not {somebodys.pk, shared.pk} & set(looked_at)
         consolidate(within=LATELY)
@@ -370,8 +370,8 @@ class TestMarking:
         waits, somebodys = proposed("Refunds take a week."), proposed("Refunds take a week.", subject=subject)
         settle()
         new = proposed("Refunds take a week.")
-        assert set(consolidation._to_look_at(LATELY)) == {waits.pk, new.pk}
-        assert somebodys.pk in consolidation._to_look_at(None)
+        assert set(consolidation._to_compare(LATELY)) == {waits.pk, new.pk}
+        assert somebodys.pk in consolidation._to_compare(None)
 
     def test_a_text_that_changed_since_it_was_compared_is_not_marked(self, subject: Subject) -> None:
         approved("Drinks tea.", subject=subject)

@@ -93,14 +93,15 @@ def opening(request: HttpRequest, record_id: UUID) -> str:
         settings.READ_WINDOW.total_seconds()
     ):
         return code
-    look_at_amount(person, record_id)
+    check_reading_limit(person, record_id)
     if len(_opened) >= REMEMBERED:
         _opened.clear()
     _opened[key] = at
     return code
 
 
-def look_at_amount(person: User, record_id: UUID) -> None:
+def check_reading_limit(person: User, record_id: UUID) -> None:
+    """Raises ReadingStopped if a new session would exceed READ_LIMIT; records a notice from READ_NOTICE on."""
     recent = opened_lately(person)
     if any(ref == record_id for ref, _ in recent):
         return
@@ -124,5 +125,5 @@ def opened_lately(person: User) -> list[tuple[UUID, Any]]:
 
 
 def was_noticed(person: User) -> bool:
-    told = AuditEvent.objects.filter(type=audit_events.READING_NOTICED.name, at__gt=Now() - settings.READ_WINDOW)
-    return told.filter(object_ref=ref_of(person)).exists()
+    notices = AuditEvent.objects.filter(type=audit_events.READING_NOTICED.name, at__gt=Now() - settings.READ_WINDOW)
+    return notices.filter(object_ref=ref_of(person)).exists()
