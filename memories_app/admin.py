@@ -333,7 +333,7 @@ class RecallAdmin(OfMemory):
     fields = ("id", "subject", "record_id", *list_display[1:])
 
     def view_on_site(self, recall: Recall) -> str:  # type: ignore[override]
-        return reverse("memories:told", args=[recall.pk])
+        return reverse("memories:recall-detail", args=[recall.pk])
 
 
 @admin.register(Distillation)

@@ -33,7 +33,7 @@ def recall_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     if not viewer.has_perm(READ):
         return {}
     found = Recall.objects.filter(pk__in=refs).values_list("pk", flat=True)
-    return {pk: Name(f"recall {short(pk)}", reverse("memories:told", args=[pk])) for pk in found}
+    return {pk: Name(f"recall {short(pk)}", reverse("memories:recall-detail", args=[pk])) for pk in found}
 
 
 @names("memories_app.approvalrule", noun="rule")

@@ -61,10 +61,10 @@ def memories_panel(user: User, record: SessionRecord) -> Panel | None:
         return None
     learned = count_up_to(learned_from(record.pk))
     recalls = Recall.objects.filter(record_id=record.pk).order_by("-recalled_at").values_list("pk", flat=True)
-    told = list(recalls[: COUNT_CAP + 1])
-    if not learned and not told:
+    newest = list(recalls[: COUNT_CAP + 1])
+    if not learned and not newest:
         return None
-    shown = {"record": record, "learned": learned, "told": len(told), "newest": told[0] if told else None}
+    shown = {"record": record, "learned": learned, "recall_count": len(newest), "newest": newest[0] if newest else None}
     return Panel("memories/_of_session.html", shown)
 
 
@@ -73,7 +73,7 @@ def memory_marks(user: User, record: SessionRecord, page: ItemPage, timeline: Ti
     """Marks of memories learned from these items, and of recalls in their runs. Two queries."""
     if not page.items or not user.has_perm(READ):
         return None
-    return Marks(_learned(record, page), _told(record, page, timeline))
+    return Marks(_learned(record, page), _recalled(record, page, timeline))
 
 
 def _learned(record: SessionRecord, page: ItemPage) -> Mapping[str, Sequence[Mark]]:
@@ -103,7 +103,7 @@ BEFORE_PAGE = timedelta(minutes=10)
 """Time before the first item in which a recall still belongs to a run that began on the page before."""
 
 
-def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[str, Sequence[Mark]]:
+def _recalled(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[str, Sequence[Mark]]:
     """A mark at the run of each of the first recalls, and one for the remaining ones."""
     first, last = page.items[0].written_at, page.items[-1].written_at
     recalls = Recall.objects.filter(record_id=record.pk)
@@ -112,11 +112,11 @@ def _told(record: SessionRecord, page: ItemPage, timeline: Timeline) -> Mapping[
     if page.has_later:
         recalls = recalls.filter(recalled_at__lte=last) if last else recalls.none()
     marks = defaultdict[str, list[Mark]](list)
-    for recall in recalls.annotate(told=Count("memories")).order_by("recalled_at", "pk")[:RECALLS_MARKED]:
+    for recall in recalls.annotate(memory_count=Count("memories")).order_by("recalled_at", "pk")[:RECALLS_MARKED]:
         run = run_at(timeline, recall.recalled_at, has_earlier=page.has_earlier)
         if run is not None:
-            words = f"{recall.told} {'memory' if recall.told == 1 else 'memories'} recalled"
-            marks[run.anchor].append(Mark("brain", words, reverse("memories:told", args=[recall.pk])))
+            words = f"{recall.memory_count} {'memory' if recall.memory_count == 1 else 'memories'} recalled"
+            marks[run.anchor].append(Mark("brain", words, reverse("memories:recall-detail", args=[recall.pk])))
     return {anchor: first_of(several) for anchor, several in marks.items()}
 
 

@@ -130,10 +130,10 @@ def claimed(due: Due) -> Notice | None:
 
 def mail_about(due: Due, people: list[str]) -> EmailMessage:
     count = due.session_count
-    told = TEXTS[due.kind].format(count=count, sessions="session" if count == 1 else "sessions")
+    sentence = TEXTS[due.kind].format(count=count, sessions="session" if count == 1 else "sessions")
     return EmailMessage(
         subject=f"memadmin: {SUBJECTS[due.kind]}",
-        body=f"{told}\n\n{settings.CONSOLE_URL}{due.about.get_absolute_url()}\n",
+        body=f"{sentence}\n\n{settings.CONSOLE_URL}{due.about.get_absolute_url()}\n",
         to=people,
         headers={"Auto-Submitted": "auto-generated"},
     )

@@ -118,11 +118,11 @@ class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in i
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         if change and not form.has_changed() and any(formset.has_changed() for formset in formsets):
-            self.tell(request, target=form.instance)
+            self.record_edit(request, target=form.instance)
         super().save_related(request, form, formsets, change)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.tell(request, target=obj, counters={"rows": 1})
+        self.record_edit(request, target=obj, counters={"rows": 1})
         super().delete_model(request, obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -136,12 +136,13 @@ class ReasonedEdits(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in i
                 return action(model_admin, request, queryset)  # the confirmation page
             with transaction.atomic():
                 shown = list(queryset[:MOST_SHOWN])
-                self.tell(request, shown=shown, counters={"rows": queryset.count()})
+                self.record_edit(request, shown=shown, counters={"rows": queryset.count()})
                 return action(model_admin, request, queryset)
 
         return run
 
-    def tell(self, request: HttpRequest, **columns: Any) -> None:
+    def record_edit(self, request: HttpRequest, **columns: Any) -> None:
+        """Records the event of an edit, with the reason of the form."""
         why = why_of(request)
         audit.record(RAW_EDIT_MADE, by=operator(request), reason_code=why.code, details=why.details, **columns)
 

@@ -35,11 +35,11 @@ def memory_filter(client: MemoryClient, *, budget: int | None = None) -> CallMod
 
     Looked up once in a run for each agent, by the user's last text.
     """
-    told = RecallCache(client, budget)
+    cache = RecallCache(client, budget)
 
     async def with_memories(data: CallModelData[Any]) -> ModelInputData:
         asked = data.model_data
-        text = await told.text_for(data.context, data.agent.name, asked.input)
+        text = await cache.text_for(data.context, data.agent.name, asked.input)
         return ModelInputData(input=asked.input, instructions=_joined(asked.instructions, text)) if text else asked
 
     return with_memories
@@ -49,12 +49,12 @@ def instructions(
     client: MemoryClient, base: Instructions = "", *, budget: int | None = None
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
     """For `Agent.instructions`: the agent's own, and its memories. For one agent; `memory_filter` is for all."""
-    told = RecallCache(client, budget)
+    cache = RecallCache(client, budget)
 
     async def with_memories(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
         own = base(context, agent) if callable(base) else base
         own = await own if inspect.isawaitable(own) else own
-        return _joined(own, await told.text_for(context.context, agent.name, context.turn_input))
+        return _joined(own, await cache.text_for(context.context, agent.name, context.turn_input))
 
     return with_memories
 

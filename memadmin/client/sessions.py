@@ -30,7 +30,8 @@ METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 
 OURS = {
     *("inner", "subject", "record", "session_id", "session_settings", *METHODS),
-    *("_console", "_store", "_subject_in", "_ticket", "_agent", "_secrets", "_erased", "_told", "_tells_inner"),
+    *("_console", "_store", "_subject_in", "_ticket", "_agent", "_secrets", "_erased"),
+    *("_registered", "_inner_takes_wrapper"),
 }
 """The attributes that are not the inner session's."""
 
@@ -76,9 +77,9 @@ class GovernedSession(SessionABC):
         self._console, self._store, self._subject_in = console, store, subject_in
         self._ticket, self._agent = ticket, agent
         self._secrets, self._erased = secrets, erased
-        self._told: tuple[str, Subject | None] | None = None
+        self._registered: tuple[str, Subject | None] | None = None
         # As in the SDK: a session gets the run's context when all four of its methods take it.
-        self._tells_inner = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
+        self._inner_takes_wrapper = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
 
     # Further methods that the SDK calls on its own sessions (compaction, matching of ids) are the inner session's.
     def __getattr__(self, name: str) -> Any:
@@ -164,12 +165,12 @@ class GovernedSession(SessionABC):
         if self.subject is None and wrapper is not None:
             self.subject = self._found_in(wrapper.context)
         may_go_on, name = True, self._known_id()
-        told = name, self.subject
-        if name and self._told != told:
+        registered = name, self.subject
+        if name and self._registered != registered:
             try:
                 self.record = None
                 self.record = await self._console.ask(self._register)
-                self._told = told
+                self._registered = registered
             except ConsoleUnavailable:
                 pass  # the console has said so, and is asked again
             except RefusedByDatabase as refusal:
@@ -178,7 +179,7 @@ class GovernedSession(SessionABC):
                     logger.warning(
                         "memadmin could not register a session of the store %s (%s).", self._store, refusal.sqlstate
                     )
-                    self._told = told
+                    self._registered = registered
                 elif self._erased == "refuse":
                     raise SubjectErased(self.session_id) from None
         if wrapper is not None:
@@ -221,8 +222,8 @@ class GovernedSession(SessionABC):
             raise SubjectErased(self.session_id) from problem
 
     async def _ask_inner(self, method: str, wrapper: RunContextWrapper[Any] | None, *values: Any, **more: Any) -> Any:
-        told = {"wrapper": wrapper} if wrapper is not None and self._tells_inner else {}
-        answer = getattr(self.inner, method)(*values, **told, **more)
+        options = {"wrapper": wrapper} if wrapper is not None and self._inner_takes_wrapper else {}
+        answer = getattr(self.inner, method)(*values, **options, **more)
         # The SDK takes sessions whose methods are no coroutines, too.
         return await answer if inspect.isawaitable(answer) else answer
 

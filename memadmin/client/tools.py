@@ -46,7 +46,7 @@ def memory_tools(client: MemoryClient) -> list[Tool]:
             evidence=[Evidence(said)] if said.strip() and len(said) <= LONGEST_QUOTE else [],
             extractor=EXTRACTOR,
         )
-        return _told(answer)
+        return _answer_text(answer)
 
     @function_tool
     async def recall(context: RunContextWrapper[Any], question: str) -> str:
@@ -72,5 +72,5 @@ def memory_tools(client: MemoryClient) -> list[Tool]:
     return [remember, recall, forget]
 
 
-def _told(answer: Answer) -> str:
+def _answer_text(answer: Answer) -> str:
     return NOTED if answer else f"Not saved. {answer}"

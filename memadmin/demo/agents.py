@@ -102,9 +102,9 @@ async def chat_on(*, pause: timedelta = LIVE_PAUSE, session_id: str = COURIER_SE
     with remembering.reached(role):
         async with aclosing(open_agent_tables(role=role)) as tables, aclosing(memories.console):
             stored = await tables.session(session_id).get_items()
-            told = sum(item.get("role") == "user" for item in stored)
+            written = sum(item.get("role") == "user" for item in stored)
             session = memories.session(tables.session(session_id, limit=16), agent=bots.support.name)
-            for exchange in list(courier_exchanges())[told:]:
+            for exchange in list(courier_exchanges())[written:]:
                 await asyncio.sleep(pause.total_seconds())
                 try:
                     await _play(exchange, bots.support, Person(COURIER_CUSTOMER), session)

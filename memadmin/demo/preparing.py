@@ -128,10 +128,10 @@ def add_patterns(store: SessionStore) -> None:
 
 def tell_stories() -> int:
     """Plays the demo conversations that are not stored yet; returns their number."""
-    told = len(agents.run_all(role=role_of("agents")))
+    count = len(agents.run_all(role=role_of("agents")))
     with remembering.reached(role_of("agents")):
-        told += talks.tell()
-    if told:
+        count += talks.tell()
+    if count:
         # The worker would discover those in files half a minute later.
         discover_sessions()
-    return told
+    return count

@@ -26,7 +26,7 @@ memories = MemoryClient(NOWHERE, subject_in="id")
 """Works without the console's database outside of `reached`."""
 
 tools = memory_tools(memories)
-told = memory_filter(memories)
+memory_input = memory_filter(memories)
 hooks = MemoryHooks(memories)
 
 
@@ -46,5 +46,5 @@ def reached(role: str) -> Iterator[None]:
 
 def run_options(model: Model | None) -> dict[str, Any]:
     """Options of `Runner.run`: injected memories, and hooks that record the outcome."""
-    config = RunConfig(model=model, tracing_disabled=True, call_model_input_filter=told)
+    config = RunConfig(model=model, tracing_disabled=True, call_model_input_filter=memory_input)
     return {"run_config": config, "hooks": hooks}

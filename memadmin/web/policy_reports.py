@@ -75,11 +75,11 @@ def policy_report(request: HttpRequest) -> HttpResponse:
 def violations(body: bytes) -> list[tuple[str, str]]:
     """Rule and host of each violation in a report, in both formats of browsers."""
     try:
-        told = json.loads(body)
+        reports = json.loads(body)
     except (ValueError, RecursionError):
         return []
     found: list[tuple[str, str]] = []
-    for each in told[:PER_MINUTE] if isinstance(told, list) else [told]:
+    for each in reports[:PER_MINUTE] if isinstance(reports, list) else [reports]:
         report: Any = each.get("csp-report") or each.get("body") if isinstance(each, dict) else None
         if isinstance(report, dict):
             directive = report.get("effective-directive") or report.get("effectiveDirective")

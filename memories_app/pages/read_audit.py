@@ -54,7 +54,7 @@ def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
     )
 
 
-def told(recall: Recall, memories: Sequence[Memory]) -> None:
+def recall_viewed(recall: Recall, memories: Sequence[Memory]) -> None:
     """The memories used in a run."""
     audit.before_showing(
         audit_events.RECALL_VIEWED,

@@ -13,7 +13,7 @@ from memadmin.web.addresses import at_item
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from memories_app.pages import access, read_audit
-from memories_app.recall.view_models import as_told, neighbours, told_in
+from memories_app.recall.view_models import memories_in, neighbours, prompt_text
 from sessions_app import access as session_access
 from sessions_app.items import StoredItem
 from sessions_app.masked_reader import reader_for
@@ -25,19 +25,19 @@ NEAR = 20
 
 
 @operator_page("memories_app.read_memory")
-def told(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
+def recall(request: OperatorRequest, recall_id: UUID) -> HttpResponse:
     recall = access.recall_for(request.user, recall_id)
-    shown = told_in(recall)
+    shown = memories_in(recall)
     record = SessionRecord.objects.on_record().with_names().filter(pk__in=[recall.record_id]).first()
     context = {
         "recall": recall,
         "record": record,
-        "told": shown,
-        "text": as_told(shown, recall.subject.label if recall.subject else ""),
+        "memories": shown,
+        "text": prompt_text(shown, recall.subject.label if recall.subject else ""),
         **neighbours(recall),
     }
-    read_audit.told(recall, [each.memory for each in shown if each.memory])
-    return render(request, "memories/told.html", context)
+    read_audit.recall_viewed(recall, [each.memory for each in shown if each.memory])
+    return render(request, "memories/recall_detail.html", context)
 
 
 @operator_page("memories_app.read_memory", "sessions_app.read_content")

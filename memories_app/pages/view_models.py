@@ -176,7 +176,7 @@ class Use:
 
     recalled: RecalledMemory
     record: SessionRecord | None
-    told_count: int
+    memory_count: int
 
 
 def uses_of(memory: Memory, limit: int) -> list[Use]:
@@ -187,7 +187,7 @@ def uses_of(memory: Memory, limit: int) -> list[Use]:
     counts = dict(
         RecalledMemory.objects.filter(recall__in={each.recall_id for each in recalled})
         .values_list("recall")
-        .annotate(told=Count("pk"))
+        .annotate(memory_count=Count("pk"))
     )
     return [
         Use(each, records.get(each.recall.record_id) if each.recall.record_id else None, counts[each.recall_id])

@@ -31,7 +31,7 @@ class RecalledMemoryView:
         return self.recalled.memory
 
 
-def told_in(recall: Recall) -> list[RecalledMemoryView]:
+def memories_in(recall: Recall) -> list[RecalledMemoryView]:
     """Memories of a recall in prompt order. Two queries."""
     places = list(
         recall.memories.select_related("memory__subject")
@@ -43,10 +43,10 @@ def told_in(recall: Recall) -> list[RecalledMemoryView]:
     )
     versions = {(version.memory_id, version.number): version for version in of_then}
     masker = Masker()
-    return [_told(each, versions, masker) for each in places]
+    return [_view_of(each, versions, masker) for each in places]
 
 
-def _told(
+def _view_of(
     recalled: RecalledMemory, versions: Mapping[tuple[UUID, int], MemoryVersion], masker: Masker
 ) -> RecalledMemoryView:
     memory = recalled.memory
@@ -80,11 +80,11 @@ def neighbours(recall: Recall) -> dict[str, Recall | None]:
     }
 
 
-def as_told(told: Sequence[RecalledMemoryView], subject_key: str) -> str:
+def prompt_text(memories: Sequence[RecalledMemoryView], subject_key: str) -> str:
     """The text of the prompt, masked; empty if a part is missing."""
-    if any(each.missing for each in told):
+    if any(each.missing for each in memories):
         return ""
-    return as_block([each.statement for each in told], subject_key)
+    return as_block([each.statement for each in memories], subject_key)
 
 
 WEEKS = 13
@@ -99,7 +99,7 @@ SELECT week, (
         SELECT FROM memories_app_recalledmemory
         WHERE memory_id = %(memory)s AND recalled_at >= week AND recalled_at < week + interval '7 days'
         LIMIT %(most)s
-    ) AS told
+    ) AS recalled
 )
 FROM generate_series(%(first)s::timestamptz, %(last)s::timestamptz, interval '7 days') AS week
 ORDER BY week

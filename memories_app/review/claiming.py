@@ -39,13 +39,13 @@ class ReviewAlreadyDecided(Overtaken):
         self.review = last_review(memory)
         self.winner = self.review.reviewer if self.review else None
         if self.review and self.review.rule:
-            told = f"The rule “{self.review.rule}” has already approved this proposal."
+            sentence = f"The rule “{self.review.rule}” has already approved this proposal."
         elif self.review:
             who = "You" if self.winner == by else name_of(self.winner)
-            told = f"{who} already {self.review.get_decision_display()} this proposal."
+            sentence = f"{who} already {self.review.get_decision_display()} this proposal."
         else:
-            told = f"This proposal is no longer waiting: its status is {memory.get_status_display()}."
-        super().__init__(memory, f"{told} Your decision was not saved.")
+            sentence = f"This proposal is no longer waiting: its status is {memory.get_status_display()}."
+        super().__init__(memory, f"{sentence} Your decision was not saved.")
 
 
 def claim(memory: Memory, *, by: User) -> Memory:

@@ -66,7 +66,7 @@ class Figures:
         return bool(self.waiting or self.expired or self.samples)
 
 
-def figures() -> Figures:
+def current_figures() -> Figures:
     """Exact figures, because they are needed once a day. Four queries."""
     at = now()
     waiting = Memory.objects.awaiting_review().not_put_off()
@@ -95,57 +95,57 @@ def send_digest() -> int:
     done = set(Digest.objects.filter(on=at.date(), sent_at__isnull=False).values_list("way", flat=True))
     if done.issuperset(ways):
         return 0
-    told = figures()
+    figures = current_figures()
     Digest.objects.filter(on__lt=at.date() - KEPT).delete()
-    return sum(send(way, told, at) for way in ways if way not in done)
+    return sum(send(way, figures, at) for way in ways if way not in done)
 
 
 def is_on(way: Digest.Way) -> bool:
     return bool(settings.MAIL_SERVER if way == Way.MAIL else settings.DIGEST_URL)
 
 
-def send(way: Digest.Way, told: Figures, at: datetime) -> bool:
+def send(way: Digest.Way, figures: Figures, at: datetime) -> bool:
     """Whether it was sent. Empty queues are not sent by mail, but to the receiver."""
     people = recipients() if way == Way.MAIL else []
-    if way == Way.MAIL and not (people and told.is_news):
+    if way == Way.MAIL and not (people and figures.is_news):
         return False
     digest, _ = Digest.objects.get_or_create(on=at.date(), way=way)
     if not take_try(digest):
         return False
     try:
         if way == Way.MAIL:
-            mail_with(told, people).send()
+            mail_with(figures, people).send()
         else:
-            deliver(told, f"digest-{digest.pk}", at)
+            deliver(figures, f"digest-{digest.pk}", at)
     except (OSError, http.client.HTTPException, NotTaken) as problem:
         # Messages of mail errors may contain addresses and are dropped.
         reason = str(problem) if isinstance(problem, NotTaken) else type(problem).__name__
         logger.warning("The digest of the review queue was not sent by %s: %s", digest.get_way_display(), reason)
         return False
-    note_sent(digest, told, people)
+    note_sent(digest, figures, people)
     return True
 
 
 @transaction.atomic
-def note_sent(digest: Digest, told: Figures, people: list[str]) -> None:
-    counters = {"waiting": told.waiting, "late": told.late, "expiring": told.expiring}
+def note_sent(digest: Digest, figures: Figures, people: list[str]) -> None:
+    counters = {"waiting": figures.waiting, "late": figures.late, "expiring": figures.expiring}
     audit.record(audit_events.DIGEST_SENT, reason_code=digest.way, counters=counters | {"addresses": len(people)})
     Digest.objects.filter(pk=digest.pk).update(sent_at=now())
 
 
-def mail_with(told: Figures, people: list[str]) -> EmailMessage:
+def mail_with(figures: Figures, people: list[str]) -> EmailMessage:
     lines = [
-        f"Waiting: {told.waiting}",
-        f"Late, waiting for more than {settings.REVIEW_WITHIN.total_seconds() / 3600:g} hours: {told.late}",
-        f"The oldest has been waiting for {told.oldest_hours} hours." if told.waiting else "",
-        f"Expire unreviewed within {WARNED_BEFORE.days} days: {told.expiring}" if told.expiring else "",
-        f"Expired unreviewed since yesterday: {told.expired}" if told.expired else "",
-        f"Rule samples to check: {told.samples}" if told.samples else "",
+        f"Waiting: {figures.waiting}",
+        f"Late, waiting for more than {settings.REVIEW_WITHIN.total_seconds() / 3600:g} hours: {figures.late}",
+        f"The oldest has been waiting for {figures.oldest_hours} hours." if figures.waiting else "",
+        f"Expire unreviewed within {WARNED_BEFORE.days} days: {figures.expiring}" if figures.expiring else "",
+        f"Expired unreviewed since yesterday: {figures.expired}" if figures.expired else "",
+        f"Rule samples to check: {figures.samples}" if figures.samples else "",
     ]
-    late = f", {told.late} of them late" if told.late else ""
-    proposals = "proposal waits" if told.waiting == 1 else "proposals wait"
+    late = f", {figures.late} of them late" if figures.late else ""
+    proposals = "proposal waits" if figures.waiting == 1 else "proposals wait"
     return EmailMessage(
-        subject=f"memadmin: {told.waiting} {proposals} for review{late}",
+        subject=f"memadmin: {figures.waiting} {proposals} for review{late}",
         body="\n".join(
             [
                 *filter(None, lines),
@@ -161,13 +161,11 @@ def mail_with(told: Figures, people: list[str]) -> EmailMessage:
     )
 
 
-def deliver(told: Figures, message_id: str, at: datetime) -> None:
+def deliver(figures: Figures, message_id: str, at: datetime) -> None:
     """Posts the figures in the format of Standard Webhooks (standardwebhooks.com). Raises OSError, HTTPException and
     NotTaken."""
-    told_where = {"url": f"{settings.CONSOLE_URL}{reverse('reviews:list')}"} if settings.CONSOLE_URL else {}
-    body = json.dumps(
-        {"type": "reviews.digest", "timestamp": at.isoformat(), "data": asdict(told) | told_where}
-    ).encode()
+    link = {"url": f"{settings.CONSOLE_URL}{reverse('reviews:list')}"} if settings.CONSOLE_URL else {}
+    body = json.dumps({"type": "reviews.digest", "timestamp": at.isoformat(), "data": asdict(figures) | link}).encode()
     seconds = str(int(at.timestamp()))
     headers = {
         "Content-Type": "application/json",
@@ -210,27 +208,27 @@ def want_digest(person: User, *, wanted: bool) -> None:
 class Setup:
     """Recipients of the digest. `wanted` is None if a person cannot choose: no mail is sent, or only to others."""
 
-    told: list[str]
+    sentences: list[str]
     problems: list[str]
     wanted: bool | None
 
 
 def setup_for(person: User) -> Setup:
     """The set-up as sentences, for the page of review health. At most four queries."""
-    told, problems, wanted = list[str](), list[str](), None
+    sentences, problems, wanted = list[str](), list[str](), None
     at = f"Daily from {settings.DIGEST_HOUR:02}:00 UTC"
     if not settings.MAIL_SERVER:
         problems.append("No e-mail is sent: MEMADMIN_MAIL_URL is not set.")
     elif count := len(recipients()):
-        told.append(f"{at} by e-mail to {count} {'address' if count == 1 else 'addresses'}.")
+        sentences.append(f"{at} by e-mail to {count} {'address' if count == 1 else 'addresses'}.")
     else:
         problems.append("No e-mail is sent: no subscribed reviewer has an address verified by the company sign-in.")
     if settings.MAIL_SERVER and not settings.DIGEST_TO:
         wanted = not NoDigest.objects.filter(person=person).exists()
     if settings.DIGEST_URL:
-        told.append(f"{at} to {urlsplit(settings.DIGEST_URL).hostname}.")
+        sentences.append(f"{at} to {urlsplit(settings.DIGEST_URL).hostname}.")
     failing = Digest.objects.filter(on=now().date(), sent_at__isnull=True, tries__gt=1)
     problems += [
         f"Today's digest was not accepted by {each.get_way_display()} yet; memadmin tries again." for each in failing
     ]
-    return Setup(told, problems, wanted)
+    return Setup(sentences, problems, wanted)

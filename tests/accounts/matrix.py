@@ -144,7 +144,7 @@ MATRIX: dict[str, Rule] = {
     "memories:recall": form(READERS),
     "memories:search": verb(READERS),
     "memories:distillers": page(READERS),
-    "memories:told": page(READERS),
+    "memories:recall-detail": page(READERS),
     "memories:recall-place": page(READERS),
     "memories:learned-from": Rule(reads=READERS, sends=REVIEWERS),
     "memories:change": Rule(reads=REVIEWERS, sends=REVIEWERS),

@@ -382,7 +382,7 @@ def test_whatever_stands_in_a_file_the_verifier_answers(data: st.DataObject) -> 
     except CannotRead:
         return
     assert report.verdict in ("broken", "unanchored")
-    assert verifier.told(report)
+    assert verifier.report_text(report)
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 2), (2, 3), (3, 4)])

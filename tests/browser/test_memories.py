@@ -127,7 +127,7 @@ def test_the_pages_can_be_looked_at(agent_tables: None, sign_in: SignIn, look: L
     sign_in("compliance")
     look(reverse("memories:distillers"))
     look(record.get_absolute_url())
-    look(reverse("memories:told", args=[recall.pk]))
+    look(reverse("memories:recall-detail", args=[recall.pk]))
     look(memory.get_absolute_url())
     look(reverse("memories:change", args=[memory.pk]))
     look(reverse("memories:list"))

@@ -166,7 +166,7 @@ class TestMail:
         waiting()
         digest.send_digest()
         monkeypatch.setattr(digest, "take_try", lambda digest: True)
-        assert digest.send(Digest.Way.MAIL, digest.figures(), now())
+        assert digest.send(Digest.Way.MAIL, digest.current_figures(), now())
         assert len(mail.outbox) == 2
 
     def test_who_gets_it(self, ada: User, settings: Any) -> None:

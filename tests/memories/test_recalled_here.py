@@ -106,7 +106,7 @@ def recall(record: SessionRecord, *memories: Memory, at: datetime) -> Recall:
 
 
 def told(recall: Recall) -> str:
-    return reverse("memories:told", args=[recall.pk])
+    return reverse("memories:recall-detail", args=[recall.pk])
 
 
 class TestTimeline:
@@ -191,7 +191,7 @@ class TestPage:
         MemoryVersion.objects.filter(memory=emptied).update(statement="", erased_at=now())
         Memory.objects.get(pk=gone.pk).delete()
         page = reviewer.get(told(made))
-        shown = page.context["told"]
+        shown = page.context["memories"]
         assert [each.statement for each in shown] == ["Green tea.", "Black tea.", "Red tea.", "", ""]
         for words in (
             "needs re-validation",

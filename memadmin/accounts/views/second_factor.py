@@ -117,8 +117,8 @@ class AddPasskey(WithLayout, AddWebAuthnView):  # type: ignore[misc]
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         # A passkey belongs to a host name; browsers create none at an IP address.
         numbers = numbers_of(urlsplit(f"//{self.request.get_host()}").hostname or "")
-        told = {"numbers": numbers, "is_this_machine": numbers and numbers.is_loopback}
-        return super().get_context_data(**kwargs) | told
+        context = {"numbers": numbers, "is_this_machine": numbers and numbers.is_loopback}
+        return super().get_context_data(**kwargs) | context
 
 
 @method_decorator(

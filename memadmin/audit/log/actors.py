@@ -98,9 +98,9 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
         return execute(sql, params, many, context)
     if connection.in_atomic_block or not COMMITS_ITSELF.match(words_of(sql)):
         with transaction.atomic(using=connection.alias, savepoint=False):
-            tell(connection, actor, local=True)
+            set_session_actor(connection, actor, local=True)
             return execute(sql, params, many, context)
-    tell(connection, actor, local=False)
+    set_session_actor(connection, actor, local=False)
     try:
         return execute(sql, params, many, context)
     finally:
@@ -109,7 +109,8 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
                 cursor.execute("RESET memadmin.actor")
 
 
-def tell(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
+def set_session_actor(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
+    """Sets the actor for the triggers of a connection; with `local` until the end of its transaction."""
     with connection.cursor() as cursor:
         cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns, local])
 

@@ -67,7 +67,7 @@ def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
         raise NothingLeft
     for start in range(0, len(with_details), MOST_SHOWN):
         part = with_details[start : start + MOST_SHOWN]
-        told = record(
+        erasure = record(
             DETAILS_ERASED,
             by=by,
             target=event,
@@ -76,7 +76,7 @@ def erase_details(event: AuditEvent, *, by: User, reason: str) -> int:
             reason_code=reason,
             counters={"events": len(part)},
         )
-        if erased_by("memadmin_erase_details", told) != len(part):
+        if erased_by("memadmin_erase_details", erasure) != len(part):
             raise NothingLeft
     return len(with_details)
 
@@ -126,8 +126,8 @@ def latest(erasures: AuditEventQuerySet) -> Erasure | None:
     return Erasure(event) if event else None
 
 
-def erased_by(function: str, told: UUID) -> int:
+def erased_by(function: str, erasure: UUID) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s)", [told])
+        cursor.execute(f"SELECT {function}(%s)", [erasure])
         (count,) = cursor.fetchone() or (0,)
     return int(count)

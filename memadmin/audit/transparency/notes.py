@@ -122,16 +122,16 @@ class Checkpoint:
         origin, size, root, *lines = text.removesuffix("\n").split("\n") if text.count("\n") >= 3 else [""] * 3
         if not NAME.fullmatch(origin) or not re.fullmatch("0|[1-9][0-9]{0,18}", size):
             raise BadNote("The text is not a checkpoint: it does not begin with an origin and a size.")
-        told = dict(line.partition(" ")[::2] for line in lines)
+        values = dict(line.partition(" ")[::2] for line in lines)
         try:
-            replaced_size, _, replaced_root = told.get("replaces", "").partition(" ")
+            replaced_size, _, replaced_root = values.get("replaces", "").partition(" ")
             return cls(
                 origin=origin,
                 size=int(size),
                 root=_hash(root),
-                at=datetime.strptime(told["at"], TIME).replace(tzinfo=UTC),
-                key=PublicKey.parse(told["key"]),
-                epoch=int(told["epoch"]),
+                at=datetime.strptime(values["at"], TIME).replace(tzinfo=UTC),
+                key=PublicKey.parse(values["key"]),
+                epoch=int(values["epoch"]),
                 replaced=(int(replaced_size), _hash(replaced_root)) if replaced_size else None,
             )
         except (KeyError, ValueError) as problem:

@@ -298,16 +298,16 @@ class SignedCheckpoint:
             if dash != "\N{EM DASH}" or not name or len(data) < 5:
                 raise InvalidCheckpointNote("a signature is not in the note format")
             signatures.append((name, data[:4], data[4:]))
-        told = dict(line.partition(" ")[::2] for line in lines[3:])
+        values = dict(line.partition(" ")[::2] for line in lines[3:])
         try:
-            replaced_size, _, replaced_root = told.get("replaces", "").partition(" ")
+            replaced_size, _, replaced_root = values.get("replaces", "").partition(" ")
             found = cls(
                 origin=lines[0],
                 size=int(lines[1]),
                 root=decoded(lines[2]),
-                at=datetime.strptime(told["at"], TIME),  # noqa: DTZ007  # all are UTC, and compared with each other
-                epoch=int(told["epoch"]),
-                key=Key.parse(told["key"]),
+                at=datetime.strptime(values["at"], TIME),  # noqa: DTZ007  # all are UTC, and compared with each other
+                epoch=int(values["epoch"]),
+                key=Key.parse(values["key"]),
                 replaced=(int(replaced_size), decoded(replaced_root)) if replaced_size else None,
                 text=text + "\n",
                 signatures=tuple(signatures),
@@ -1418,7 +1418,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CannotRead, InvalidCheckpointNote, OSError, UnicodeDecodeError) as problem:
         sys.stderr.write(f"verifier: {problem}\n")
         return 2
-    sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else told(report))
+    sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else report_text(report))
     return 1 if report.verdict == "broken" else 0
 
 
@@ -1453,7 +1453,8 @@ def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Re
     raise CannotRead(f"{path} is neither an export nor the proof of an event.")
 
 
-def told(report: Report) -> str:
+def report_text(report: Report) -> str:
+    """The report for people, a line for each finding."""
     verdicts = {
         "ok": "OK: nothing contradicts the log, and an anchor confirms it",
         "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; the owner of the database"

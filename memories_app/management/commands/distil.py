@@ -54,7 +54,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{record.pk}: {away}")
                 failed += 1
                 continue
-            self.tell(record, distilled, as_json=as_json)
+            self.print_report(record, distilled, as_json=as_json)
             failed += distilled.row.outcome not in (Distillation.Outcome.DONE, Distillation.Outcome.REFUSED)
         if failed:
             sys.exit(1)
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no session {', '.join(missing)}, or it was erased.")
         return [known[one] for one in dict.fromkeys(named)]
 
-    def tell(self, record: SessionRecord, distilled: Distilled, *, as_json: bool) -> None:
+    def print_report(self, record: SessionRecord, distilled: Distilled, *, as_json: bool) -> None:
         row = distilled.row
         if as_json:
             report = {

@@ -51,13 +51,13 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(asdict(imported)))
         else:
-            self.tell(imported)
+            self.print_report(imported)
         if imported.refused:
             sys.exit(1)
         if not (imported.proposed or imported.known):
             raise CommandError("It contains no memories.")
 
-    def tell(self, imported: Imported) -> None:
+    def print_report(self, imported: Imported) -> None:
         for refused in imported.refused:
             self.stderr.write(f"{refused.place}: {refused.reason}")
         self.stdout.write(

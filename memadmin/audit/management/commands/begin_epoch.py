@@ -31,8 +31,8 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         assert begun.replaced
         if as_json:
-            told = {"epoch": begun.epoch, "size": begun.size, "lost_size": begun.replaced[0]}
-            self.stdout.write(json.dumps(told, indent=2))
+            begun_as_json = {"epoch": begun.epoch, "size": begun.size, "lost_size": begun.replaced[0]}
+            self.stdout.write(json.dumps(begun_as_json, indent=2))
             return
         self.stdout.write(
             f"Epoch {begun.epoch} begins at {begun.size:,}. The anchors contain the log up to {begun.replaced[0]:,};"

@@ -23,6 +23,6 @@ class Command(BaseCommand):
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
         report = verify()
-        self.stdout.write(json.dumps(report.as_json(), indent=2) if as_json else verifier.told(report))
+        self.stdout.write(json.dumps(report.as_json(), indent=2) if as_json else verifier.report_text(report))
         if report.verdict == "broken":
             raise SystemExit(1)

@@ -26,11 +26,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
         answer = asyncio.run(again.ask_again(bot, said=says, role=preparing.role_of("agents")))
         record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
-        told = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
+        recalled = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
         self.stdout.write(f"Question: {says or again.QUESTIONS[bot].said}")
-        for statement, version in told.values_list("memory__statement", "version"):
+        for statement, version in recalled.values_list("memory__statement", "version"):
             self.stdout.write(f"Memory:   {statement} (version {version})")
-        if not told:
+        if not recalled:
             waiting = Memory.objects.awaiting_review().about(record.subject).count() if record.subject else 0
             self.stdout.write(f"Memory:   none; {waiting} proposals about this person wait under /reviews/.")
         self.stdout.write(f"Answer:   {answer.text}")

@@ -46,8 +46,8 @@ class Command(BaseCommand):
         if apply and len(steps) > len(left):
             self.apply([step for step in steps if step.is_allowed])
         if as_json:
-            told = [{"purpose": step.purpose, "statements": step.as_text} for step in steps]
-            self.stdout.write(json.dumps({"roles": roles.names, "is_applied": apply, "steps": told}, indent=2))
+            steps_as_json = [{"purpose": step.purpose, "statements": step.as_text} for step in steps]
+            self.stdout.write(json.dumps({"roles": roles.names, "is_applied": apply, "steps": steps_as_json}, indent=2))
         elif apply:
             names = ", ".join(roles.names.values())
             self.stdout.write(
