@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 
 from memadmin.accounts.grants.verbs import addresses_of
 from memories_app.models import Memory
-from memories_app.review.claiming import name_of
-from memories_app.review.decisions import approve_memory, is_held_from, reject_memory, snooze_memory
+from memories_app.review.claiming import is_claimed_by_other, moment_of, name_of
+from memories_app.review.decisions import approve_memory, reject_memory, snooze_memory
 from memories_app.services.refusals import MemoryActionRefused
 
 AT_ONCE = 100
@@ -50,7 +50,7 @@ def chosen(read: Mapping[UUID, str], *, by: User, verb: str) -> list[TickedPropo
 def why_not(memory: Memory, read_hash: str, by: User, own: Collection[int | None], verb: str) -> str:
     if not memory.is_awaiting:
         return f"is {memory.get_status_display()} already"
-    if is_held_from(memory, by):
+    if is_claimed_by_other(memory, by, moment_of(memory)):
         return f"{name_of(memory.claimed_by)} has claimed it"
     if memory.content_hash != read_hash:
         return "was changed since you read it"

@@ -93,6 +93,12 @@ def moment_of(memory: Memory) -> datetime:
     return moment
 
 
+def is_claimed_by_other(memory: Memory, user: User, moment: datetime) -> bool:
+    """Whether another reviewer has claimed it, at this time."""
+    until = memory.claimed_until
+    return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
+
+
 def last_review(memory: Memory) -> Review | None:
     """The latest decision."""
     valid = memory.reviews.filter(undone_at=None).select_related("reviewer", "rule")

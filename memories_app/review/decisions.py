@@ -23,7 +23,13 @@ from memories_app import audit_events
 from memories_app.learning.proposing import check_statement
 from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Evidence, Memory, Review
-from memories_app.review.claiming import HeldBySomebody, ReviewAlreadyDecided, locked_rows, moment_of
+from memories_app.review.claiming import (
+    HeldBySomebody,
+    ReviewAlreadyDecided,
+    is_claimed_by_other,
+    locked_rows,
+    moment_of,
+)
 from memories_app.services.refusals import (
     CannotBeMerged,
     MemoryActionRefused,
@@ -199,19 +205,13 @@ def locked(
     memory = by_key[memory.pk]
     if not memory.is_awaiting:
         raise ReviewAlreadyDecided(memory, by=by)
-    if is_held_from(memory, by):
+    if is_claimed_by_other(memory, by, moment_of(memory)):
         raise HeldBySomebody(memory)
     if content_hash is not None and memory.content_hash != content_hash:
         raise ChangedMeanwhile(memory)
     if is_decision and is_same_person(by, memory.proposed_by):
         raise OwnProposal(memory)
     return memory, by_key.get(memory.replaces_id)
-
-
-def is_held_from(memory: Memory, person: User) -> bool:
-    """Whether another reviewer has claimed it, by the database's time."""
-    until = memory.claimed_until
-    return memory.claimed_by_id not in (None, person.pk) and until is not None and until > moment_of(memory)
 
 
 def is_same_person(one: User, other: User | None) -> bool:

@@ -25,6 +25,7 @@ from memories_app.models import Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.pages.risk_labels import FLAGS, HINTS, Flag, flag_named
 from memories_app.pages.view_models import Words, subject_labels, words_for
+from memories_app.review.claiming import is_claimed_by_other
 from memories_app.review.proposal_expiry import WARNED_BEFORE, lapses_at, lapsing
 from memories_app.review.rules import samples_to_see
 from sessions_app.masking import Masker
@@ -184,7 +185,7 @@ def rows_of(memories: list[Memory], user: User) -> list[QueueRow]:
             labels.get(memory.subject_id, "") if memory.subject_id else "",
             age(moment - waits_since(memory)),
             memory.is_awaiting and moment - memory.awaiting_since > settings.REVIEW_WITHIN,
-            is_held(memory, user, moment),
+            is_claimed_by_other(memory, user, moment),
             [flag_named(flag) for flag in memory.risk_flags[:2]],
             hints_of(memory),
             ending.get(memory.pk, ""),
@@ -208,12 +209,6 @@ def ends_of(memories: Collection[Memory], moment: datetime) -> dict[UUID, str]:
     ends = {memory.pk: end for memory in memories if (end := lapses_at(memory)) and end - moment <= WARNED_BEFORE}
     still = lapsing(within=WARNED_BEFORE).filter(pk__in=ends).order_by().values_list("pk", flat=True) if ends else ()
     return {key: age(ends[key] - moment) for key in still}
-
-
-def is_held(memory: Memory, user: User, moment: datetime) -> bool:
-    """Whether another reviewer has claimed it."""
-    until = memory.claimed_until
-    return memory.claimed_by_id not in (None, user.pk) and until is not None and until > moment
 
 
 def age(length: timedelta) -> str:

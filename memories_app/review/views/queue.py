@@ -21,7 +21,7 @@ from memadmin.web.requests import OperatorRequest
 from memories_app.audit_events import RejectReason
 from memories_app.models import Memory, Review, SavedView
 from memories_app.pages import access, read_audit
-from memories_app.review.claiming import HeldBySomebody, claim, last_review
+from memories_app.review.claiming import HeldBySomebody, claim, is_claimed_by_other, last_review
 from memories_app.review.context import Beside, beside
 from memories_app.review.forms import EditForm, QuestionForm, ViewForm
 from memories_app.review.queue import (
@@ -31,7 +31,6 @@ from memories_app.review.queue import (
     ends_of,
     for_rows,
     hints_of,
-    is_held,
     next_to_decide,
     queue_status,
     rows_of,
@@ -108,7 +107,7 @@ def proposal_page(
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
     read_audit.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
-    is_somebodys = isinstance(problem, HeldBySomebody) or is_held(memory, request.user, moment)
+    is_somebodys = isinstance(problem, HeldBySomebody) or is_claimed_by_other(memory, request.user, moment)
     may_decide = memory.is_awaiting and not is_somebodys and memory.proposed_by_id != request.user.pk
     context = queue_context(request, filters) | {
         "memory": memory,
