@@ -3,7 +3,7 @@
 Upper packages use the names of this module; `models` contains the tables, `log.types` the register of event types.
 """
 
-from memadmin.audit.log.actors import NOBODY, Actor, acting, current_actor, name_for_triggers, person
+from memadmin.audit.log.actors import NOT_SIGNED_IN, Actor, acting, current_actor, name_for_triggers, person
 from memadmin.audit.log.reasons import UNSAID, EditReason, Why
 from memadmin.audit.log.recording import (
     AuditUnavailable,
@@ -18,7 +18,7 @@ from memadmin.audit.log.row_triggers import govern
 from memadmin.audit.log.types import EventType, Undeclared, declare
 
 __all__ = [
-    "NOBODY",
+    "NOT_SIGNED_IN",
     "UNSAID",
     "Actor",
     "AuditUnavailable",

@@ -8,7 +8,7 @@ import json
 from memories_app.exchange.entries import ImportedMemory, ImportedQuote, UnreadableEntry
 from sessions_app.items import StoredItem
 
-NOBODY = "default"
+NO_USER = "default"
 """User id of agno's memories without a user."""
 
 
@@ -23,7 +23,7 @@ def _value(raw: str) -> object:
 def entry_of_row(item: StoredItem, user: str, *, library: str, place: str) -> ImportedMemory | UnreadableEntry:
     """The entry of a row. agno stores a memory as a JSON string, phidata as an object with the text in `memory`. Its
     source is not imported: it can be a whole message. The memory itself is the quote, where the console finds it."""
-    if user == NOBODY:
+    if user == NO_USER:
         return UnreadableEntry(place, f"{library} stored it without a user")
     if item.raw_tail:
         return UnreadableEntry(place, f"it is {item.byte_count:,} bytes long")

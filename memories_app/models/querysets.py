@@ -24,8 +24,8 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Proposals and memories to re-validate, longest waiting first."""
         return self.filter(status__in=self.model.AWAITING).order_by("awaiting_since", "pk")
 
-    def not_put_off(self) -> MemoryQuerySet:
-        """Without snoozed ones."""
+    def not_snoozed(self) -> MemoryQuerySet:
+        """Without those snoozed now."""
         return self.filter(Q(snoozed_until=None) | Q(snoozed_until__lte=Now()))
 
     def needing_two(self) -> MemoryQuerySet:

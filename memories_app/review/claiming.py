@@ -19,7 +19,7 @@ from memories_app.services.refusals import Overtaken
 LEASE = timedelta(minutes=10)
 
 
-class HeldBySomebody(Overtaken):
+class ClaimedByOther(Overtaken):
     """Another reviewer, `winner`, has claimed it."""
 
     def __init__(self, memory: Memory) -> None:
@@ -51,7 +51,7 @@ class ReviewAlreadyDecided(Overtaken):
 def claim(memory: Memory, *, by: User) -> Memory:
     """Claims a proposal for a reviewer, for LEASE or until they claim another one.
 
-    Raises HeldBySomebody or ReviewAlreadyDecided. Two statements in separate transactions: two reviewers who swap
+    Raises ClaimedByOther or ReviewAlreadyDecided. Two statements in separate transactions: two reviewers who swap
     proposals would otherwise wait for each other. The end of the claim is not read again.
     """
     free = Q(claimed_by=None) | Q(claimed_by=by) | Q(claimed_until__lte=Now())
@@ -61,7 +61,7 @@ def claim(memory: Memory, *, by: User) -> Memory:
         if not memory.is_awaiting:
             raise ReviewAlreadyDecided(memory, by=by)
         if memory.claimed_by:
-            raise HeldBySomebody(memory)
+            raise ClaimedByOther(memory)
         # Released since the query.
     release_others(by=by, but=memory)
     memory.claimed_by = by

@@ -24,7 +24,7 @@ from memories_app.learning.proposing import check_statement
 from memories_app.learning.risk_detection import risks_of
 from memories_app.models import Evidence, Memory, Review
 from memories_app.review.claiming import (
-    HeldBySomebody,
+    ClaimedByOther,
     ReviewAlreadyDecided,
     is_claimed_by_other,
     locked_rows,
@@ -206,7 +206,7 @@ def locked(
     if not memory.is_awaiting:
         raise ReviewAlreadyDecided(memory, by=by)
     if is_claimed_by_other(memory, by, moment_of(memory)):
-        raise HeldBySomebody(memory)
+        raise ClaimedByOther(memory)
     if content_hash is not None and memory.content_hash != content_hash:
         raise ChangedMeanwhile(memory)
     if is_decision and is_same_person(by, memory.proposed_by):
@@ -328,7 +328,7 @@ __all__ = [
     "BaseGone",
     "CannotBeMerged",
     "ChangedMeanwhile",
-    "HeldBySomebody",
+    "ClaimedByOther",
     "MemoryActionRefused",
     "NotScreened",
     "Overtaken",

@@ -69,7 +69,7 @@ class Figures:
 def current_figures() -> Figures:
     """Exact figures, because they are needed once a day. Four queries."""
     at = now()
-    waiting = Memory.objects.awaiting_review().not_put_off()
+    waiting = Memory.objects.awaiting_review().not_snoozed()
     counted = waiting.order_by().aggregate(
         waiting=Count("pk"),
         late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),

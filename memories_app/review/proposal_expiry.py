@@ -37,7 +37,7 @@ def lapsing(*, within: timedelta = timedelta()) -> MemoryQuerySet:
     waiting = Memory.objects.awaiting_review()
     if not settings.PROPOSAL_LIFETIME:
         return waiting.none()
-    return waiting.not_put_off().filter(
+    return waiting.not_snoozed().filter(
         ~Exists(Review.objects.valid_approvals()),
         status=Memory.Status.PROPOSED,
         awaiting_since__lte=now() - settings.PROPOSAL_LIFETIME + within,

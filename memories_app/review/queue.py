@@ -89,7 +89,7 @@ class QueueFilter(FilterForm):
             waiting = Memory.objects.filter(pk__in=samples_to_see().order_by().values("memory"))
             waiting = waiting.order_by("awaiting_since", "pk")
         if active.get("show") != "snoozed":
-            waiting = waiting.not_put_off()
+            waiting = waiting.not_snoozed()
         for name, value in active.items():
             waiting = narrowed(waiting, name, value, self.user)
         return waiting
@@ -165,7 +165,7 @@ class QueueRow:
     subject: str
     waited: str
     is_late: bool
-    is_held: bool
+    is_claimed_by_other: bool
     flags: list[Flag]
     hints: list[Flag]
     # Time until it expires unreviewed, if that is soon.
@@ -238,7 +238,7 @@ class QueueStatus:
 def queue_status() -> QueueStatus:
     """The current status. One query of at most a thousand rows of an index, because the oldest are the late ones; one
     more if some may expire soon."""
-    at, oldest_first = now(), Memory.objects.awaiting_review().not_put_off()[: COUNT_CAP + 1]
+    at, oldest_first = now(), Memory.objects.awaiting_review().not_snoozed()[: COUNT_CAP + 1]
     counted = oldest_first.aggregate(
         waiting=Count("pk"),
         late=Count("pk", filter=Q(awaiting_since__lt=at - settings.REVIEW_WITHIN)),
@@ -252,4 +252,4 @@ def queue_status() -> QueueStatus:
 
 def count_waiting() -> int:
     """Capped number of waiting proposals that are not snoozed, for every page of a reviewer. One query."""
-    return count_up_to(Memory.objects.awaiting_review().not_put_off())
+    return count_up_to(Memory.objects.awaiting_review().not_snoozed())

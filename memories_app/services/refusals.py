@@ -50,7 +50,7 @@ class NothingLearnedHere(MemoryActionRefused):
     sentence = "Learning is stopped for this subject."
 
 
-class AboutSomebodyElse(MemoryActionRefused):
+class OtherSubject(MemoryActionRefused):
     sentence = "The memory that this would change belongs to another subject."
 
 
@@ -86,7 +86,7 @@ GATE: dict[str, type[MemoryActionRefused]] = {
     "P0M03": NotApproved,
     "P0M04": NotScreened,
     "P0M05": OnlyErased,
-    "P0M07": AboutSomebodyElse,
+    "P0M07": OtherSubject,
 }
 """Refusals of the database about memories, by SQLSTATE."""
 

@@ -108,9 +108,9 @@ def test_snoozing_can_be_taken_back_at_once(desk: Client, ada: User) -> None:
     assert 'data-key="u"' in page.text
     desk.post(reverse("reviews:wake", args=[memory.pk]))
     assert Memory.objects.get(pk=memory.pk).snoozed_until is None
-    assert desk.get(answer["Location"]).context["put_off"] is None
+    assert desk.get(answer["Location"]).context["just_snoozed"] is None
     decisions.snooze_memory(memory, by=ada, length=timedelta(hours=1))
-    assert desk.get(QUEUE, {"snoozed": "nonsense"}).context["put_off"] is None
+    assert desk.get(QUEUE, {"snoozed": "nonsense"}).context["just_snoozed"] is None
 
 
 @pytest.mark.parametrize(("name", "place"), [("memories:list", "Memories"), ("memories:recall", "Recall preview")])

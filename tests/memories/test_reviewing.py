@@ -348,10 +348,10 @@ class TestClaiming:
     def test_a_claim_is_a_lease_and_people_hold_one(self, first: User, second: User) -> None:
         one, other = waiting(), waiting()
         claiming.claim(one, by=first)
-        with pytest.raises(claiming.HeldBySomebody, match="first has claimed this proposal") as error:
+        with pytest.raises(claiming.ClaimedByOther, match="first has claimed this proposal") as error:
             claiming.claim(one, by=second)
         assert error.value.winner == first
-        with pytest.raises(claiming.HeldBySomebody):
+        with pytest.raises(claiming.ClaimedByOther):
             approve(one, second)
         claiming.claim(other, by=first)
         claiming.claim(one, by=second)
@@ -411,7 +411,7 @@ class TestRaces:
                 claiming.claim(memory, by=self.first)
                 late = start(lambda: claiming.claim(memory, by=self.second))
                 wait_until_blocked(late)
-            with pytest.raises(claiming.HeldBySomebody) as lost:
+            with pytest.raises(claiming.ClaimedByOther) as lost:
                 late.result()
         assert lost.value.winner == self.first
 
@@ -451,7 +451,7 @@ class TestRaces:
         claiming.claim(other, by=self.second)
         with somebody_else() as start:
             late = start(lambda: claiming.claim(one, by=self.second))
-            with pytest.raises(claiming.HeldBySomebody):
+            with pytest.raises(claiming.ClaimedByOther):
                 claiming.claim(other, by=self.first)
-            with pytest.raises(claiming.HeldBySomebody):
+            with pytest.raises(claiming.ClaimedByOther):
                 late.result()

@@ -31,11 +31,12 @@ def grant_list(request: OperatorRequest) -> HttpResponse:
     mine = ContentGrant.objects.asked_for_by(request.user).newest_first().with_people()
     context: dict[str, object] = {"moment": now(), "may_decide": request.user.has_perm(grants.DECIDE)}
     if context["may_decide"]:
-        context |= waiting_for_somebody(now()) | {"why_no_notices": notices.why_no_notices()}
+        context |= grants_in_progress(now()) | {"why_no_notices": notices.why_no_notices()}
     return GRANTS.render(request, context, GRANTS.page(request, mine))
 
 
-def waiting_for_somebody(at: datetime) -> dict[str, object]:
+def grants_in_progress(at: datetime) -> dict[str, object]:
+    """Requests to decide about, open grants, and ended ones to review."""
     every = ContentGrant.objects.with_people()
     return {
         "to_decide": every.awaiting_decision(at)[:WAITING_SHOWN],

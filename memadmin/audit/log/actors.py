@@ -39,7 +39,7 @@ class Actor:
         return self.kind, self.label[:LONGEST_LABEL], self.user_id
 
 
-NOBODY = Actor("system", "not signed in")
+NOT_SIGNED_IN = Actor("system", "not signed in")
 
 _acting: ContextVar[Actor | Callable[[], Actor | None] | None] = ContextVar("acting", default=None)
 

@@ -44,7 +44,7 @@ class AuditMiddleware:
 
 
 def whoever_asks(request: HttpRequest) -> Actor:
-    return actors.person(request.user) if request.user.is_authenticated else actors.NOBODY
+    return actors.person(request.user) if request.user.is_authenticated else actors.NOT_SIGNED_IN
 
 
 def is_worth_recording(request: HttpRequest) -> bool:

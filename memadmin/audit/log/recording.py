@@ -180,7 +180,7 @@ def _actor(by: By) -> Actor | None:
         return actors.current_actor()
     if isinstance(by, Actor):
         return by
-    return actors.person(by) if by.is_authenticated else actors.NOBODY
+    return actors.person(by) if by.is_authenticated else actors.NOT_SIGNED_IN
 
 
 def _ref(thing: Model | uuid.UUID) -> uuid.UUID:

@@ -21,7 +21,7 @@ from memadmin.web.requests import OperatorRequest
 from memories_app.audit_events import RejectReason
 from memories_app.models import Memory, Review, SavedView
 from memories_app.pages import access, read_audit
-from memories_app.review.claiming import HeldBySomebody, claim, is_claimed_by_other, last_review
+from memories_app.review.claiming import ClaimedByOther, claim, is_claimed_by_other, last_review
 from memories_app.review.context import Beside, beside
 from memories_app.review.forms import EditForm, QuestionForm, ViewForm
 from memories_app.review.queue import (
@@ -107,14 +107,14 @@ def proposal_page(
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
     read_audit.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
-    is_somebodys = isinstance(problem, HeldBySomebody) or is_claimed_by_other(memory, request.user, moment)
-    may_decide = memory.is_awaiting and not is_somebodys and memory.proposed_by_id != request.user.pk
+    is_claimed = isinstance(problem, ClaimedByOther) or is_claimed_by_other(memory, request.user, moment)
+    may_decide = memory.is_awaiting and not is_claimed and memory.proposed_by_id != request.user.pk
     context = queue_context(request, filters) | {
         "memory": memory,
         "shown": shown,
         "rows": rows_of(in_queue, request.user),
         "problem": problem,
-        "is_held": is_somebodys,
+        "is_claimed_by_other": is_claimed,
         "may_decide": may_decide,
         "following": None if may_decide else next_to_decide(filters, after=memory, user=request.user),
         "decision": None if memory.is_awaiting else last_review(memory),
@@ -151,7 +151,7 @@ def queue_context(request: OperatorRequest, filters: QueueFilter) -> dict[str, A
         "views": SavedView.objects.filter(owner=request.user)[:MOST_VIEWS],
         "view_form": ViewForm(),
         "undoable": undoable(request),
-        "put_off": put_off(request),
+        "just_snoozed": just_snoozed(request),
     }
 
 
@@ -165,7 +165,7 @@ def undoable(request: OperatorRequest) -> Review | None:
     return mine.filter(decided_at__gt=now() - UNDO_WITHIN).select_related("memory").order_by("-decided_at").first()
 
 
-def put_off(request: OperatorRequest) -> Memory | None:
+def just_snoozed(request: OperatorRequest) -> Memory | None:
     """The proposal that was just snoozed, if it still is."""
     try:
         snoozed = UUID(request.GET.get("snoozed", ""))
