@@ -16,7 +16,7 @@ MOST_LIKE = 5
 # OFFSET prevents a join of the whole table, of which the planner overestimates the needed part. Memories of one subject
 # are all compared. Shared ones only with the nearest by the vector index, those with the same key, and those with all
 # of its words.
-BESIDE = """
+CANDIDATES = """
 SELECT m.id, o.id, m.kind, m.key, m.statement, m.agents, m.content_hash,
        o.kind, o.key, o.statement, o.agents, o.content_hash,
        CASE WHEN o.embedder = m.embedder THEN 1 - (m.embedding <=> o.embedding) END
@@ -50,7 +50,7 @@ def compared_with(
     """Each memory with candidates of these statuses. One query."""
     with connection.cursor() as cursor:
         asked: dict[str, Any] = {"ids": list(ids), "statuses": list(statuses)}
-        cursor.execute(BESIDE, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
+        cursor.execute(CANDIDATES, asked | {"farthest": 1 - NEAR, "most": MOST_LIKE})
         return [
             (
                 ComparedText(row[0], row[2], row[3], row[4], frozenset(row[5]), row[6]),

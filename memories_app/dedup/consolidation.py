@@ -179,7 +179,7 @@ def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Sim
     keys = _to_compare(within)
     for start in range(0, len(keys), BATCH):
         some = keys[start : start + BATCH]
-        found = _found_beside(some)
+        found = _marks_against_others(some)
         marks = Memory.objects.filter(pk__in=some, status__in=Memory.AWAITING)
         for key, hints, content_hash in marks.values_list("pk", "hints", "content_hash"):
             right = found.get(key, SimilarityMark([], content_hash, ()))
@@ -187,16 +187,16 @@ def _wrongly_marked(within: timedelta | None = None) -> Iterator[tuple[UUID, Sim
                 yield key, right
 
 
-def mark_beside(memory: Memory) -> list[str]:
+def mark_against_others(memory: Memory) -> list[str]:
     """Compares a proposal with all others, marks it, and returns the marks, without waiting for the job."""
-    found = _found_beside([memory.pk]).get(memory.pk)
+    found = _marks_against_others([memory.pk]).get(memory.pk)
     if found is None:
         return []
     _mark(memory.pk, found)
     return found.hints
 
 
-def _found_beside(ids: Collection[UUID]) -> dict[UUID, SimilarityMark]:
+def _marks_against_others(ids: Collection[UUID]) -> dict[UUID, SimilarityMark]:
     compared = compared_with(ids, statuses=Memory.CURRENT)
     hashes = {one.id: one.content_hash for one, _, _ in compared}
     hints: dict[UUID, dict[UUID, Hint]] = {}

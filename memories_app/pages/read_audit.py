@@ -23,14 +23,14 @@ def listed(memories: Sequence[Memory]) -> None:
         )
 
 
-def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], beside: Iterable[Memory] = ()) -> None:
+def memory(request: HttpRequest, shown: Memory, quotes: Sequence[ShownQuote], others: Iterable[Memory] = ()) -> None:
     """A viewed memory with quotes, and others shown beside it. Quotes are content of sessions and need a purpose."""
     read = [quote for quote in quotes if quote.text]
     audit.before_showing(
         audit_events.MEMORY_VIEWED,
         target=shown,
         subject=shown.subject_id,
-        shown={quote.record.pk for quote in read if quote.record} | with_subjects(beside),
+        shown={quote.record.pk for quote in read if quote.record} | with_subjects(others),
         counters={"evidence": len(read)},
         reason_code=rules.purpose_of(request),
     )

@@ -63,7 +63,7 @@ class TextDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ReviewContext:
     statement: str
     base: Memory | None
     is_base_changed: bool
@@ -75,11 +75,11 @@ class Beside:
     proposed_by: str
 
 
-def beside(memory: Memory, *, reader: User) -> Beside:
+def review_context(memory: Memory, *, reader: User) -> ReviewContext:
     """The context of a proposal. About ten queries, for any number of memories."""
     show: Show = Masker().text
     base = memory.replaces
-    return Beside(
+    return ReviewContext(
         statement=show(memory.statement),
         base=base,
         is_base_changed=base is not None and base.version != memory.base_version,

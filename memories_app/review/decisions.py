@@ -151,7 +151,7 @@ def merge_memory(memory: Memory, *, by: User, content_hash: str, into: Memory, n
 
     Raises Overtaken, OwnProposal and CannotBeMerged.
     """
-    memory, _ = locked(memory, by=by, content_hash=content_hash, beside=into)
+    memory, _ = locked(memory, by=by, content_hash=content_hash, other=into)
     into = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=into.pk)
     require_mergeable(memory, into)
     audit.record(audit_events.MEMORY_MERGED, by=by, target=memory, subject=memory.subject_id, shown=[into])
@@ -198,10 +198,10 @@ def accept_base(memory: Memory, *, by: User, base_version: int) -> Memory:
 
 
 def locked(
-    memory: Memory, *, by: User, content_hash: str | None = None, beside: Memory | None = None, is_decision: bool = True
+    memory: Memory, *, by: User, content_hash: str | None = None, other: Memory | None = None, is_decision: bool = True
 ) -> tuple[Memory, Memory | None]:
     """The proposal and the memory it would change, locked, after checks that this person may decide."""
-    by_key = locked_rows(memory.pk, memory.replaces_id, beside.pk if beside else None)
+    by_key = locked_rows(memory.pk, memory.replaces_id, other.pk if other else None)
     memory = by_key[memory.pk]
     if not memory.is_awaiting:
         raise ReviewAlreadyDecided(memory, by=by)

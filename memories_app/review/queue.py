@@ -30,8 +30,8 @@ from memories_app.review.proposal_expiry import WARNED_BEFORE, lapses_at, lapsin
 from memories_app.review.rules import samples_to_see
 from sessions_app.masking import Masker
 
-BESIDE = 30
-"""Number of proposals listed beside the open one, and the number of those before it."""
+LISTED = 30
+"""Number of proposals listed around the open one, and the number of those before it."""
 
 BEFORE = 4
 
@@ -147,7 +147,7 @@ def around(filters: QueueFilter, memory: Memory) -> list[Memory]:
     """The part of the queue around a proposal: a few before it, itself, and those after it. Two queries."""
     waiting = for_rows(filters.queryset())
     before = list(rows_before(waiting, memory)[:BEFORE])
-    return [*reversed(before), memory, *rows_after(waiting, memory)[: BESIDE - len(before)]]
+    return [*reversed(before), memory, *rows_after(waiting, memory)[: LISTED - len(before)]]
 
 
 def for_rows(memories: MemoryQuerySet) -> MemoryQuerySet:

@@ -23,7 +23,7 @@ from django.db.models.functions import Greatest, Now
 from memadmin import audit
 from memadmin.client import embedding
 from memories_app import audit_events
-from memories_app.dedup.consolidation import mark_beside
+from memories_app.dedup.consolidation import mark_against_others
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.models.querysets import MemoryQuerySet
 from memories_app.review.claiming import locked_rows, moment_of
@@ -121,7 +121,7 @@ def approve_by_rule(memory: Memory, rule: ApprovalRule) -> bool:
     if not waiting_for(rule).filter(pk=memory.pk).exists():
         return False
     # Marks are updated hourly; a rule needs current ones.
-    if mark_beside(memory):
+    if mark_against_others(memory):
         return False
     audit.record(audit_events.MEMORY_APPROVED, target=memory, subject=memory.subject_id, shown=[rule.pk])
     is_sample = random.randrange(100) < rule.sample_percent

@@ -105,7 +105,7 @@ class TestApplying:
         a_rule()
         known = waiting("Drinks tea.", confidence=0.1)
         memory = sure("Drinks tea.", subject=known.subject)
-        monkeypatch.setattr(rules, "mark_beside", lambda memory: [])
+        monkeypatch.setattr(rules, "mark_against_others", lambda memory: [])
         assert rules.apply_rules() == 1
         assert status_of(memory) == "approved"
 

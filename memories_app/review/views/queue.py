@@ -22,7 +22,7 @@ from memories_app.audit_events import RejectReason
 from memories_app.models import Memory, Review, SavedView
 from memories_app.pages import access, read_audit
 from memories_app.review.claiming import ClaimedByOther, claim, is_claimed_by_other, last_review
-from memories_app.review.context import Beside, beside
+from memories_app.review.context import ReviewContext, review_context
 from memories_app.review.forms import EditForm, QuestionForm, ViewForm
 from memories_app.review.queue import (
     QueueFilter,
@@ -103,9 +103,9 @@ def proposal_page(
     filters = QueueFilter(request.GET, request.user)
     # After a lost race the current state is shown, not the one read before.
     memory = access.memory_for(request.user, memory.pk) if status != 200 else memory
-    shown = beside(memory, reader=request.user)
+    shown = review_context(memory, reader=request.user)
     in_queue = around(filters, memory) if memory.is_awaiting else list(for_rows(filters.queryset())[: PROPOSALS.size])
-    read_audit.memory(request, memory, shown.evidence, beside=[*in_queue, *(each.memory for each in shown.neighbours)])
+    read_audit.memory(request, memory, shown.evidence, others=[*in_queue, *(each.memory for each in shown.neighbours)])
     moment = now()
     is_claimed = isinstance(problem, ClaimedByOther) or is_claimed_by_other(memory, request.user, moment)
     may_decide = memory.is_awaiting and not is_claimed and memory.proposed_by_id != request.user.pk
@@ -136,7 +136,7 @@ def edit_form(memory: Memory, statement: str) -> EditForm:
     return EditForm(initial=read | {"statement": statement, "kind": memory.kind})
 
 
-def may_approve(memory: Memory, shown: Beside, request: OperatorRequest) -> bool:
+def may_approve(memory: Memory, shown: ReviewContext, request: OperatorRequest) -> bool:
     """Whether the button is enabled; the verb checks all of it again."""
     own = {memory.proposed_by_id, *(review.reviewer_id for review in shown.approvals)}
     return memory.is_screened and not shown.is_base_changed and request.user.pk not in own
