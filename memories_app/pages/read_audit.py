@@ -43,7 +43,7 @@ def recalled(preview: RecallPreview, subject: Subject | None) -> None:
     audit.before_showing(audit_events.RECALL_PREVIEWED, subject=subject, shown=shown, counters={"memories": len(shown)})
 
 
-def foreseen(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
+def recall_change_viewed(request: HttpRequest, proposal: Memory, shown: set[UUID]) -> None:
     """The memories of the recall preview of a proposal. The query may be content of a session and needs a purpose."""
     rules.purpose_of(request)
     audit.before_showing(

@@ -40,12 +40,12 @@ class RankChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class RecallChange:
     """The preview. `more` is the number of further memories after those in `places`."""
 
     question: str
     is_own_words: bool
-    told: str
+    summary: str
     places: list[RankChange]
     more: int
     agent: str
@@ -53,7 +53,7 @@ class Foreseen:
     seen: set[UUID]
 
 
-def foresee(memory: Memory, *, reader: User, question: str = "") -> Foreseen:
+def recall_change(memory: Memory, *, reader: User, question: str = "") -> RecallChange:
     """The preview for this query, else for the quoted message, else for the proposal's text. About nine queries.
 
     The first call in a process loads the embedder: about half a second and 80 MB for the offline one; a hosted one gets
@@ -65,10 +65,10 @@ def foresee(memory: Memory, *, reader: User, question: str = "") -> Foreseen:
     compared = preview_approval(memory, asked)
     places = places_of(compared, memory, masker)
     shown = [place for place in places if place.after is None or place.after <= PLACES_SHOWN or place.is_this]
-    return Foreseen(
+    return RecallChange(
         asked,
         not said,
-        told(memory, compared, now()),
+        summary(memory, compared, now()),
         shown,
         len(places) - len(shown),
         compared.agent,
@@ -120,7 +120,7 @@ def places_of(compared: Comparison, memory: Memory, masker: Masker) -> list[Rank
     return places
 
 
-def told(memory: Memory, compared: Comparison, moment: datetime) -> str:
+def summary(memory: Memory, compared: Comparison, moment: datetime) -> str:
     """Summary of the preview, in a sentence."""
     if memory.valid_until and memory.valid_until <= moment:
         return f"Expired on {memory.valid_until:%-d %B %Y}: even if approved, agents do not recall it."

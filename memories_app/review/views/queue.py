@@ -35,7 +35,7 @@ from memories_app.review.queue import (
     queue_status,
     rows_of,
 )
-from memories_app.review.recall_change import foresee
+from memories_app.review.recall_change import recall_change
 from memories_app.review.rules import samples_to_see
 from memories_app.review.undoing import UNDO_WITHIN
 from memories_app.services.refusals import MemoryActionRefused, Overtaken
@@ -78,10 +78,10 @@ def recall_after(request: OperatorRequest, memory_id: UUID) -> HttpResponse:
     question, status = "", 200
     if form.is_bound:
         question, status = (form.cleaned_data["question"], 200) if form.is_valid() else ("", 422)
-    foreseen = foresee(memory, reader=request.user, question=question) if memory.is_awaiting else None
-    if foreseen:
-        read_audit.foreseen(request, memory, foreseen.seen)
-    then = {"foreseen": foreseen, "question_form": form}
+    change = recall_change(memory, reader=request.user, question=question) if memory.is_awaiting else None
+    if change:
+        read_audit.recall_change_viewed(request, memory, change.seen)
+    then = {"recall_change": change, "question_form": form}
     if not wants_fragment(request):
         return proposal_page(request, memory, then=then, status=status)
     query = QueueFilter(request.GET, request.user).query_string()

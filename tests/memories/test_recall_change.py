@@ -22,7 +22,7 @@ from memories_app.pages.view_models import ShownQuote
 from memories_app.recall.preview import preview_recall
 from memories_app.review import recall_change
 from memories_app.review.decisions import approve_memory
-from memories_app.review.recall_change import Foreseen, foresee
+from memories_app.review.recall_change import RecallChange
 from sessions_app.models import Subject
 from tests.builders import make_session, make_subject
 from tests.memories.queue import a_reviewer, approved, waiting
@@ -43,25 +43,25 @@ def subject(db: None) -> Subject:
     return make_subject()
 
 
-def seen(memory: Memory, reader: User, question: str = "") -> Foreseen:
+def seen(memory: Memory, reader: User, question: str = "") -> RecallChange:
     embed_memories()
-    return foresee(Memory.objects.get(pk=memory.pk), reader=reader, question=question)
+    return recall_change.recall_change(Memory.objects.get(pk=memory.pk), reader=reader, question=question)
 
 
-def places(foreseen: Foreseen) -> dict[str, tuple[int | None, int | None]]:
-    return {place.statement: (place.now, place.after) for place in foreseen.places}
+def places(change: RecallChange) -> dict[str, tuple[int | None, int | None]]:
+    return {place.statement: (place.now, place.after) for place in change.places}
 
 
 def test_it_takes_its_place_among_what_agents_know(ada: User, subject: Subject) -> None:
     approved("Flies with a cat.", subject=subject)
     approved("Drinks tea in the morning.", subject=subject)
     memory = waiting("Wants money back to the card.", subject=subject, evidence=[ProposedQuote(SAID, speaker="user")])
-    foreseen = seen(memory, ada)
-    assert foreseen.question == SAID
-    assert places(foreseen)["Wants money back to the card."] == (None, 1)
-    assert [place.after for place in foreseen.places] == [1, 2, 3]
-    assert {place.now for place in foreseen.places} == {None, 1, 2}
-    assert foreseen.told == "Agents would read it first, of 3."
+    change = seen(memory, ada)
+    assert change.question == SAID
+    assert places(change)["Wants money back to the card."] == (None, 1)
+    assert [place.after for place in change.places] == [1, 2, 3]
+    assert {place.now for place in change.places} == {None, 1, 2}
+    assert change.summary == "Agents would read it first, of 3."
     assert Memory.objects.get(pk=memory.pk).status == "proposed"
 
 
@@ -70,12 +70,12 @@ def test_it_says_what_approving_then_does(ada: User, subject: Subject) -> None:
     for number in range(8):
         approved(f"Asked about seat {number} on a long trip.", subject=subject)
     memory = waiting("Prefers an aisle seat.", subject=subject)
-    foreseen = seen(memory, ada, "Which seat on a long trip?")
+    change = seen(memory, ada, "Which seat on a long trip?")
     approve_memory(memory, by=ada, content_hash=memory.content_hash)
     told = preview_recall("Which seat on a long trip?", subject=subject, budget=recalling.DEFAULT_BUDGET)
-    after = {place.memory_id: place.after for place in foreseen.places}
+    after = {place.memory_id: place.after for place in change.places}
     assert {each.memory.id: each.place for each in told.choice.chosen if each.memory.id in after} == after
-    assert len(told.choice.chosen) == len(foreseen.places) + foreseen.more
+    assert len(told.choice.chosen) == len(change.places) + change.more
 
 
 def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User, subject: Subject) -> None:
@@ -99,20 +99,20 @@ def test_what_it_contradicts_goes_out_and_what_it_changes_is_replaced(ada: User,
     ],
 )
 def test_what_agents_would_not_be_told(ada: User, values: dict[str, Any], told: str) -> None:
-    foreseen = seen(waiting("Kiosk B prints tags.", **values), ada, "zzz qqq")
-    assert told in foreseen.told
-    assert foreseen.agent == "".join(values.get("agents", []))
+    change = seen(waiting("Kiosk B prints tags.", **values), ada, "zzz qqq")
+    assert told in change.summary
+    assert change.agent == "".join(values.get("agents", []))
 
 
 def test_what_is_over_is_said_to_be(ada: User) -> None:
     memory = waiting("Is in Porto.")
     Memory.objects.filter(pk=memory.pk).update(valid_until=now() - timedelta(days=1))
-    assert seen(memory, ada).told.startswith("Expired on")
+    assert seen(memory, ada).summary.startswith("Expired on")
 
 
 def test_a_long_one_does_not_fit(ada: User) -> None:
-    foreseen = seen(waiting("Prefers tea. " * 140), ada)
-    [this] = foreseen.places
+    change = seen(waiting("Prefers tea. " * 140), ada)
+    [this] = change.places
     assert this.after is None
     assert "tokens" in this.why
 
@@ -155,9 +155,9 @@ def test_an_embedder_that_is_away_leaves_words(ada: User, monkeypatch: pytest.Mo
 
     memory = waiting("Wants money back.", evidence=[ProposedQuote(SAID, speaker="user")])
     monkeypatch.setattr(embedding, "load", lambda name: Away())
-    foreseen = foresee(memory, reader=ada)
-    assert foreseen.embedder == ""
-    assert foreseen.told == "Agents would read only this memory."
+    change = recall_change.recall_change(memory, reader=ada)
+    assert change.embedder == ""
+    assert change.summary == "Agents would read only this memory."
 
 
 def test_the_statement_for_one_says_of_a_memory_what_the_statement_for_all_says(subject: Subject) -> None:
