@@ -44,7 +44,7 @@ def overview(request: OperatorRequest) -> HttpResponse:
             "sessions": sessions,
         }
     if request.user.has_perm("audit.view_auditevent"):
-        context |= {"sealed": checkpoints.latest(), "verdict": latest_verdict()}
+        context |= {"checkpoint": checkpoints.latest(), "verdict": latest_verdict()}
     if request.user.has_perm(grants.DECIDE):
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context["grants_to_decide"] = count_up_to(every.awaiting_decision(now()))

@@ -87,7 +87,7 @@ def note(**columns: Any) -> AuditEvent:
     return event(audit.record_alone(NOTED, **columns))
 
 
-def seal() -> None:
+def sign_log() -> None:
     """Gives every event its place, under a checkpoint."""
     assert Sequencer().finish()
 

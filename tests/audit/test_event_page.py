@@ -30,7 +30,7 @@ from tests.audit.log_pages import (
     insert_row,
     link,
     note,
-    seal,
+    sign_log,
     words_of,
 )
 from tests.builders import make_session, make_subject
@@ -109,11 +109,13 @@ class TestEvent:
         assert len(re.findall(r"just (before|after)", around)) == 2
         assert "just before" not in opened(auditor, first).text
 
-    def test_it_tells_how_far_it_is_sealed(self, auditor: Client) -> None:
+    def test_it_tells_how_far_it_is_signed(self, auditor: Client) -> None:
         noted = note()
         assert "unsequenced" in words_of(opened(auditor, noted))
-        seal()
-        assert "sealed" in re.sub("unsealed", "", words_of(opened(auditor, noted)))
+        sign_log()
+        words = words_of(opened(auditor, noted))
+        assert "checkpoint of" in words
+        assert not re.search("unsigned|waiting to be signed", words, re.IGNORECASE)
 
     def test_opening_it_is_an_event(self, auditor: Client) -> None:
         subject = make_subject()
@@ -148,20 +150,20 @@ class TestEvent:
 
 class TestProof:
     @pytest.fixture
-    def sealed(self, db: None) -> AuditEvent:
+    def signed(self, db: None) -> AuditEvent:
         insert_notes(11)
         noted = note()
         insert_notes(8)
-        seal()
+        sign_log()
         return noted
 
     def test_its_steps_lead_from_the_leaf_to_the_root_that_was_signed(
-        self, auditor: Client, sealed: AuditEvent
+        self, auditor: Client, signed: AuditEvent
     ) -> None:
-        page = opened(auditor, sealed)
+        page = opened(auditor, signed)
         assert "matches the signed root" in words_of(page)
         assert page.context["steps"]
-        hash_ = leaf_of(sealed)
+        hash_ = leaf_of(signed)
         for step in page.context["steps"]:
             sibling = bytes.fromhex(step.hash)
             hash_ = node_hash(sibling, hash_) if step.side == "left" else node_hash(hash_, sibling)
@@ -171,7 +173,7 @@ class TestProof:
 
     def test_every_place_of_a_tree_has_its_steps(self, auditor: Client) -> None:
         insert_notes(13)
-        seal()
+        sign_log()
         root = AuditCheckpoint.objects.latest("size").root
         for noted in AuditEvent.objects.filter(type="note.taken"):
             hash_ = leaf_of(noted)
@@ -180,20 +182,20 @@ class TestProof:
                 hash_ = node_hash(sibling, hash_) if step.side == "left" else node_hash(hash_, sibling)
             assert hash_ == bytes(root)
 
-    def test_it_says_in_words_what_that_means(self, auditor: Client, sealed: AuditEvent) -> None:
+    def test_it_says_in_words_what_that_means(self, auditor: Client, signed: AuditEvent) -> None:
         size = AuditCheckpoint.objects.latest("size").size
-        index = AuditLeaf.objects.get(event_number=sealed.number).index
-        words = words_of(opened(auditor, sealed))
+        index = AuditLeaf.objects.get(event_number=signed.number).index
+        words = words_of(opened(auditor, signed))
         assert f"This event is number {index + 1} of the {size} covered by one signature." in words
         assert "Any later change would produce a different root" in words
 
-    def test_an_event_that_was_changed_leads_elsewhere(self, auditor: Client, sealed: AuditEvent) -> None:
+    def test_an_event_that_was_changed_leads_elsewhere(self, auditor: Client, signed: AuditEvent) -> None:
         with connection.cursor() as cursor:
             # As the owner of the tables could.
             cursor.execute("ALTER TABLE audit_event DISABLE TRIGGER USER")
-            cursor.execute("UPDATE audit_event SET outcome = 'denied' WHERE number = %s", [sealed.number])
+            cursor.execute("UPDATE audit_event SET outcome = 'denied' WHERE number = %s", [signed.number])
             cursor.execute("ALTER TABLE audit_event ENABLE TRIGGER USER")
-        words = words_of(opened(auditor, sealed))
+        words = words_of(opened(auditor, signed))
         assert "does not match" in words
         assert "the event or the tree was changed" in words
         assert "matches the signed root" not in words
@@ -204,27 +206,27 @@ class TestProof:
         assert "proof.json" not in page.text
 
     def test_it_is_anchored_where_a_place_outside_knows_its_checkpoint(
-        self, auditor: Client, sealed: AuditEvent, settings: Any, tmp_path: Path
+        self, auditor: Client, signed: AuditEvent, settings: Any, tmp_path: Path
     ) -> None:
-        words = words_of(opened(auditor, sealed))
+        words = words_of(opened(auditor, signed))
         assert "Not anchored the database owner could rewrite this event" in words
         settings.ANCHOR_PATH = tmp_path / "anchors"
         (made,) = anchors.publish()
-        words = words_of(opened(auditor, sealed))
+        words = words_of(opened(auditor, signed))
         assert f"Anchored {made.sink}" in words
-        assert "sealed anchored" in words
+        assert "signed anchored" in words
 
-    def test_the_file_proves_it_without_the_rest(self, auditor: Client, sealed: AuditEvent) -> None:
-        answer = auditor.get(reverse("audit:proof", args=[sealed.id]))
-        assert answer["Content-Disposition"] == f'attachment; filename="event-{sealed.id}.json"'
+    def test_the_file_proves_it_without_the_rest(self, auditor: Client, signed: AuditEvent) -> None:
+        answer = auditor.get(reverse("audit:proof", args=[signed.id]))
+        assert answer["Content-Disposition"] == f'attachment; filename="event-{signed.id}.json"'
         assert "no-store" in answer["Cache-Control"]
         proof = answer.json()
-        assert proof["event"]["id"] == str(sealed.id)
+        assert proof["event"]["id"] == str(signed.id)
         checkpoint = Checkpoint.parse(Note.parse(proof["checkpoint"]).text)
         path = [bytes.fromhex(sibling) for sibling in proof["path"]]
-        assert includes(checkpoint.root, checkpoint.size, proof["index"], leaf_of(sealed), path)
+        assert includes(checkpoint.root, checkpoint.size, proof["index"], leaf_of(signed), path)
         (taken,) = AuditEvent.objects.filter(type="event.proof_exported")
-        assert taken.object_ref == sealed.id
+        assert taken.object_ref == signed.id
 
     def test_the_file_of_one_that_is_too_new_leads_back_and_says_why(self, auditor: Client) -> None:
         noted = note()
@@ -233,8 +235,8 @@ class TestProof:
         assert "has no index in the log yet" in page.text
 
     @pytest.mark.parametrize("role", ["support", "reviewer", "administrator"])
-    def test_other_roles_get_no_file(self, role: str, sealed: AuditEvent) -> None:
-        assert signed_in(person(role)).get(reverse("audit:proof", args=[sealed.id])).status_code == 403
+    def test_other_roles_get_no_file(self, role: str, signed: AuditEvent) -> None:
+        assert signed_in(person(role)).get(reverse("audit:proof", args=[signed.id])).status_code == 403
 
     def test_there_is_no_file_of_an_unknown_event(self, auditor: Client) -> None:
         assert auditor.get(reverse("audit:proof", args=[uuid4()])).status_code == 404

@@ -31,8 +31,8 @@ from tests.audit.log_pages import (
     insert_notes,
     insert_row,
     note,
-    seal,
     seen,
+    sign_log,
 )
 from tests.builders import make_session, make_subject
 from tests.people import person, signed_in
@@ -109,11 +109,11 @@ class TestEqual:
 
 
 class TestJsonLines:
-    def test_every_sealed_line_leads_to_a_signed_root(self, auditor: Client) -> None:
+    def test_every_signed_line_leads_to_a_signed_root(self, auditor: Client) -> None:
         insert_notes(300)
-        seal()
+        sign_log()
         insert_notes(7)
-        seal()
+        sign_log()
         note()
         found = lines(auditor, type="note.taken")
         assert len(found) == 308
@@ -130,7 +130,7 @@ class TestJsonLines:
     def test_proofs_of_neighbours_cost_no_query_each(self, auditor: Client) -> None:
         def queries_for(count: int) -> int:
             insert_notes(count)
-            seal()
+            sign_log()
             with CaptureQueriesContext(connection) as queries:
                 assert len(lines(auditor, type="note.taken")) >= count
             return len(queries)
@@ -148,7 +148,7 @@ class TestTable:
         session, subject = make_session(), make_subject("cust_48213")
         helper = person("support")
         audit.record_alone(SESSION_SEEN, by=helper, target=session, subject=subject, counters={"items": 56})
-        seal()
+        sign_log()
         (row,) = table(compliance, type="test.session_viewed")
         assert row["index"].isdigit()
         assert (row["event"], row["actor kind"], row["actor"]) == ("test.session_viewed", "person", "support")
@@ -233,7 +233,7 @@ class TestVerifiable:
 
     def test_what_a_filter_shows_is_proved_and_a_changed_letter_is_found(self, auditor: Client, program: Path) -> None:
         insert_notes(300)
-        seal()
+        sign_log()
         content = download(auditor, "export-jsonl", type="note.taken")
         assert self.said_of(program, content).returncode == 0
         changed = self.said_of(program, content.replace('"outcome":"succeeded"', '"outcome":"denied"', 1))
@@ -243,7 +243,7 @@ class TestVerifiable:
         self, auditor: Client, program: Path
     ) -> None:
         insert_notes(20)
-        seal()
+        sign_log()
         content = download(auditor, "export-log")
         assert self.said_of(program, content).returncode == 0
         without_one = [line for line in content.splitlines(keepends=True) if not line.startswith('{"index":7,')]
@@ -253,6 +253,6 @@ class TestVerifiable:
 
     def test_a_proof_is_verified(self, auditor: Client, program: Path) -> None:
         noted = note()
-        seal()
+        sign_log()
         answer = auditor.get(reverse("audit:proof", args=[noted.id]))
         assert self.said_of(program, answer.text).returncode == 0

@@ -16,7 +16,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from memadmin.audit.jobs import verify_log
 from memadmin.audit.models import AuditActor, AuditAnchor, AuditCheckpoint, AuditEvent, AuditVerdict
 from memadmin.audit.transparency import anchors, sequencer
-from tests.audit.log_pages import address, insert_notes, note, seal, words_of
+from tests.audit.log_pages import address, insert_notes, note, sign_log, words_of
 from tests.people import person, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ def test_without_an_anchor_it_says_who_could_rewrite_it(auditor: Client) -> None
 def test_with_an_anchor_it_says_where_and_when(auditor: Client, settings: Any, tmp_path: Path) -> None:
     settings.ANCHOR_PATH = tmp_path / "anchors"
     note()
-    seal()
+    sign_log()
     AuditVerdict.objects.create(verdict="ok", size=1)
     (made,) = anchors.publish()
     assert made.outcome == anchors.ANCHORED
@@ -91,8 +91,8 @@ def test_a_backlog_is_said(auditor: Client, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Events have waited 12 s for an index in the log" in head(auditor)
 
 
-def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:
-    seal()
+def test_what_waits_for_the_next_checkpoint_is_counted(auditor: Client) -> None:
+    sign_log()
     size = AuditCheckpoint.objects.latest("size").size
     insert_notes(3)
     # The three, and the event that the log is looked at.
@@ -103,7 +103,7 @@ def test_what_waits_for_the_next_seal_is_counted(auditor: Client) -> None:
 def test_health_costs_the_same_for_one_event_and_many(auditor: Client) -> None:
     def queries_for(count: int) -> int:
         insert_notes(count)
-        seal()
+        sign_log()
         with CaptureQueriesContext(connection) as queries:
             auditor.get(address(type="note.taken"))
         return len(queries)
@@ -145,7 +145,7 @@ class TestVerifyNow:
 @pytest.mark.django_db(transaction=True)
 def test_the_job_leaves_its_verdict_on_the_page() -> None:
     insert_notes(5)
-    seal()
+    sign_log()
     verify_log()
     client = signed_in(person("auditor"))
     assert "The log is intact." in head(client)

@@ -36,9 +36,9 @@ from tests.audit.log_pages import (
     insert_views,
     link,
     note,
-    seal,
     seen,
     shown,
+    sign_log,
     texts,
     words_of,
 )
@@ -66,9 +66,9 @@ class TestRows:
         assert "unsequenced" in row
         assert row.endswith("ok")
 
-    def test_a_row_tells_how_far_its_event_is_sealed(self, auditor: Client) -> None:
+    def test_a_row_tells_how_far_its_event_is_signed(self, auditor: Client) -> None:
         note()
-        seal()
+        sign_log()
         row = next(text for text in texts(auditor.get(address())) if "note.taken" in text)
         assert re.match(r"\d+ \d", row)
 

@@ -46,7 +46,7 @@ def test_every_event_leads_to_a_signed_root() -> None:
         assert proof.index == index
         assert verified(proof.note) == proof.checkpoint
         assert proof.checkpoint.size == next(size for size in (3, 8, 308) if size > index)
-        assert proof.sealed_at == proof.checkpoint.at
+        assert proof.signed_at == proof.checkpoint.at
 
 
 def test_proof_leads_to_what_is_anchored(anchor_file: Path) -> None:
@@ -58,7 +58,7 @@ def test_proof_leads_to_what_is_anchored(anchor_file: Path) -> None:
     assert proof.holds
     assert proof.checkpoint.size == 7
     assert [anchor.sink for anchor in proof.anchors] == [f"file:{anchor_file}"[-64:]] or proof.anchors[0].sink
-    assert proof.sealed_at < proof.checkpoint.at
+    assert proof.signed_at < proof.checkpoint.at
 
 
 def test_changed_event_leads_nowhere() -> None:
@@ -75,7 +75,7 @@ def test_new_event_is_not_provable_yet() -> None:
     with pytest.raises(proofs.NotSequenced, match="takes a few seconds"):
         proofs.proof_of(newest)
     Sequencer().step()
-    with pytest.raises(proofs.NotSealed, match="signed within a minute"):
+    with pytest.raises(proofs.NotSigned, match="signed within a minute"):
         proofs.proof_of(newest)
     Sequencer().finish()
     assert proofs.proof_of(newest).holds

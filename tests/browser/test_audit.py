@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from memadmin import audit
 from memadmin.audit.models import AuditActor, AuditDetail, AuditEvent, AuditVerdict
 from memadmin.audit.transparency import anchors
-from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, seal
+from tests.audit.log_pages import NOTED, SESSION_SEEN, SUBJECT_CHANGED, event, insert_notes, insert_row, note, sign_log
 from tests.browser.conftest import Watch
 from tests.builders import make_session, make_subject
 from tests.people import person
@@ -27,7 +27,7 @@ SignIn: TypeAlias = Callable[..., User]
 
 @pytest.fixture
 def log(transactional_db: None) -> list[AuditEvent]:
-    """Of every sort: a read, a denied one, a verb with its rows, raw SQL, somebody erased; some sealed, some not."""
+    """Of every sort: a read, a denied one, a verb with its rows, raw SQL, somebody erased; some signed, some not."""
     helper, session, subject = person("support"), make_session(), make_subject("cust_48213")
     read = audit.record_alone(
         SESSION_SEEN,
@@ -45,7 +45,7 @@ def log(transactional_db: None) -> list[AuditEvent]:
     AuditActor.objects.filter(ref=left.actor_ref).delete()
     AuditDetail.objects.filter(event__id=verb).delete()
     insert_notes(3)
-    seal()
+    sign_log()
     note(by=audit.Actor("command", "attach_store"))
     return [event(read), event(verb), raw]
 

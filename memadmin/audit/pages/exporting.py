@@ -101,35 +101,37 @@ def table_rows(events: Sequence[AuditEvent], names: Names) -> Iterator[Iterable[
 def proved(events: Sequence[AuditEvent], read: KeepingReader) -> Iterator[dict[str, object]]:
     """The events as `EventProof.as_json`, without a proof if there is none yet. A few queries for all of them."""
     places = listing.leaf_indexes(events)
-    seals = newest_seals()
+    checkpoints = newest_checkpoints()
     for event in events:
         index = places.get(event.number)
-        seal = next((seal for seal in seals if index is not None and index < seal.row.size), None)
-        if index is None or seal is None:
+        found = next((each for each in checkpoints if index is not None and index < each.row.size), None)
+        if index is None or found is None:
             yield {"format": FORMAT, "event": body_of(event), "index": index}
             continue
         yield EventProof(
             event=event,
             index=index,
             leaf=leaf_of(event),
-            path=tree.inclusion_proof(index, seal.row.size, read),
-            checkpoint=seal.checkpoint,
-            note=seal.row.note,
-            sealed_at=seal.row.at,
-            anchors=seal.anchors,
+            path=tree.inclusion_proof(index, found.row.size, read),
+            checkpoint=found.checkpoint,
+            note=found.row.note,
+            signed_at=found.row.at,
+            anchors=found.anchors,
         ).as_json()
 
 
 @dataclass(frozen=True, slots=True)
-class SealedCheckpoint:
+class AnchoredCheckpoint:
+    """A checkpoint with its anchors, if any."""
+
     row: AuditCheckpoint
     checkpoint: Checkpoint
     anchors: Sequence[AuditAnchor] = ()
 
 
-def newest_seals() -> list[SealedCheckpoint]:
+def newest_checkpoints() -> list[AnchoredCheckpoint]:
     """The newest anchored checkpoint, then the newest of all, as far as they exist. Three queries."""
-    seals = []
+    checkpoints = []
     known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
     size = known.order_by("-checkpoint_size").values_list("checkpoint_size", flat=True).first()
     for row in (
@@ -137,9 +139,9 @@ def newest_seals() -> list[SealedCheckpoint]:
         AuditCheckpoint.objects.order_by("-size").first(),
     ):
         if row:
-            beside = list(known.filter(checkpoint_size=row.size).order_by("pk"))
-            seals.append(SealedCheckpoint(row, Checkpoint.parse(Note.parse(row.note).text), beside))
-    return seals
+            its_anchors = list(known.filter(checkpoint_size=row.size).order_by("pk"))
+            checkpoints.append(AnchoredCheckpoint(row, Checkpoint.parse(Note.parse(row.note).text), its_anchors))
+    return checkpoints
 
 
 class KeepingReader:

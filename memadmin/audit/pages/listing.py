@@ -43,7 +43,7 @@ class ListedEvent:
     object: Name | None
     subject: Name | None
     leaf_index: int | None
-    is_sealed: bool
+    is_signed: bool
     rows: list[ListedEvent] = field(default_factory=list)
     """The row changes of this event, as far as they are on the page."""
     cause: AuditEvent | None = None
@@ -91,15 +91,15 @@ def counted(count: int, name: str) -> str:
     return f"{count:,} {words}"
 
 
-def listed(events: Sequence[AuditEvent], names: Names, *, sealed_size: int) -> list[ListedEvent]:
+def listed(events: Sequence[AuditEvent], names: Names, *, signed_size: int) -> list[ListedEvent]:
     """The events in the given order, row changes below the verb of the same page. Three queries, and those for names.
 
-    `names` has the labels that the viewer may see; leaves before `sealed_size` are covered by a checkpoint.
+    `names` has the labels that the viewer may see; leaves before `signed_size` are covered by a checkpoint.
     """
-    return folded(described(events, names, sealed_size=sealed_size))
+    return folded(described(events, names, signed_size=signed_size))
 
 
-def described(events: Sequence[AuditEvent], names: Names, *, sealed_size: int = 0) -> list[ListedEvent]:
+def described(events: Sequence[AuditEvent], names: Names, *, signed_size: int = 0) -> list[ListedEvent]:
     """The events without nesting. Two queries, and those for names."""
     for event in events:
         names.want(event.object_kind, event.object_ref)
@@ -114,7 +114,7 @@ def described(events: Sequence[AuditEvent], names: Names, *, sealed_size: int = 
             object=names.of(event.object_kind, event.object_ref) if event.object_kind and event.object_ref else None,
             subject=names.of(SUBJECT, event.subject_ref) if event.subject_ref else None,
             leaf_index=places.get(event.number),
-            is_sealed=places.get(event.number, sealed_size) < sealed_size,
+            is_signed=places.get(event.number, signed_size) < signed_size,
         )
         for event in events
     ]

@@ -48,16 +48,16 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
                 "size": tree_store.size(),
             }
         )
-        sealed = AuditCheckpoint.objects.order_by("size").iterator(BATCH)
-        seal = next(sealed, None)
+        checkpoints_left = AuditCheckpoint.objects.order_by("size").iterator(BATCH)
+        checkpoint = next(checkpoints_left, None)
         leaves = 0
         for batch in _batches(AuditLeaf.objects.order_by("index", "event_number").iterator(BATCH)):
             events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
             details = _details(events.values()) if with_details else {}
             for leaf in batch:
-                while seal and seal.size <= leaf.index:
-                    yield _checkpoint(seal)
-                    seal = next(sealed, None)
+                while checkpoint and checkpoint.size <= leaf.index:
+                    yield _checkpoint(checkpoint)
+                    checkpoint = next(checkpoints_left, None)
                 event = events.get(leaf.event_number)
                 record: dict[str, Any] = {
                     "index": leaf.index,
@@ -67,9 +67,9 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
                 }
                 yield _line(record | (details.get(event.id, {}) if event else {}))
                 leaves += 1
-        while seal:
-            yield _checkpoint(seal)
-            seal = next(sealed, None)
+        while checkpoint:
+            yield _checkpoint(checkpoint)
+            checkpoint = next(checkpoints_left, None)
         for place in anchors.configured():
             last = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-pk").first()
             if last:

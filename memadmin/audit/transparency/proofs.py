@@ -25,7 +25,7 @@ class NotSequenced(NotProvableYet):
         super().__init__("The event has no index in the log yet; this takes a few seconds.")
 
 
-class NotSealed(NotProvableYet):
+class NotSigned(NotProvableYet):
     def __init__(self, index: int) -> None:
         self.index = index
         super().__init__("No checkpoint covers the event yet; one is signed within a minute.")
@@ -43,7 +43,7 @@ class EventProof:
     """From the leaf upwards."""
     checkpoint: Checkpoint
     note: str
-    sealed_at: datetime
+    signed_at: datetime
     """When a checkpoint covered the event for the first time; `checkpoint` may be a later one that is anchored."""
     anchors: Sequence[AuditAnchor]
     """Anchors with this checkpoint; empty if there are none yet."""
@@ -76,7 +76,7 @@ class EventProof:
 def proof_of(event: AuditEvent) -> EventProof:
     """A proof up to the first anchored checkpoint over the event, else up to the first checkpoint. Six short queries.
 
-    Raises NotSequenced or NotSealed, and `tree_store.TreeDamaged` if hashes are missing.
+    Raises NotSequenced or NotSigned, and `tree_store.TreeDamaged` if hashes are missing.
     """
     index = AuditLeaf.objects.filter(event_number=event.number).values_list("index", flat=True).first()
     if index is None:
@@ -84,7 +84,7 @@ def proof_of(event: AuditEvent) -> EventProof:
     covering = AuditCheckpoint.objects.filter(size__gt=index).order_by("size")
     first = covering.first()
     if first is None:
-        raise NotSealed(index)
+        raise NotSigned(index)
     known = AuditAnchor.objects.filter(outcome=anchors.ANCHORED)
     anchored = known.filter(checkpoint_size__gt=index).order_by("checkpoint_size").first()
     row = (covering.filter(size=anchored.checkpoint_size).first() if anchored else None) or first
@@ -95,7 +95,7 @@ def proof_of(event: AuditEvent) -> EventProof:
         path=tree.inclusion_proof(index, row.size, tree_store.read),
         checkpoint=Checkpoint.parse(Note.parse(row.note).text),
         note=row.note,
-        sealed_at=first.at,
+        signed_at=first.at,
         anchors=list(known.filter(checkpoint_size=row.size).order_by("pk")),
     )
 

@@ -37,10 +37,10 @@ def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = ""
     before, after = AuditEvent.objects.around(shown)
     before_showing(EVENT_VIEWED, by=request.user, target=shown, subject=shown.subject_ref)
     latest = checkpoints.latest()
-    sealed_size = latest.size if latest else 0
+    signed_size = latest.size if latest else 0
     names = Names(request.user)
     names.want_any(shown.shown[:SHOWN_RECORDS])
-    (row,) = listed([shown], names, sealed_size=sealed_size)
+    (row,) = listed([shown], names, signed_size=signed_size)
     parts = list(AuditEvent.objects.rows_of(shown)[: SHOWN_ROWS + 1])
     context = {
         "event": shown,
@@ -48,7 +48,7 @@ def event_page(request: OperatorRequest, shown: AuditEvent, *, problem: str = ""
         "also_shown": [(names.of_any(ref), ref) for ref in shown.shown[:SHOWN_RECORDS]],
         "not_listed": len(shown.shown[SHOWN_RECORDS:]),
         "details": details_of(shown, request.user),
-        "parts": listed(parts[:SHOWN_ROWS], names, sealed_size=sealed_size),
+        "parts": listed(parts[:SHOWN_ROWS], names, signed_size=signed_size),
         "has_more_parts": len(parts) > SHOWN_ROWS,
         "before": before,
         "after": after,

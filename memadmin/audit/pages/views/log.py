@@ -41,7 +41,7 @@ def log(request: OperatorRequest) -> HttpResponse:
     )
     page = EVENTS.page(request, *filters.branches())
     latest = checkpoints.latest()
-    events = listed(page.rows, filters.names, sealed_size=latest.size if latest else 0)
+    events = listed(page.rows, filters.names, signed_size=latest.size if latest else 0)
     context = base_context(filters) | {"events": events}
     return EVENTS.render(request, context, page, status=400 if filters.problems else 200)
 
