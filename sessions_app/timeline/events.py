@@ -166,7 +166,7 @@ class Handoff(Event):
 class Reasoning(Event):
     kind: ClassVar = "reasoning"
     icon: str = "bulb"
-    sealed_byte_count: int
+    opaque_byte_count: int
     """Size of the part that only the provider can read."""
     next_item_id: str
     """Id of the item that it belongs to and has to be erased with; empty if that is not on this page."""
@@ -177,7 +177,7 @@ class Compaction(Event):
     kind: ClassVar = "compaction"
     is_across: ClassVar = True
     icon: str = "fold"
-    sealed_byte_count: int
+    opaque_byte_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

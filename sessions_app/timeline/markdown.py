@@ -54,8 +54,8 @@ def _event(event: Event, level: int = 3) -> Iterator[str]:
             yield from _block(block)
         for nested in event.nested:
             yield from _event(nested, level=4)
-    if isinstance(event, Reasoning | Compaction) and event.sealed_byte_count:
-        yield f"*{event.sealed_byte_count:,} bytes that only the provider can read.*"
+    if isinstance(event, Reasoning | Compaction) and event.opaque_byte_count:
+        yield f"*{event.opaque_byte_count:,} bytes that only the provider can read.*"
     if isinstance(event, Encrypted):
         yield f"*{event.byte_count:,} bytes, {_moment(event.first_at)} to {_moment(event.last_at)}.*"
         for sentence in event.sentences:

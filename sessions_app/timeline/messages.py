@@ -113,6 +113,6 @@ def reasoning(entry: DecodedItem, agent: str, next_item_id: str) -> Reasoning:
         body=body,
         agent=agent,
         is_collapsed=True,
-        sealed_byte_count=entry.size_of("encrypted_content") if fields.get("encrypted_content") else 0,
+        opaque_byte_count=entry.size_of("encrypted_content") if fields.get("encrypted_content") else 0,
         next_item_id=next_item_id,
     )

@@ -87,7 +87,7 @@ def compaction(entry: DecodedItem) -> Compaction:
     return Compaction(
         items=(entry.stored,),
         title="History compacted here",
-        sealed_byte_count=entry.size_of("encrypted_content"),
+        opaque_byte_count=entry.size_of("encrypted_content"),
     )
 
 

@@ -101,7 +101,7 @@ def test_large_envelope_and_compaction_tell_their_whole_size() -> None:
     assert event.first_at.year == 2026
     (event,) = part_of([{**COMPACTION, "encrypted_content": "A" * 400_000}], large=0).events
     assert isinstance(event, Compaction)
-    assert event.sealed_byte_count > 400_000
+    assert event.opaque_byte_count > 400_000
 
 
 @pytest.mark.parametrize("padding", range(4))
