@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.shortcuts import get_object_or_404
 
-from memadmin.accounts.grants.verbs import granted_records
+from memadmin.accounts.grants.services import granted_records
 from sessions_app.models import (
     Redaction,
     SessionIdPattern,

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.utils.timesince import timeuntil
 
-from memadmin.accounts.grants.verbs import granted_records
+from memadmin.accounts.grants.services import granted_records
 from memadmin.counting import capped
 from memadmin.web.templatetags.memadmin import tagx
 from sessions_app.masking import Masker

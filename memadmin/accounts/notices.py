@@ -24,7 +24,7 @@ from django.utils.timezone import now
 
 from memadmin import audit
 from memadmin.accounts import audit_events
-from memadmin.accounts.grants.verbs import DECIDE
+from memadmin.accounts.grants.services import DECIDE
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditActor, AuditEvent
 from memadmin.web.retry import take_try

@@ -26,7 +26,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memories_app import audit_events
 from memories_app.learning.distillers.rules import RulesDistiller
-from memories_app.learning.distillers.saying import (
+from memories_app.learning.distillers.types import (
     OPERATOR,
     Before,
     DistillationResult,

@@ -124,7 +124,7 @@ class Distillation(models.Model):
     input_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     output_tokens = models.PositiveBigIntegerField(db_default=0, default=0)
     proposal_count = models.PositiveIntegerField(db_default=0, default=0)
-    # Numbers of dropped results, by reason; see learning.distillers.saying.OmissionReason.
+    # Numbers of dropped results, by reason; see learning.distillers.types.OmissionReason.
     left_out = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
 
     class Meta:

@@ -18,7 +18,7 @@ from django.db.models import Value
 from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
-from memadmin.accounts.grants.verbs import addresses_of
+from memadmin.accounts.grants.services import addresses_of
 from memories_app import audit_events
 from memories_app.learning.proposing import check_statement
 from memories_app.learning.risk_detection import risks_of

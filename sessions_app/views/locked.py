@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseClientRefresh
 
-from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants import services as grants
 from memadmin.accounts.grants.forms import GrantForm
 from memadmin.web.filters import sentences
 from memadmin.web.pages import operator_page

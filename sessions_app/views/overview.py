@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants import services as grants
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit.transparency import checkpoints
 from memadmin.audit.transparency.status import latest_verdict

@@ -25,8 +25,7 @@ from sessions_app import access
 from sessions_app.audit_events import RedactReason
 from sessions_app.forms import RedactForm
 from sessions_app.models import Redaction, SessionRecord, Subject
-from sessions_app.redaction import TextToRedact
-from sessions_app.redaction import services as verbs
+from sessions_app.redaction import TextToRedact, services
 from sessions_app.redaction.previews import RedactionPreview, preview_redaction
 from sessions_app.redaction.sessions import LeftReason, RedactionOutcome
 from sessions_app.stores.base import StoreUnavailable, UnknownItem
@@ -40,7 +39,7 @@ class Target:
     """Item, session or subject from which the text is redacted."""
 
     records: Iterable[SessionRecord]
-    ask: Callable[[verbs.RedactionRequest], Redaction]
+    ask: Callable[[services.RedactionRequest], Redaction]
     record: SessionRecord | None = None
     subject: Subject | None = None
     item_id: str = ""
@@ -54,17 +53,19 @@ class Target:
         return salted_hmac("sessions_app.views.redaction", repr(parts), algorithm="sha256").hexdigest()
 
 
-@operator_page(READ, verbs.REDACT, methods="GET, POST")
+@operator_page(READ, services.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
     """Redacts one item: all its text, or one text in it."""
     record = access.session_for(request.user, record_id)
 
     try:
-        state = verbs.state_of_item(record, item_id)
+        state = services.state_of_item(record, item_id)
         return redact(
             request,
-            Target([record], partial(verbs.redact_item, record, item_id), record=record, item_id=item_id, state=state),
+            Target(
+                [record], partial(services.redact_item, record, item_id), record=record, item_id=item_id, state=state
+            ),
         )
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
@@ -72,21 +73,21 @@ def redact_item(request: OperatorRequest, record_id: UUID, item_id: str) -> Http
         return store_away(request, record, away)
 
 
-@operator_page(READ, verbs.REDACT, methods="GET, POST")
+@operator_page(READ, services.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_session(request: OperatorRequest, record_id: UUID) -> HttpResponse:
     """Redacts a text in all items of a session."""
     record = access.session_for(request.user, record_id)
-    return redact(request, Target([record], partial(verbs.redact_in_session, record), record=record))
+    return redact(request, Target([record], partial(services.redact_in_session, record), record=record))
 
 
-@operator_page(READ, verbs.REDACT, methods="GET, POST")
+@operator_page(READ, services.REDACT, methods="GET, POST")
 @recently_authenticated(doing="redact text in sessions")
 def redact_subject(request: OperatorRequest, subject_id: UUID) -> HttpResponse:
     """Redacts a text in all sessions of a subject."""
     subject = access.subject_for(request.user, subject_id)
     records = SessionRecord.objects.on_record().about(subject).newest_first().with_names().iterator(chunk_size=100)
-    return redact(request, Target(records, partial(verbs.redact_about, subject), subject=subject))
+    return redact(request, Target(records, partial(services.redact_about, subject), subject=subject))
 
 
 def redact(request: OperatorRequest, target: Target) -> HttpResponse:
@@ -121,7 +122,7 @@ def preview_of(request: OperatorRequest, target: Target, text: str) -> Redaction
     )
 
 
-@operator_page(READ, verbs.REDACT)
+@operator_page(READ, services.REDACT)
 def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
     """Progress of a redaction, and its result with exceptions at the end. Reloads itself until then."""
     asked = access.redaction_for(request.user, redaction_id)
@@ -132,7 +133,7 @@ def redaction(request: OperatorRequest, redaction_id: UUID) -> HttpResponse:
         "reason": dict(RedactReason.choices).get(asked.reason, asked.reason),
         "outcome": outcome,
         "left": [(sentence_of(why), store, count) for (why, store), count in sorted(outcome.reasons.items())],
-        "record": verbs.sessions_of(asked).with_names().first() if asked.record_id else None,
+        "record": services.sessions_of(asked).with_names().first() if asked.record_id else None,
     }
     return render_page_or_fragment(request, "sessions/redaction.html", context, fragment="state")
 

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit.models import AuditDetail, AuditEvent
 from sessions_app.models import SessionRecord
@@ -37,7 +37,7 @@ def compliance(db: None) -> User:
 
 def asked(by: User, **changed: Any) -> ContentGrant:
     wanted = {"record_ids": [uuid4()], "reason": "support_case", "ticket": "T-1", "minutes": 30, **changed}
-    return verbs.request_grant(by=by, **wanted)
+    return services.request_grant(by=by, **wanted)
 
 
 def state_of(grant: ContentGrant) -> State:
@@ -54,25 +54,25 @@ def let_pass(grant: ContentGrant, **length: float) -> None:
 def test_a_second_person_opens_it_for_the_minutes_that_were_asked_for(support: User, compliance: User) -> None:
     grant = asked(support)
     assert state_of(grant) == State.WAITING
-    assert verbs.granted_records(support) == set()
-    grant = verbs.approve_grant(grant, by=compliance)
+    assert services.granted_records(support) == set()
+    grant = services.approve_grant(grant, by=compliance)
     assert grant.opened_at
     assert grant.expires_at
     assert grant.expires_at - grant.opened_at == timedelta(minutes=30)
-    assert verbs.granted_records(support) == {session.record_id for session in grant.sessions.all()}
-    assert verbs.granted_records(compliance) == set(), "it opens for who asked, and for nobody else"
+    assert services.granted_records(support) == {session.record_id for session in grant.sessions.all()}
+    assert services.granted_records(compliance) == set(), "it opens for who asked, and for nobody else"
 
 
 def test_it_ends_to_the_instant(support: User, compliance: User) -> None:
-    grant = verbs.approve_grant(asked(support), by=compliance)
+    grant = services.approve_grant(asked(support), by=compliance)
     assert grant.expires_at
-    assert verbs.open_grants(support, grant.expires_at - timedelta(microseconds=1))
-    assert not verbs.open_grants(support, grant.expires_at)
+    assert services.open_grants(support, grant.expires_at - timedelta(microseconds=1))
+    assert not services.open_grants(support, grant.expires_at)
 
 
 def test_nobody_decides_on_their_own_request(compliance: User) -> None:
-    with pytest.raises(verbs.NotAllowed, match="Another person"):
-        verbs.approve_grant(asked(compliance), by=compliance)
+    with pytest.raises(services.NotAllowed, match="Another person"):
+        services.approve_grant(asked(compliance), by=compliance)
 
 
 @pytest.mark.parametrize("addresses", [("a@example.com", "A@Example.COM"), ("b@example.com", "b@example.com")])
@@ -83,8 +83,8 @@ def test_a_second_account_with_the_same_address_is_the_same_person(
     support.save()
     compliance.save()
     grant = asked(support)
-    with pytest.raises(verbs.NotAllowed, match="Another person"):
-        verbs.approve_grant(grant, by=compliance)
+    with pytest.raises(services.NotAllowed, match="Another person"):
+        services.approve_grant(grant, by=compliance)
     assert state_of(grant) == State.WAITING
 
 
@@ -106,24 +106,24 @@ def test_the_database_refuses_what_python_would_let_through(support: User) -> No
 def test_who_lost_the_right_neither_decides_nor_keeps_open_what_they_decided(
     loss: str, support: User, compliance: User
 ) -> None:
-    opened, waiting = verbs.approve_grant(asked(support), by=compliance), asked(support)
+    opened, waiting = services.approve_grant(asked(support), by=compliance), asked(support)
     if loss == "deactivated":
         User.objects.filter(pk=compliance.pk).update(is_active=False)
     else:
         compliance.groups.set([Group.objects.get(name="support")])
-    with pytest.raises(verbs.NotAllowed):
-        verbs.approve_grant(waiting, by=User.objects.get(pk=compliance.pk))
+    with pytest.raises(services.NotAllowed):
+        services.approve_grant(waiting, by=User.objects.get(pk=compliance.pk))
     assert opened.pk
-    assert verbs.granted_records(support) == set()
+    assert services.granted_records(support) == set()
 
 
 def test_a_lost_race_changes_nothing(support: User, compliance: User) -> None:
     other = User.objects.create_user("other")
     other.groups.set(Group.objects.filter(name="compliance"))
     grant = asked(support)
-    verbs.refuse_grant(grant, by=compliance)
-    with pytest.raises(verbs.GrantAlreadyDecided, match="compliance has already decided on this request"):
-        verbs.approve_grant(grant, by=other)
+    services.refuse_grant(grant, by=compliance)
+    with pytest.raises(services.GrantAlreadyDecided, match="compliance has already decided on this request"):
+        services.approve_grant(grant, by=other)
     assert state_of(grant) == State.REFUSED
 
 
@@ -131,26 +131,26 @@ def test_a_request_lapses_after_a_day(support: User, compliance: User) -> None:
     grant = asked(support)
     let_pass(grant, hours=24)
     assert state_of(grant) == State.LAPSED
-    with pytest.raises(verbs.GrantAlreadyDecided):
-        verbs.approve_grant(grant, by=compliance)
+    with pytest.raises(services.GrantAlreadyDecided):
+        services.approve_grant(grant, by=compliance)
 
 
 def test_given_back_it_is_over_at_once_and_waits_for_a_review(support: User, compliance: User) -> None:
-    grant = verbs.approve_grant(asked(support), by=compliance)
-    verbs.end_grant(grant, by=support)
-    assert verbs.granted_records(support) == set()
+    grant = services.approve_grant(asked(support), by=compliance)
+    services.end_grant(grant, by=support)
+    assert services.granted_records(support) == set()
     assert list(ContentGrant.objects.awaiting_review(now())) == [grant]
-    with pytest.raises(verbs.NotAllowed):
-        verbs.review_grant(grant, by=support, note="all fine")
-    verbs.review_grant(grant, by=compliance, note="read what was needed")
+    with pytest.raises(services.NotAllowed):
+        services.review_grant(grant, by=support, note="all fine")
+    services.review_grant(grant, by=compliance, note="read what was needed")
     assert state_of(grant) == State.REVIEWED
     assert not ContentGrant.objects.awaiting_review(now()).exists()
 
 
 def test_a_stranger_cannot_end_it(support: User, compliance: User) -> None:
-    grant = verbs.approve_grant(asked(support), by=compliance)
-    with pytest.raises(verbs.NotAllowed):
-        verbs.end_grant(grant, by=person("reviewer"))
+    grant = services.approve_grant(asked(support), by=compliance)
+    with pytest.raises(services.NotAllowed):
+        services.end_grant(grant, by=person("reviewer"))
     assert state_of(grant) == State.OPEN
 
 
@@ -160,9 +160,9 @@ def test_where_nobody_else_is_asked_it_opens_at_once_and_is_reviewed_all_the_sam
     settings.GRANT_APPROVAL = False
     grant = asked(support)
     assert state_of(grant) == State.OPEN
-    assert verbs.granted_records(support)
+    assert services.granted_records(support)
     settings.GRANT_APPROVAL = True
-    assert not verbs.granted_records(support), "what opened without a second person ends with that rule"
+    assert not services.granted_records(support), "what opened without a second person ends with that rule"
     let_pass(grant, minutes=31)
     assert list(ContentGrant.objects.awaiting_review(now())) == [grant]
 
@@ -176,15 +176,15 @@ def test_where_nobody_else_is_asked_it_opens_at_once_and_is_reviewed_all_the_sam
     ],
 )
 def test_nonsense_is_refused_with_a_sentence(changed: dict[str, Any], sentence: str, support: User) -> None:
-    with pytest.raises(verbs.GrantError, match=sentence):
+    with pytest.raises(services.GrantError, match=sentence):
         asked(support, **changed)
 
 
 def test_each_step_is_an_event_with_words_only_in_the_details(support: User, compliance: User) -> None:
     grant = asked(support, explanation="the pump failed", ticket="T-77")
-    verbs.approve_grant(grant, by=compliance)
-    verbs.end_grant(grant, by=compliance)
-    verbs.review_grant(grant, by=compliance, note="read what was needed")
+    services.approve_grant(grant, by=compliance)
+    services.end_grant(grant, by=compliance)
+    services.review_grant(grant, by=compliance, note="read what was needed")
     events = AuditEvent.objects.filter(type__startswith="grant.").order_by("number")
     assert [(event.type, event.reason_code) for event in events if ".row_" not in event.type] == [
         ("grant.requested", "support_case"),
@@ -200,9 +200,9 @@ def test_each_step_is_an_event_with_words_only_in_the_details(support: User, com
 
 def test_rows_that_a_step_changes_are_told_as_part_of_it(support: User, compliance: User) -> None:
     """Else the log would say that they were changed outside of the console."""
-    refused = verbs.refuse_grant(asked(support), by=compliance)
-    grant = verbs.approve_grant(asked(support), by=compliance)
-    verbs.review_grant(verbs.end_grant(grant, by=support), by=compliance, note="read what was needed")
+    refused = services.refuse_grant(asked(support), by=compliance)
+    grant = services.approve_grant(asked(support), by=compliance)
+    services.review_grant(services.end_grant(grant, by=support), by=compliance, note="read what was needed")
     for each, steps in ((refused, ["requested", "refused"]), (grant, ["requested", "opened", "ended", "reviewed"])):
         rows = AuditEvent.objects.filter(object_ref=each.pk, type__contains=".row_").order_by("number")
         causes = [AuditEvent.objects.get(id=row.cause).type for row in rows if row.cause]
@@ -213,8 +213,8 @@ def test_rows_that_a_step_changes_are_told_as_part_of_it(support: User, complian
 
 
 def test_a_step_that_fails_leaves_neither_grant_nor_event(support: User) -> None:
-    with pytest.raises(verbs.NotAllowed):
-        verbs.approve_grant(asked(support), by=support)
+    with pytest.raises(services.NotAllowed):
+        services.approve_grant(asked(support), by=support)
     assert not AuditEvent.objects.filter(type="grant.opened").exists()
 
 
@@ -344,7 +344,7 @@ def test_the_page_shows_each_what_they_can_do(support: User, compliance: User) -
     decider = browser_of(compliance)
     assert "Approve grant" in decider.get(grant.get_absolute_url()).content.decode()
     assert "Awaiting decision" in decider.get(reverse("accounts:grants")).content.decode()
-    verbs.approve_grant(grant, by=compliance)
+    services.approve_grant(grant, by=compliance)
     late = decider.post(reverse("accounts:grant-refuse", args=[grant.pk]))
     assert late.status_code == 409
     assert "Your decision was not saved" in late.content.decode()

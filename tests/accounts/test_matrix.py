@@ -28,7 +28,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants import services as grants
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memadmin.web import errors

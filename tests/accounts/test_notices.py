@@ -24,7 +24,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.accounts import notices
 from memadmin.accounts.content_access import rules
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.jobs import send_notices
 from memadmin.accounts.models import ContentGrant, Notice
 from memadmin.audit.models import AuditEvent
@@ -61,7 +61,7 @@ def with_address(user: User, email: str, *, is_verified: bool = True) -> User:
 
 def asked(by: User) -> ContentGrant:
     records = [make_session("customer_1:ticket_1", ticket="T-90417"), make_session("customer_2:ticket_2")]
-    return verbs.request_grant(
+    return services.request_grant(
         by=by,
         record_ids=[record.pk for record in records],
         reason="legal",
@@ -106,7 +106,7 @@ def test_a_mail_names_nobody_and_nothing(support: User, compliance: User) -> Non
     support.save()
     grant = asked(support)
     notices.send_notices()
-    verbs.approve_grant(grant, by=compliance)
+    services.approve_grant(grant, by=compliance)
     over(ContentGrant.objects.get())
     notices.send_notices()
     texts = "".join(map(words_of_mail, mail.outbox))
@@ -122,7 +122,7 @@ def test_each_is_told_once(support: User, compliance: User) -> None:
 
 
 def test_what_was_decided_meanwhile_is_told_no_more(support: User, compliance: User) -> None:
-    verbs.approve_grant(asked(support), by=compliance)
+    services.approve_grant(asked(support), by=compliance)
     assert notices.send_notices() == 0
 
 
@@ -143,10 +143,10 @@ def test_they_are_told_of_that_too_when_it_is_over_already(support: User, compli
 def test_they_are_told_that_it_waits_for_review(support: User, compliance: User) -> None:
     grant = asked(support)
     notices.send_notices()
-    over(verbs.approve_grant(grant, by=compliance))
+    over(services.approve_grant(grant, by=compliance))
     notices.send_notices()
     assert subjects()[1:] == ["A grant has ended and must be reviewed"]
-    verbs.review_grant(grant, by=compliance, note="")
+    services.review_grant(grant, by=compliance, note="")
     assert notices.send_notices() == 0
 
 
@@ -218,7 +218,7 @@ def test_a_mail_server_that_is_away_loses_nothing_and_stops_nobody(
     assert caplog.messages == [f"A notice about {grant} was not sent: ConnectionRefusedError"]
     assert not AuditEvent.objects.filter(type="grant.notice_sent").exists()
     assert notices.send_notices() == 0, "it is not tried again at once"
-    assert verbs.approve_grant(grant, by=compliance).opened_at
+    assert services.approve_grant(grant, by=compliance).opened_at
 
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     over(ContentGrant.objects.get())

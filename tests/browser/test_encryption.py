@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from sessions_app.models import SessionRecord
 from sessions_app.services.encryption import declare_encryption
@@ -60,7 +60,7 @@ def test_from_the_sealed_card_to_the_words_and_back(
     page.get_by_role("button", name="Request access").click()
     expect(page.get_by_text("waiting for a second person").first).to_be_visible()
 
-    verbs.approve_grant(ContentGrant.objects.get(), by=compliance)
+    services.approve_grant(ContentGrant.objects.get(), by=compliance)
     page.goto(sealed.get_absolute_url())
     timeline = page.locator("#timeline")
     expect(timeline).to_contain_text("periwinkle")
@@ -77,11 +77,11 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
     sealed: SessionRecord, page: Page, sign_in: SignIn, refresh: Callable[[], None]
 ) -> None:
     support = sign_in("support")
-    grant = verbs.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
-    verbs.approve_grant(grant, by=person("compliance"))
+    grant = services.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
+    services.approve_grant(grant, by=person("compliance"))
     page.goto(sealed.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
-    verbs.end_grant(grant, by=support)
+    services.end_grant(grant, by=support)
     refresh()
     expect(page.locator("#timeline")).not_to_contain_text("periwinkle")
 
@@ -89,8 +89,8 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
 def test_how_the_pages_look(sealed: SessionRecord, look: Look, sign_in: SignIn) -> None:
     support = sign_in("support")
     look(sealed.get_absolute_url())
-    grant = verbs.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
-    verbs.approve_grant(grant, by=person("compliance"))
+    grant = services.request_grant(by=support, record_ids=[sealed.pk], reason="incident", ticket="T-1")
+    services.approve_grant(grant, by=person("compliance"))
     look(f"{sealed.get_absolute_url()}?opened")
     with_item = SessionRecord.objects.get().get_absolute_url()
     run_sql("UPDATE agent_messages SET id = 1000000 WHERE id = (SELECT min(id) FROM agent_messages)")

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from sessions_app.models import SessionRecord
 from tests.agents import add_items, attach_main_store
@@ -42,7 +42,7 @@ def test_from_the_locked_page_to_the_words_and_back(
     page.get_by_role("button", name="Request access").click()
     expect(page.get_by_text("waiting for a second person").first).to_be_visible()
 
-    verbs.approve_grant(ContentGrant.objects.get(), by=compliance)
+    services.approve_grant(ContentGrant.objects.get(), by=compliance)
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
     expect(page.get_by_text("You can read 1 locked session until")).to_be_visible()
@@ -57,11 +57,11 @@ def test_an_open_page_loses_the_words_when_the_grant_ends(
 ) -> None:
     watch.expect("status of 403")
     support = sign_in("support")
-    grant = verbs.request_grant(by=support, record_ids=[locked.pk], reason="incident", ticket="T-1")
-    verbs.approve_grant(grant, by=person("compliance"))
+    grant = services.request_grant(by=support, record_ids=[locked.pk], reason="incident", ticket="T-1")
+    services.approve_grant(grant, by=person("compliance"))
     page.goto(locked.get_absolute_url())
     expect(page.locator("#timeline")).to_contain_text("periwinkle")
-    verbs.end_grant(grant, by=support)
+    services.end_grant(grant, by=support)
     refresh()
     expect(page.get_by_text("The content of this session is locked")).to_be_visible()
     expect(page.locator("body")).not_to_contain_text("periwinkle")
@@ -71,9 +71,11 @@ def test_how_the_pages_look(locked: SessionRecord, look: Look, sign_in: SignIn, 
     watch.expect("status of 403")
     support, compliance = person("support"), sign_in("compliance")
     wanted: dict[str, Any] = {"record_ids": [locked.pk], "reason": "incident", "ticket": "T-90417"}
-    waiting = verbs.request_grant(by=support, **wanted)
-    over = verbs.end_grant(verbs.approve_grant(verbs.request_grant(by=support, **wanted), by=compliance), by=support)
-    verbs.request_grant(by=compliance, **wanted)
+    waiting = services.request_grant(by=support, **wanted)
+    over = services.end_grant(
+        services.approve_grant(services.request_grant(by=support, **wanted), by=compliance), by=support
+    )
+    services.request_grant(by=compliance, **wanted)
     look("/accounts/grants/")
     # To decide, and to review; an open one has the button of neither.
     for grant in (waiting, over):

@@ -25,7 +25,7 @@ from procrastinate.contrib.django.utils import connector_params
 from memadmin import audit
 from memadmin.accounts import notices
 from memadmin.accounts.audit_events import READING_NOTICED
-from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants import services as grants
 from memadmin.audit.log import erasing
 from memadmin.audit.models import AuditActor, AuditEvent, AuditLeaf
 from memadmin.audit.transparency import verification, verifier

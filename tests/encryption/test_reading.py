@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 
 import sessions_app
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from memadmin.audit.models import AuditEvent
 from sessions_app import access, masked_reader
@@ -52,8 +52,8 @@ def reader(support: User) -> Client:
 @pytest.fixture
 def grant(support: User) -> Callable[[SessionRecord], ContentGrant]:
     def give(record: SessionRecord) -> ContentGrant:
-        asked = verbs.request_grant(by=support, record_ids=[record.pk], reason="support_case", ticket="T-1")
-        return verbs.approve_grant(asked, by=person("compliance"))
+        asked = services.request_grant(by=support, record_ids=[record.pk], reason="support_case", ticket="T-1")
+        return services.approve_grant(asked, by=person("compliance"))
 
     return give
 
@@ -140,8 +140,8 @@ class TestWithoutAGrant:
     def test_somebody_elses_grant_opens_nothing(self, store: SessionStore, reader: Client) -> None:
         add_sealed("s", SECRET, key=OLD_KEY)
         reviewer = person("reviewer")
-        asked = verbs.request_grant(by=reviewer, record_ids=[record_of().pk], reason="legal", ticket="T")
-        verbs.approve_grant(asked, by=person("compliance"))
+        asked = services.request_grant(by=reviewer, record_ids=[record_of().pk], reason="legal", ticket="T")
+        services.approve_grant(asked, by=person("compliance"))
         assert SECRET not in page(reader)
 
     def test_a_reader_that_opened_without_asking_would_show_it(
@@ -171,7 +171,7 @@ class TestUnderAGrant:
         opened = reader.get(record_of().get_absolute_url())
         live = opened.context["live_url"]
         assert reader.get(live).status_code == 204
-        verbs.end_grant(given, by=given.requested_by)
+        services.end_grant(given, by=given.requested_by)
         refreshed = reader.get(live)
         assert refreshed.status_code == 200
         assert "1 encrypted item" in refreshed.text

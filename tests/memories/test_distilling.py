@@ -23,7 +23,7 @@ from memories_app.learning import distillation
 from memories_app.learning.distillation import Distilled, distil_quiet_sessions, distil_session
 from memories_app.learning.distillers.agent import AgentDistiller
 from memories_app.learning.distillers.rules import RulesDistiller, found_in
-from memories_app.learning.distillers.saying import Before, DistillationResult, DistilledMemory, SessionMessage
+from memories_app.learning.distillers.types import Before, DistillationResult, DistilledMemory, SessionMessage
 from memories_app.models import Distillation, Evidence, LearningStop, Memory, Signal
 from sessions_app.models import SessionRecord, SessionStore, Subject
 from sessions_app.services.encryption import declare_encryption

@@ -12,7 +12,7 @@ from django.urls import reverse
 from memadmin.audit.models import AuditEvent
 from memories_app.audit_events import RetireReason
 from memories_app.learning.distillation import distil_session
-from memories_app.learning.distillers.saying import said_in
+from memories_app.learning.distillers.types import said_in
 from memories_app.learning.evidence_linking import place_evidence
 from memories_app.models import Evidence, Memory
 from memories_app.services import retiring

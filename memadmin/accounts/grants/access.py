@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.shortcuts import get_object_or_404
 
-from memadmin.accounts.grants.verbs import DECIDE
+from memadmin.accounts.grants.services import DECIDE
 from memadmin.accounts.models import ContentGrant
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-from memadmin.accounts.grants.verbs import MINUTES
+from memadmin.accounts.grants.services import MINUTES
 from memadmin.accounts.models import ContentGrant
 
 

@@ -13,7 +13,7 @@ from django.utils.timezone import now
 
 from memadmin.accounts import notices
 from memadmin.accounts.grants import access
-from memadmin.accounts.grants import verbs as grants
+from memadmin.accounts.grants import services as grants
 from memadmin.accounts.grants.forms import ReviewForm
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.lists import ListPage

@@ -6,7 +6,7 @@ from django import template
 from django.utils.safestring import SafeString
 from django.utils.timezone import now
 
-from memadmin.accounts.grants import verbs
+from memadmin.accounts.grants import services
 from memadmin.accounts.models import ContentGrant
 from memadmin.web.templatetags.memadmin import badge
 
@@ -33,5 +33,5 @@ def grant_state(grant: ContentGrant) -> SafeString:
 def grant_banner(context: template.Context) -> dict[str, object]:
     """Active grants of the signed-in user. One query for users who may request grants, more if one is active."""
     user = context["request"].user
-    is_asked = user.is_authenticated and user.has_perm(verbs.REQUEST)
-    return {"grants": verbs.open_grants(user) if is_asked else [], "csrf_token": context.get("csrf_token")}
+    is_asked = user.is_authenticated and user.has_perm(services.REQUEST)
+    return {"grants": services.open_grants(user) if is_asked else [], "csrf_token": context.get("csrf_token")}

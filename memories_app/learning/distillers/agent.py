@@ -17,7 +17,7 @@ from agents import Agent, Model, RunConfig, RunContextWrapper, RunHooks, Runner
 from agents.exceptions import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError
 from pydantic import BaseModel
 
-from memories_app.learning.distillers.saying import (
+from memories_app.learning.distillers.types import (
     OPERATOR,
     Before,
     DistillationResult,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memadmin.client.secret_text import MASKED
-from memories_app.learning.distillers.saying import Before, DistillationResult, DistilledMemory, SessionMessage
+from memories_app.learning.distillers.types import Before, DistillationResult, DistilledMemory, SessionMessage
 
 LONGEST_SENTENCE = 300
 LONGEST_OBJECT = 160

@@ -16,7 +16,7 @@ from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
 from memories_app.learning.distillation import Distilled, awaiting_distillation, distil_session
-from memories_app.learning.distillers.saying import OmissionReason
+from memories_app.learning.distillers.types import OmissionReason
 from memories_app.models import Distillation
 from sessions_app.models import SessionRecord
 from sessions_app.stores.base import StoreUnavailable

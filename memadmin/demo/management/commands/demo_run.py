@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from memadmin.demo import again, preparing
+from memadmin.demo import ask_again, preparing
 from memories_app.models import Memory, RecalledMemory
 from sessions_app.models import SessionRecord
 
@@ -20,14 +20,14 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("bot", choices=sorted(again.QUESTIONS), help="the bot to ask")
+        parser.add_argument("bot", choices=sorted(ask_again.QUESTIONS), help="the bot to ask")
         parser.add_argument("--says", default="", help="question for the bot; default: its usual question")
 
     def handle(self, *args: Any, bot: str, says: str, **options: Any) -> None:
-        answer = asyncio.run(again.ask_again(bot, said=says, role=preparing.role_of("agents")))
+        answer = asyncio.run(ask_again.ask_again(bot, said=says, role=preparing.role_of("agents")))
         record = SessionRecord.objects.get(store__name="main", session_id=answer.session_id)
         recalled = RecalledMemory.objects.filter(recall__record_id=record.pk).order_by("place")
-        self.stdout.write(f"Question: {says or again.QUESTIONS[bot].said}")
+        self.stdout.write(f"Question: {says or ask_again.QUESTIONS[bot].said}")
         for statement, version in recalled.values_list("memory__statement", "version"):
             self.stdout.write(f"Memory:   {statement} (version {version})")
         if not recalled:

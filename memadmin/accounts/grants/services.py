@@ -1,4 +1,4 @@
-"""Verbs about grants: request, approve, refuse, end and review temporary access to locked sessions."""
+"""Services of grants: request, approve, refuse, end and review temporary access to locked sessions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GrantEnding(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Actions of a user on a grant; the verbs check the same functions."""
+    """Actions of a user on a grant; the services check the same functions."""
 
     decide: bool
     review: bool
