@@ -6,7 +6,7 @@ same rules for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -79,12 +79,7 @@ def propose_memory(
     check_proposal(statement, kind, key, source, provenance, confidence, data, evidence)
     if valid_from and valid_until and valid_from >= valid_until:
         raise Unproposable(None, "The validity would end before it begins.")
-    if replaces is not None:
-        replaces = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=replaces.pk)
-        if replaces.status not in Memory.IN_USE:
-            raise Overtaken(
-                replaces, f"Agents no longer use that memory: its status is {replaces.get_status_display()}."
-            )
+    replaces = locked_base(replaces) if replaces else None
     owner = replaces.subject if replaces else merge_target(subject) if subject else None
     memory = Memory(
         statement=statement,
@@ -110,6 +105,20 @@ def propose_memory(
     memory.refresh_from_db()
     if replaces and replaces.content_hash == memory.content_hash and replaces.valid_until == memory.valid_until:
         raise ChangesNothing(replaces)
+    add_evidence(memory, evidence)
+    return memory
+
+
+def locked_base(memory: Memory) -> Memory:
+    """The memory that a proposal would change, locked. Raises Overtaken if agents no longer use it."""
+    memory = Memory.objects.select_for_update(of=("self",), no_key=True).get(pk=memory.pk)
+    if memory.status not in Memory.IN_USE:
+        raise Overtaken(memory, f"Agents no longer use that memory: its status is {memory.get_status_display()}.")
+    return memory
+
+
+def add_evidence(memory: Memory, quotes: Iterable[ProposedQuote]) -> None:
+    """Stores quotes as evidence of a memory."""
     Evidence.objects.bulk_create(
         Evidence(
             memory=memory,
@@ -122,9 +131,8 @@ def propose_memory(
             signal_id=quote.signal_id,
             tools=None if quote.tools is None else list(quote.tools),
         )
-        for quote in evidence
+        for quote in quotes
     )
-    return memory
 
 
 class ChangedSinceRead(Overtaken):
