@@ -237,19 +237,8 @@ class MemoryClient:
         whose = None if is_shared else whose
         if whose is None and not is_shared:
             return ProposalRefused(RefusalReason.NO_SUBJECT)
-        if reason := unfit(statement, LONGEST_STATEMENT):
+        if reason := _reason_to_refuse(statement, data or {}, evidence, agents):
             return ProposalRefused(reason)
-        if len(evidence) > MOST_QUOTES or len(agents) > MOST_AGENTS:
-            return ProposalRefused(RefusalReason.TOO_MANY)
-        for quote in (one.quote for one in evidence):
-            if reason := unfit(quote, LONGEST_QUOTE):
-                return ProposalRefused(reason)
-        try:
-            size = len(json.dumps(data or {}))
-        except (TypeError, ValueError, RecursionError):
-            return ProposalRefused(RefusalReason.UNREADABLE)
-        if size > LONGEST_DATA:
-            return ProposalRefused(RefusalReason.TOO_LONG)
         memory = uuid.uuid4()
         values = {
             "id": memory,
@@ -388,6 +377,24 @@ class MemoryClient:
 
 
 FORGET = "To be forgotten: "
+
+
+def _reason_to_refuse(
+    statement: str, data: Mapping[str, Any], evidence: Sequence[Evidence], agents: Sequence[str]
+) -> RefusalReason | None:
+    """Reason why the database would refuse a proposal, found before it is sent."""
+    if reason := unfit(statement, LONGEST_STATEMENT):
+        return reason
+    if len(evidence) > MOST_QUOTES or len(agents) > MOST_AGENTS:
+        return RefusalReason.TOO_MANY
+    for one in evidence:
+        if reason := unfit(one.quote, LONGEST_QUOTE):
+            return reason
+    try:
+        size = len(json.dumps(data))
+    except (TypeError, ValueError, RecursionError):
+        return RefusalReason.UNREADABLE
+    return RefusalReason.TOO_LONG if size > LONGEST_DATA else None
 
 
 def _of(run: CurrentRun | None) -> dict[str, Any]:
