@@ -146,10 +146,10 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
     if subject is None or not _may_read(record) or is_stopped(subject):
         return _ended(row, record, Outcome.REFUSED, DistillationResult())
     try:
-        part = _Part(record, None if from_start else _last_reading(record))
-        said = [*part.said(), *_remarks(record, all_of_them=part.is_whole)]
-        row.last_item_id, row.last_item_hash = part.last
-        reading = distiller.read(said, before=_before(record, subject))
+        unread = _UnreadItems(record, None if from_start else _last_reading(record))
+        said = [*unread.said(), *_remarks(record, all_of_them=unread.is_whole)]
+        row.last_item_id, row.last_item_hash = unread.last
+        reading = distiller.read(said, before=_existing_summaries(record, subject))
     except StoreUnavailable:
         row.delete()
         raise
@@ -176,7 +176,7 @@ def _may_read(record: SessionRecord) -> bool:
     return settings.DISTIL_LOCKED and has_key
 
 
-class _Part:
+class _UnreadItems:
     """The items of a session after those read before, or all; `last` is the id of the last one with its digest, after
     all were read."""
 
@@ -225,7 +225,7 @@ def _last_reading(record: SessionRecord) -> Distillation | None:
     return done.order_by("-began_at").first()
 
 
-def _before(record: SessionRecord, subject: Subject) -> Before:
+def _existing_summaries(record: SessionRecord, subject: Subject) -> Before:
     known = Memory.Status.APPROVED, *Memory.AWAITING
     of_session = _summaries_of(record).filter(status__in=known).newest_first().first()
     of_subject = _summaries_about(subject).filter(status__in=known).newest_first().first()
@@ -256,6 +256,7 @@ def _propose(
     reading: DistillationResult,
     said: Sequence[SessionMessage],
 ) -> Distilled:
+    """Proposes the results of a reading and ends its row. Known statements are counted, others left out by reason."""
     # Two distillers of one subject propose one after the other, so that each sees proposals of the other.
     Subject.objects.select_for_update(no_key=True).get(pk=subject.pk)
     known_words = {
@@ -270,10 +271,8 @@ def _propose(
     with audit.recording(audit_events.SESSION_DISTILLED) as event:
         event.target, event.subject = record, subject
         for found in reading.found:
-            if found.said not in was_read or not found.is_proven:
-                left_out[OmissionReason.UNPROVEN] += 1
-            elif found.has_secret:
-                left_out[OmissionReason.SECRET] += 1
+            if reason := _omission(found, was_read):
+                left_out[reason] += 1
             elif _plain(found.statement) in known_words:
                 known += 1
             elif row.proposal_count >= room:
@@ -283,16 +282,8 @@ def _propose(
                 row.proposal_count += 1
             else:
                 left_out[OmissionReason.UNFIT] += 1
-        new = next((one for one in said if not one.is_context), None)
-        # A summary is derived from all messages.
-        tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
-        for text, key, earlier in (
-            (reading.summary, "", _summaries_of(record)),
-            (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
-        ):
-            if not text or new is None or _plain(text) in known_words:
-                continue
-            if _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(new, tools=tools)):
+        for was_proposed in _propose_summaries(row, record, subject, reading, said, known_words):
+            if was_proposed:
                 row.proposal_count += 1
             else:
                 left_out[OmissionReason.UNFIT] += 1
@@ -304,6 +295,38 @@ def _propose(
         row.save()
         event.reason_code, event.counters = Outcome.DONE, _counters(row, known)
     return Distilled(row, known)
+
+
+def _omission(found: DistilledMemory, was_read: Container[SessionMessage]) -> OmissionReason | None:
+    """Why a result must not be proposed; None if it may be."""
+    if found.said not in was_read or not found.is_proven:
+        return OmissionReason.UNPROVEN
+    return OmissionReason.SECRET if found.has_secret else None
+
+
+def _propose_summaries(
+    row: Distillation,
+    record: SessionRecord,
+    subject: Subject,
+    reading: DistillationResult,
+    said: Sequence[SessionMessage],
+    known_words: Container[str],
+) -> list[bool]:
+    """Whether each new summary, of the session and of the subject, was proposed."""
+    first = next((one for one in said if not one.is_context), None)
+    if first is None:
+        return []
+    # A summary is derived from all messages.
+    tools = tuple(dict.fromkeys(tool for one in said for tool in one.tools))[:MOST_TOOLS]
+    summaries = (
+        (reading.summary, "", _summaries_of(record)),
+        (reading.subject_summary, SUBJECT_SUMMARY, _summaries_about(subject)),
+    )
+    return [
+        _proposed_summary(text, key, earlier, record, subject, row.distiller, replace(first, tools=tools))
+        for text, key, earlier in summaries
+        if text and _plain(text) not in known_words
+    ]
 
 
 def _proposed(found: DistilledMemory, record: SessionRecord, subject: Subject, extractor: str) -> bool:
