@@ -51,35 +51,16 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
         checkpoints_left = AuditCheckpoint.objects.order_by("size").iterator(BATCH)
         checkpoint = next(checkpoints_left, None)
         leaves = 0
-        for batch in _batches(AuditLeaf.objects.order_by("index", "event_number").iterator(BATCH)):
-            events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
-            details = _details(events.values()) if with_details else {}
-            for leaf in batch:
-                while checkpoint and checkpoint.size <= leaf.index:
-                    yield _checkpoint(checkpoint)
-                    checkpoint = next(checkpoints_left, None)
-                event = events.get(leaf.event_number)
-                record: dict[str, Any] = {
-                    "index": leaf.index,
-                    "leaf": bytes(leaf.hash).hex(),
-                    "number": leaf.event_number,
-                    "event": body_of(event) if event else None,
-                }
-                yield _line(record | (details.get(event.id, {}) if event else {}))
-                leaves += 1
+        for record in _leaf_records(with_details=with_details):
+            while checkpoint and checkpoint.size <= record["index"]:
+                yield _checkpoint(checkpoint)
+                checkpoint = next(checkpoints_left, None)
+            yield _line(record)
+            leaves += 1
         while checkpoint:
             yield _checkpoint(checkpoint)
             checkpoint = next(checkpoints_left, None)
-        for place in anchors.configured():
-            last = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-pk").first()
-            if last:
-                anchored = {
-                    "sink": last.sink,
-                    "size": last.checkpoint_size,
-                    "at": utc(last.at),
-                    "receipt": last.receipt,
-                }
-                yield _line({"anchored": anchored})
+        yield from _anchor_lines()
         is_placed = Exists(AuditLeaf.objects.filter(event_number=OuterRef("number")))
         waiting = list(AuditEvent.objects.filter(~is_placed).order_by("number"))
         pending = set(AuditPending.objects.values_list("number", flat=True)) if waiting else set()
@@ -89,6 +70,36 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
         found = {"is_pending": event.number in pending, "seconds": watched.get(event.number, 0)}
         yield _line({"waiting": found, "event": body_of(event)} | details.get(event.id, {}))
     yield _line({"end": {"leaves": leaves}})
+
+
+def _leaf_records(*, with_details: bool) -> Iterator[dict[str, Any]]:
+    """The record of each index, in order."""
+    for batch in _batches(AuditLeaf.objects.order_by("index", "event_number").iterator(BATCH)):
+        events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
+        details = _details(events.values()) if with_details else {}
+        for leaf in batch:
+            event = events.get(leaf.event_number)
+            record: dict[str, Any] = {
+                "index": leaf.index,
+                "leaf": bytes(leaf.hash).hex(),
+                "number": leaf.event_number,
+                "event": body_of(event) if event else None,
+            }
+            yield record | (details.get(event.id, {}) if event else {})
+
+
+def _anchor_lines() -> Iterator[str]:
+    """A line for the last anchor at each place."""
+    for place in anchors.configured():
+        last = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-pk").first()
+        if last:
+            anchored = {
+                "sink": last.sink,
+                "size": last.checkpoint_size,
+                "at": utc(last.at),
+                "receipt": last.receipt,
+            }
+            yield _line({"anchored": anchored})
 
 
 @contextmanager
