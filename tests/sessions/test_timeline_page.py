@@ -354,7 +354,7 @@ HOSTILE = {
     "deep": "[" * 20_000 + "]" * 20_000,
     "long word": json.dumps({"role": "user", "content": "word" * 100_000}),
     "script": json.dumps({"role": "user", "content": "<script>alert(1)</script>" * 1_000}),
-    "two megabytes": json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 2_000_000}),
+    "ten megabytes": json.dumps({"type": "function_call_output", "call_id": "c", "output": "x" * 10_000_000}),
     "wrong type": json.dumps({"type": "message", "role": "assistant", "content": 5}),
     "long number": "9" * 10_000,
     "empty": "",
