@@ -103,6 +103,11 @@ class SearchProgress:
     wanted: int
     slices: SliceReader
     stores: dict[int, SessionStore]
+    """Stores that respond, by id."""
+    are_all_rare: bool
+    """True if an index is quicker in all of these stores."""
+    notes: list[str]
+    """Sentences about what is not searched."""
     hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
     """Sessions with the id of their newest matching item."""
     sessions_read: int = 0
@@ -135,29 +140,18 @@ def matching_sessions(
         parsed.refuse_exclusions()
     sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
-    has_encrypted = SessionRecord.objects.any_encrypted()
-    to_decrypt = _encrypted_among(sessions, granted) if granted and has_encrypted else []
-    slices = SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
-    are_rare, notes = _asked_first(
-        stores or SessionStore.objects.all(), slices, by_index=not is_masked and not to_decrypt
+    reading, sessions = _searchable(
+        parsed, sessions, stores or SessionStore.objects.all(), size=size, is_masked=is_masked, granted=granted
     )
-    if notes:
-        sessions = sessions.filter(store__in=are_rare)
-    if parsed.note:
-        notes.append(parsed.note)
-    if has_encrypted and sessions.filter(is_encrypted=True).exclude(pk__in=granted).exists():
-        notes.append("Encrypted sessions are searched only if you have a grant for them.")
-    plain = Q(is_encrypted=False)
-    sessions = sessions.filter(plain | Q(pk__in=granted) if to_decrypt else plain)
-    reading = SearchProgress(size, slices, {store.pk: store for store in are_rare})
-    known = _known_to_indexes(reading, sessions, resume) if all(are_rare.values()) else None
+    known = _known_to_indexes(reading, sessions, resume) if reading.are_all_rare else None
     if known is None:
         # Only these stores: another may have been connected meanwhile.
         last, within = _read_newest_first(reading, sessions.filter(store__in=reading.stores), resume)
     else:
         last, within = _pick_known(reading, known), None
+    slices = reading.slices
     if slices.note:
-        notes.append(slices.note)
+        reading.notes.append(slices.note)
     return MatchingSessions(
         found=_with_snippets(slices, reading.hits),
         older=_sign_cursor(search, sessions, last, within) if last else "",
@@ -165,13 +159,37 @@ def matching_sessions(
         items_read=slices.items_read,
         sessions_read=reading.sessions_read,
         seconds=time.monotonic() - started,
-        notes=notes,
+        notes=reading.notes,
     )
 
 
-def _encrypted_among(sessions: SessionRecordQuerySet, granted: Collection[UUID]) -> list[tuple[int, str]]:
-    """Store id and session id of the encrypted sessions that the user may read. One query."""
-    return list(sessions.filter(is_encrypted=True, pk__in=granted).values_list("store_id", "session_id"))
+def _searchable(
+    parsed: ParsedSearch,
+    sessions: SessionRecordQuerySet,
+    stores: Iterable[SessionStore],
+    *,
+    size: int,
+    is_masked: bool,
+    granted: Collection[UUID],
+) -> tuple[SearchProgress, SessionRecordQuerySet]:
+    """State of a new search, and the sessions that it reads: of stores that respond, encrypted ones if granted."""
+    has_encrypted = SessionRecord.objects.any_encrypted()
+    encrypted, plain = sessions.filter(is_encrypted=True), Q(is_encrypted=False)
+    to_decrypt = (
+        list(encrypted.filter(pk__in=granted).values_list("store_id", "session_id"))
+        if granted and has_encrypted
+        else []
+    )
+    slices = SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
+    are_rare, notes = _asked_first(stores, slices, by_index=not is_masked and not to_decrypt)
+    if notes:
+        sessions, encrypted = (each.filter(store__in=are_rare) for each in (sessions, encrypted))
+    if parsed.note:
+        notes.append(parsed.note)
+    if has_encrypted and encrypted.exclude(pk__in=granted).exists():
+        notes.append("Encrypted sessions are searched only if you have a grant for them.")
+    progress = SearchProgress(size, slices, {store.pk: store for store in are_rare}, all(are_rare.values()), notes)
+    return progress, sessions.filter(plain | Q(pk__in=granted) if to_decrypt else plain)
 
 
 def _asked_first(
