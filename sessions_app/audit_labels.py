@@ -25,7 +25,7 @@ SESSION = "sessions_app.sessionrecord"
 SUBJECT = "sessions_app.subject"
 READ = "sessions_app.read_content"
 
-# Keys, session ids and tickets say who somebody is.
+# Keys, session ids and tickets identify people.
 for kind in (SUBJECT, "sessions_app.subjectalias"):
     guard_values(kind, "sessions_app.view_subject")
 for kind in (SESSION, "sessions_app.agentsession", "sessions_app.agentmessage"):

@@ -35,7 +35,7 @@ class EncryptedStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """How the agents of a store encrypt, with the keys that are loaded."""
+    """Encryption settings of a store, with the loaded keys."""
 
     key_name: str
     """Empty if no key is set for the store."""

@@ -26,7 +26,7 @@ class Redaction(models.Model):
     record_id = models.UUIDField(null=True)
     session_id = models.CharField(default="")
     item_id = models.CharField(max_length=64, default="")
-    # What the item was when somebody looked at it, as a keyed hash: where items have no ids, another may move there.
+    # Keyed hash of the item as it was in the preview: in a store without item ids another may move to its place.
     item_mark = models.CharField(max_length=64, default="")
     subject = models.ForeignKey(Subject, null=True, on_delete=models.CASCADE, db_constraint=False, related_name="+")
     text = models.TextField(

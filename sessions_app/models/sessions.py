@@ -48,7 +48,7 @@ class SessionRecord(models.Model):
         db_index=False,
         related_name="sessions",
     )
-    # "operator" without a subject: somebody detached it, and patterns leave it alone.
+    # "operator" without a subject: a user detached it, and patterns no longer change it.
     subject_source = models.CharField(max_length=8, choices=SubjectSource, db_default="", blank=True)
     subject_epoch = models.PositiveIntegerField(db_default=0, editable=False)
     ticket = models.CharField(max_length=200, db_default="", blank=True)
@@ -83,7 +83,7 @@ class SessionRecord(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(*newest(), name="record_newest"),
-            # Without these a retired store, or old sessions that nobody attached, would be found by walking over
+            # Without these a retired store, or old sessions without a subject, would be found by walking over
             # everything newer.
             models.Index("store", *newest(), name="record_store_newest"),
             models.Index(

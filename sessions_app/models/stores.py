@@ -26,8 +26,7 @@ class SessionStore(models.Model):
     kind = models.CharField(max_length=32, default="sqlalchemy", help_text="Kind of store, as listed in stores.kinds.")
     sessions_table = models.CharField(max_length=127, default="agent_sessions", help_text="table, or schema.table")
     messages_table = models.CharField(max_length=127, default="agent_messages", help_text="table, or schema.table")
-    # What `attach_store` was told of the place, in the words of the kind's form. Never a secret: the name of the
-    # environment variable that holds it.
+    # Settings of the location, as in the form of the kind. Never a secret, but the name of its environment variable.
     options = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
     writer_timezone = models.CharField(
         max_length=64, default="UTC", help_text="Time zone of the timestamps (CURRENT_TIMESTAMP) that the agents write."
@@ -36,9 +35,9 @@ class SessionStore(models.Model):
         default=False, help_text="Reading the content of sessions in this store needs a grant."
     )
     fence_mode = models.CharField(max_length=8, choices=FenceMode, default=FenceMode.REJECT)
-    # Under which the agents write; what others write to their tables is recorded. Empty: nobody has said so.
+    # Database roles of the agents; writes of other roles to their tables are recorded. Empty: not declared.
     agent_roles = ArrayField(models.CharField(max_length=63), default=list, db_default=models.Value("{}"), blank=True)
-    # The name of the key that agents seal sessions with, never the key; empty: nobody has said so.
+    # Name of the key with which agents encrypt sessions, never the key; empty: not declared.
     encryption_key = models.CharField(max_length=40, default="", db_default="", blank=True)
     encryption_ttl_seconds = models.PositiveIntegerField(
         default=600, db_default=600, help_text="Number of seconds after which agents no longer read an encrypted item."

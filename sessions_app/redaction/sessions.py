@@ -415,7 +415,7 @@ def with_text(item: StoredItem, text: str) -> StoredItem:
 
 
 def type_of(item: StoredItem, text: str) -> str:
-    """Its type as far as it matters here; most items need not be parsed for it."""
+    """Type of an item, if it is compaction or reasoning; most other items are not parsed and give an empty text."""
     if "compaction" not in text and "reasoning" not in text:
         return ""
     return decode(with_text(item, text)).type

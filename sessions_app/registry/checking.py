@@ -91,7 +91,7 @@ def health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
 
 
 def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[StoreHealth]:
-    """The same for several stores, in their order: first all are asked side by side whether they respond."""
+    """Health of several stores, in their order; all are checked for a response at the same time first."""
     stores, places = list(stores), Places()
     answers: Mapping[SessionStore, StoreUnavailable | None] = {}
     if len(stores) > 1:

@@ -17,7 +17,7 @@ MAIN_KIND = "sqlalchemy"
 
 
 class UnknownStore(Exception):
-    """No store has this name; the message says where the names are."""
+    """No store has this name; the message names the command that lists them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is no store {name}. Run check_stores for a list.")

@@ -44,7 +44,7 @@ BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 
 @dataclass
 class PathWatchResult:
-    """Result of looking at a watched path, by the paths of files or folders."""
+    """Result of checking a watched path, by the paths of files or folders."""
 
     connected: list[SessionStore] = field(default_factory=list)
     """The new ones."""
@@ -53,7 +53,7 @@ class PathWatchResult:
     places: int = 0
     """All places that the path matches, connected or not."""
     waiting: int = 0
-    """Left for the next look."""
+    """Number left for the next check."""
     left_out: int = 0
     """Beyond MOST_STORES."""
 
@@ -93,7 +93,7 @@ def checked_path(name: str, kind: str, *, options: Mapping[str, str], **tables: 
 def watch_path(
     name: str, kind: str, *, options: Mapping[str, str], by: User | None = None, **tables: str
 ) -> WatchedPath:
-    """The same, saved. Nothing is connected yet. Raises AttachRefused."""
+    """Saves a watched path and returns it. Connects nothing yet. Raises AttachRefused."""
     watched = checked_path(name, kind, options=options, **tables)
     if watched.pk is None:
         with audit.recording(audit_events.WATCHED_PATH_ADDED, by=by) as event:

@@ -31,7 +31,7 @@ BUSY = "busy"
 
 
 class PurgeRefused(Exception):
-    """Nothing was removed; the message says why."""
+    """Nothing was removed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

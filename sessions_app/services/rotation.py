@@ -42,7 +42,7 @@ OLD_KEY, UNREADABLE, BUSY = "old_key", "unreadable", "busy"
 
 
 class RotationRefused(Exception):
-    """Nothing was changed; the message says why."""
+    """Nothing was changed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

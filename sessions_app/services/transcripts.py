@@ -29,7 +29,7 @@ from sessions_app.transcripts.chat import Item, convert
 from sessions_app.transcripts.parsing import Conversation, identifier, parse_conversations
 
 IMPORT_LOCK = 0x6D656D61
-"""Of PostgreSQL's advisory locks, together with the store's number."""
+"""First key of a PostgreSQL advisory lock; the second is the store's number."""
 
 
 class ImportRunning(Exception):

@@ -234,7 +234,7 @@ class Readable(Protocol):
 
     @property
     def word_index(self) -> WordIndex | None:
-        """Its optional full-text index; None for a kind that cannot have one."""
+        """Optional full-text index of the store; None for a kind that cannot have one."""
 
 
 class Backend(Readable, Protocol):

@@ -101,7 +101,7 @@ class BackendRewriter:
         return self.backend.health().sessions
 
     def session_page(self, cursor: str) -> tuple[list[str], str]:
-        """Of a store that cannot list its sessions: the registered ones that are not known to be gone."""
+        """The same; if the store cannot list its sessions, the registered ones that are not known to be gone."""
         if Capability.ENUMERATE in self.backend.capabilities:
             page = self.backend.enumerate_sessions(cursor, limit=SESSIONS_A_PAGE)
             return [found.session_id for found in page.sessions], page.next_cursor

@@ -16,12 +16,12 @@ register = template.Library()
 
 @register.simple_tag
 def store_kind(store: SessionStore) -> SafeString:
-    """Icon and name: `{% store_kind record.store %}`."""
+    """Icon and name of the kind of a store: `{% store_kind record.store %}`."""
     kind = kind_of(store)
     return format_html("{} {}", icon(kind.icon), kind.label)
 
 
 @register.simple_tag
 def store_tag(store: SessionStore) -> SafeString:
-    """Its name with the icon of its kind, and what it cannot do as a tooltip: `{% store_tag record.store %}`."""
+    """Name of a store with the icon of its kind, and its limits as a tooltip: `{% store_tag record.store %}`."""
     return format_html('<span title="{}">{}</span>', about_store(store), tagx(kind_of(store).icon, store.name))
