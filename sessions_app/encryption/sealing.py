@@ -92,13 +92,13 @@ class SessionSeals:
                 seen[number] = replace(item, seal=replace(item.seal, state=SealState.TAMPERED))
         return seen
 
-    def looked_at(self, items: Sequence[StoredItem]) -> list[StoredItem]:
+    def examined_now(self, items: Sequence[StoredItem]) -> list[StoredItem]:
         """`examined` as of now, without decrypting any."""
         return self.examined(items, at=datetime.now(UTC))
 
     def proves_key(self, items: Sequence[StoredItem]) -> bool:
         """True if the store's key opens any of the items."""
-        return any(map(is_sound, self.looked_at(items)))
+        return any(map(is_sound, self.examined_now(items)))
 
     def ciphers(self) -> Iterator[Fernet]:
         """All loaded keys, the store's first."""

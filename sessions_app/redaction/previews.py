@@ -15,7 +15,7 @@ from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.redaction import TextToRedact
-from sessions_app.redaction.sessions import LeftReason, look_through
+from sessions_app.redaction.sessions import LeftReason, count_occurrences
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
@@ -91,7 +91,7 @@ def preview_redaction(
             preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
         else:
             try:
-                look_into(record, target_text, preview, item_id)
+                add_occurrences(record, target_text, preview, item_id)
             except StoreUnavailable:
                 away.add(record.store.name)
                 preview.cannot[LeftReason.AWAY.value, record.store.name] += 1
@@ -105,22 +105,26 @@ def preview_redaction(
     return preview
 
 
-def look_into(record: SessionRecord, target_text: TextToRedact | None, preview: RedactionPreview, item_id: str) -> None:
-    look = look_through(record, target_text, sealing_of(record.store).of_session(record.session_id), item_id=item_id)
+def add_occurrences(
+    record: SessionRecord, target_text: TextToRedact | None, preview: RedactionPreview, item_id: str
+) -> None:
+    occurrences = count_occurrences(
+        record, target_text, sealing_of(record.store).of_session(record.session_id), item_id=item_id
+    )
     preview.seen += 1
-    preview.kept += look.kept
-    if look.sealed:
-        preview.cannot[LeftReason.SEALED.value, record.store.name] += look.sealed
-    is_block = bool(item_id and look.compactions)
-    if not look.places and not is_block:
+    preview.kept += occurrences.kept
+    if occurrences.sealed:
+        preview.cannot[LeftReason.SEALED.value, record.store.name] += occurrences.sealed
+    is_block = bool(item_id and occurrences.compactions)
+    if not occurrences.places and not is_block:
         return
     needed = Capability.ERASE_ITEMS if is_block else Capability.REPLACE_ITEMS
     if needed not in backend_for(record.store).capabilities:
         preview.cannot[LeftReason.CANNOT.value, record.store.name] += 1
         return
-    preview.items += look.items or is_block
-    preview.places += look.places
-    preview.compactions += look.compactions
+    preview.items += occurrences.items or is_block
+    preview.places += occurrences.places
+    preview.compactions += occurrences.compactions
     preview.found_sessions += 1
     if len(preview.found_in) < SESSIONS_LISTED:
-        preview.found_in.append(FoundIn(record, look.items, look.places))
+        preview.found_in.append(FoundIn(record, occurrences.items, occurrences.places))

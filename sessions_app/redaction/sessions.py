@@ -170,7 +170,7 @@ def no_lease() -> None:
     """For searches of sessions without a lease to keep."""
 
 
-def look_through(
+def count_occurrences(
     record: SessionRecord,
     target_text: TextToRedact | None,
     seals: SessionSeals,
@@ -182,20 +182,20 @@ def look_through(
 
     `keep` is called for each item. Raises StoreUnavailable and UnknownItem.
     """
-    backend, look = backend_for(record.store), OccurrenceCount()
+    backend, occurrences = backend_for(record.store), OccurrenceCount()
     items = [backend.item(record.session_id, item_id)] if item_id else backend.every_item(record.session_id)
     for item in items:
         keep()
         inside = decrypt_for_rewrite(item, seals)
         if inside is None:
-            look.sealed += 1
+            occurrences.sealed += 1
             continue
         redacted = without_text(inside.text, target_text) if target_text else without_all_text(inside.text)
-        look.places += redacted.places
-        look.items += bool(redacted.places)
-        look.kept += redacted.kept
-        look.compactions += type_of(item, inside.text) == "compaction"
-    return look
+        occurrences.places += redacted.places
+        occurrences.items += bool(redacted.places)
+        occurrences.kept += redacted.kept
+        occurrences.compactions += type_of(item, inside.text) == "compaction"
+    return occurrences
 
 
 def replay_of(record: SessionRecord, seals: SessionSeals, keep: Callable[[], None]) -> Replay:
@@ -228,28 +228,28 @@ class _SessionWork:
             self.leave(LeftReason.LABEL)
         one_item = self.redaction.item_id
         try:
-            look = self.look()
+            occurrences = self.count_now()
         except UnknownItem:
             if not self.is_resumed:
                 self.leave(LeftReason.GONE)
                 return
-            look = OccurrenceCount()  # a block that was removed before the interruption
-        if look.sealed:
-            self.leave(LeftReason.SEALED, look.sealed)
-        self.outcome.kept += look.kept
-        takes_block = bool(one_item and look.compactions and not self.target_text)
-        if not look.places and not takes_block:
+            occurrences = OccurrenceCount()  # a block that was removed before the interruption
+        if occurrences.sealed:
+            self.leave(LeftReason.SEALED, occurrences.sealed)
+        self.outcome.kept += occurrences.kept
+        takes_block = bool(one_item and occurrences.compactions and not self.target_text)
+        if not occurrences.places and not takes_block:
             if self.is_resumed:
-                self.note_done(self.first_look(look), look)
+                self.note_done(self.count_before(occurrences), occurrences)
                 self.check_replay(Replay())
             return
-        look = self.first_look(look)
+        occurrences = self.count_before(occurrences)
         needed = [Capability.REPLACE_ITEMS, *([Capability.ERASE_ITEMS] if takes_block else [])]
         rewriter = rewriter_for(self.record.store, *needed)
         before = replay_of(self.record, self.seals, self.lease.keep)
         for _ in range(ROUNDS):
             left = self.change_once(rewriter)
-            after = self.look_again()
+            after = self.count_after()
             if one_item or after.items <= left[LeftReason.UNFIT]:
                 break
         else:
@@ -258,12 +258,12 @@ class _SessionWork:
             self.leave(why, count)
         if one_item and after.items and not left:
             self.leave(LeftReason.CHANGED)
-        self.note_done(look, after)
+        self.note_done(occurrences, after)
         self.check_replay(before)
 
-    def look(self) -> OccurrenceCount:
+    def count_now(self) -> OccurrenceCount:
         """Occurrences in the session as it is now. Raises StoreUnavailable and UnknownItem."""
-        return look_through(
+        return count_occurrences(
             self.record, self.target_text, self.seals, item_id=self.redaction.item_id, keep=self.lease.keep
         )
 
@@ -272,14 +272,14 @@ class _SessionWork:
         """True if this session was started before, by this process or another, and not finished."""
         return bool(self.lease.run.cursor.get("session") == str(self.record.pk))
 
-    def first_look(self, look: OccurrenceCount) -> OccurrenceCount:
+    def count_before(self, occurrences: OccurrenceCount) -> OccurrenceCount:
         """Occurrences in the session before anything was changed in it, also if the work was interrupted since."""
         if self.is_resumed:
             self.has_changed = True
             return OccurrenceCount(**self.lease.run.cursor["look"])
         with self.lease.chunk() as run:
-            run.cursor |= {"session": str(self.record.pk), "look": vars(look)}
-        return look
+            run.cursor |= {"session": str(self.record.pk), "look": vars(occurrences)}
+        return occurrences
 
     def change_once(self, rewriter: Rewriter) -> Counter[LeftReason]:
         """Processes the session, or its one item. Returns the reasons for items that cannot be changed."""
@@ -310,9 +310,9 @@ class _SessionWork:
             if place is None or self.redaction.item_id:
                 return left
 
-    def look_again(self) -> OccurrenceCount:
+    def count_after(self) -> OccurrenceCount:
         try:
-            return self.look()
+            return self.count_now()
         except UnknownItem:  # a block that was removed
             return OccurrenceCount()
 

@@ -95,7 +95,7 @@ def unconnected_tables() -> list[FoundTables]:
             # A name with a dot in it cannot be given on the command line.
             if (pair := tuple(pair_of_oids)) not in connected and sessions.count(".") == messages.count(".") == 1
         ]
-        return _named([*pairs_found, *_told_by_columns()])
+        return _named([*pairs_found, *_recognised_by_columns()])
     except StoreUnavailable:
         return []
 
@@ -115,7 +115,7 @@ def _named(found: list[FoundTables]) -> list[FoundTables]:
     return named
 
 
-def _told_by_columns() -> Iterator[FoundTables]:
+def _recognised_by_columns() -> Iterator[FoundTables]:
     connected = {
         (store.kind, DocumentDatabase(store).schema_and_table)
         for store in SessionStore.objects.filter(kind__in=[backend.library for backend in BY_COLUMNS])

@@ -29,7 +29,7 @@ def key_problems(store: SessionStore) -> Iterator[StoreProblem]:
     sealed = SessionRecord.objects.on_record().filter(store=store, is_encrypted=True).newest_first()
     for session_id in sealed.values_list("session_id", flat=True)[:SESSIONS_TRIED]:
         page = backend_for(store).last_page(session_id, ITEMS_TRIED)
-        states = [item.seal.state for item in sealing.of_session(session_id).looked_at(page.items) if item.seal]
+        states = [item.seal.state for item in sealing.of_session(session_id).examined_now(page.items) if item.seal]
         tried += len(states)
         decrypted += states.count(SealState.SOUND)
     if tried and not decrypted:

@@ -17,7 +17,7 @@ from sessions_app.stores.base import StoreUnavailable
 
 @operator_page("sessions_app.add_sessionstore", methods="POST")
 @recently_authenticated(doing="check for new stores")
-def look(request: OperatorRequest) -> HttpResponse:
+def check(request: OperatorRequest) -> HttpResponse:
     """Connects new places of every watched path, and reports how many."""
     try:
         looks = [path_watch.check_now(watched, by=request.user) for watched in path_watch.watched_paths()]

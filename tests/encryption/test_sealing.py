@@ -50,7 +50,7 @@ def test_with_the_right_key_it_opens_to_what_the_agent_wrote() -> None:
 
 def test_looked_at_it_stays_closed() -> None:
     items = sealed_in_memory("Hi", key=OLD_KEY)
-    (item,) = seals().looked_at(items)
+    (item,) = seals().examined_now(items)
     assert item.raw == items[0].raw
     assert item.seal
     assert item.seal.state == SealState.SOUND
@@ -58,8 +58,8 @@ def test_looked_at_it_stays_closed() -> None:
 
 
 def test_without_a_named_key_there_is_no_key() -> None:
-    assert states(seals("").looked_at(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.NO_KEY]
-    assert states(seals("lost").looked_at(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.NO_KEY]
+    assert states(seals("").examined_now(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.NO_KEY]
+    assert states(seals("lost").examined_now(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.NO_KEY]
 
 
 def test_another_key_of_the_ring_opens_it_and_is_named() -> None:
@@ -77,14 +77,14 @@ def test_a_key_that_is_not_here_is_a_wrong_key() -> None:
 
 
 def test_another_session_id_is_a_wrong_key_too() -> None:
-    assert states(seals(session_id="t").looked_at(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.WRONG_KEY]
+    assert states(seals(session_id="t").examined_now(sealed_in_memory("Hi", key=OLD_KEY))) == [SealState.WRONG_KEY]
 
 
 def test_beside_an_item_that_opens_a_broken_seal_is_tampering() -> None:
     good, bad = sealed_in_memory("Hi", "there", key=OLD_KEY)
     token = payload_of(bad)
     flipped = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
-    assert states(seals().looked_at([good, changed(bad, payload=flipped)])) == [SealState.SOUND, SealState.TAMPERED]
+    assert states(seals().examined_now([good, changed(bad, payload=flipped)])) == [SealState.SOUND, SealState.TAMPERED]
 
 
 def test_whether_the_key_is_right_may_be_known_from_elsewhere_and_is_asked_once() -> None:
@@ -104,7 +104,7 @@ def test_whether_the_key_is_right_may_be_known_from_elsewhere_and_is_asked_once(
 @pytest.mark.parametrize("payload", ["", "gAAAA", "!" * 120, 5, None, "A" * 120, {}])
 def test_what_is_no_token_was_tampered_with_and_needs_no_key_to_tell(payload: Any) -> None:
     (item,) = sealed_in_memory("Hi", key=OLD_KEY)
-    assert states(seals("").looked_at([changed(item, payload=payload)])) == [SealState.TAMPERED]
+    assert states(seals("").examined_now([changed(item, payload=payload)])) == [SealState.TAMPERED]
 
 
 def test_a_moved_time_breaks_the_seal() -> None:
@@ -113,7 +113,7 @@ def test_a_moved_time_breaks_the_seal() -> None:
     (fresh,) = sealed_in_memory("x", key=OLD_KEY)
     moved = payload_of(fresh)[:12] + payload_of(bad)[12:]
     assert is_token(moved)
-    seen = seals().looked_at([good, changed(bad, payload=moved)])
+    seen = seals().examined_now([good, changed(bad, payload=moved)])
     assert states(seen) == [SealState.SOUND, SealState.TAMPERED]
     assert [item.seal.is_expired for item in seen if item.seal] == [True, False]
 
@@ -121,7 +121,7 @@ def test_a_moved_time_breaks_the_seal() -> None:
 def test_an_envelope_from_another_session_does_not_open_here() -> None:
     (here,) = sealed_in_memory("Hi", key=OLD_KEY)
     (elsewhere,) = sealed_in_memory("Hi", key=OLD_KEY, session_id="t")
-    assert states(seals().looked_at([here, elsewhere])) == [SealState.SOUND, SealState.TAMPERED]
+    assert states(seals().examined_now([here, elsewhere])) == [SealState.SOUND, SealState.TAMPERED]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_envelope_from_another_session_does_not_open_here() -> None:
 def test_expiry_follows_the_ttl_with_and_without_a_key(
     age: int, is_expired: bool, is_ahead: bool, key_name: str
 ) -> None:
-    (item,) = seals(key_name).looked_at(sealed_in_memory("Hi", key=OLD_KEY, age=timedelta(seconds=age)))
+    (item,) = seals(key_name).examined_now(sealed_in_memory("Hi", key=OLD_KEY, age=timedelta(seconds=age)))
     assert item.seal
     assert (item.seal.is_expired, item.seal.is_ahead) == (is_expired, is_ahead)
     assert item.seal.is_proven == bool(key_name)
@@ -155,7 +155,7 @@ def test_an_item_read_in_part_cannot_be_checked() -> None:
     [{"role": "user", "content": '{"__enc__": 1}'}, {"__enc__": 1}, {"__enc__": 2, "v": 1, "kid": "", "payload": ""}],
 )
 def test_what_is_no_envelope_has_no_seal(value: Any) -> None:
-    assert states(seals().looked_at([stored(1, value), stored(2, "{not json __enc__")])) == ["", ""]
+    assert states(seals().examined_now([stored(1, value), stored(2, "{not json __enc__")])) == ["", ""]
 
 
 @pytest.mark.parametrize("seconds", [0, 2**31, 253_402_300_799, 253_402_300_800, 2**63, 2**64 - 1])
@@ -164,7 +164,7 @@ def test_any_time_may_stand_in_an_envelope(seconds: int, ttl: timedelta) -> None
     (item,) = sealed_in_memory("Hi", key=OLD_KEY)
     token = base64.urlsafe_b64decode(payload_of(item))
     moved = base64.urlsafe_b64encode(token[:1] + seconds.to_bytes(8) + token[9:]).decode()
-    assert states(seals(ttl=ttl).looked_at([changed(item, payload=moved)])) == [SealState.WRONG_KEY]
+    assert states(seals(ttl=ttl).examined_now([changed(item, payload=moved)])) == [SealState.WRONG_KEY]
 
 
 @given(

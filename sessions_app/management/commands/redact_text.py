@@ -53,7 +53,7 @@ class Command(BaseCommand):
         except InvalidText as problem:
             raise CommandError(str(problem)) from problem
         if options["preview"]:
-            self.tell_preview(self.preview(record, about, target_text), as_json=as_json)
+            self.write_preview(self.preview(record, about, target_text), as_json=as_json)
             return
         request = services.RedactionRequest(
             target_text.text,
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         records = [record] if record else SessionRecord.objects.on_record().about(about).with_names()  # type: ignore[arg-type]
         return preview_redaction(records, target_text, by=None, granted=(), subject=about, seconds=None)
 
-    def tell_preview(self, preview: RedactionPreview, *, as_json: bool) -> None:
+    def write_preview(self, preview: RedactionPreview, *, as_json: bool) -> None:
         counts = {
             "sessions": preview.found_sessions,
             "items": preview.items,

@@ -40,7 +40,7 @@ class Command(BaseCommand):
                 raise IndexNotPossible(f"{store}: {NONE_OF_THIS_KIND}")
             before = word_index.state()
             if create:
-                self.say_what_is_coming(before, as_json)
+                self.write_notice(before, as_json)
                 seconds = word_index.create()
                 audit.record_alone(audit_events.SEARCH_INDEX_BUILT, target=store)
             elif drop:
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             was = "its statistics were updated" if before.is_ready else "it was built"
             self.stdout.write(f"{was.capitalize()} in {seconds:.1f} s.")
 
-    def say_what_is_coming(self, index: SearchIndex, as_json: bool) -> None:
+    def write_notice(self, index: SearchIndex, as_json: bool) -> None:
         if as_json or index.is_ready:
             return
         if index.state == IndexState.INVALID:

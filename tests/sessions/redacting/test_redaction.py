@@ -326,7 +326,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
     officer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = session_with("s", user(SECRET))
-    whole = sessions.look_through
+    whole = sessions.count_occurrences
     looks: list[int] = []
 
     def look_and_write(*given: Any, **named: Any) -> Any:
@@ -336,7 +336,7 @@ def test_an_agent_that_writes_the_text_again_meanwhile_is_taken_up_again(
             add_items("s", user(f"again {SECRET}"))
         return look
 
-    monkeypatch.setattr(sessions, "look_through", look_and_write)
+    monkeypatch.setattr(sessions, "count_occurrences", look_and_write)
     report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert read("s") == [user(MARKER), user(f"again {MARKER}")]
     assert report["reasons"] == []
