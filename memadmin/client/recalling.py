@@ -168,7 +168,7 @@ def reasons_for(ranked: Ranked) -> tuple[str, ...]:
 
 
 def _without_contradicted(ranked: Sequence[Ranked]) -> tuple[list[Ranked], list[OmittedMemory]]:
-    """Of memories about the same topic, by subject, kind and key, only the one that counts most."""
+    """The memories that count most among those about the same topic (subject, kind and key), and the omitted others."""
     best: dict[tuple[object, str, str], Candidate] = {}
     for memory in (each.memory for each in ranked if each.memory.key):
         best[_topic(memory)] = min(best.get(_topic(memory), memory), memory, key=precedence)

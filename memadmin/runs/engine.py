@@ -33,13 +33,13 @@ State = Run.State
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
-"""How long a process that stopped answering keeps a run from the others."""
+"""Time after which other processes may take the run of one that does not respond."""
 
 RENEW_AFTER_SECONDS = 5.0
 """`Lease.keep` writes at most this often."""
 
 SLICE_SECONDS = 10.0
-"""How long a worker works on one run before other runs get their turn."""
+"""Time for which a worker works on one run before other runs get their turn."""
 
 WATCH_SECONDS = 0.5
 """Interval at which a command checks a run that waits or that another process works on."""

@@ -19,7 +19,7 @@ from memadmin.runs.models import Run
 State = Run.State
 
 PATIENCE = "3s"
-"""How long a verb waits for the current chunk."""
+"""Time for which a verb waits for the current chunk."""
 
 
 class InvalidRunState(Exception):

@@ -76,7 +76,8 @@ def to_revalidate() -> MemoryQuerySet:
 
 
 def preview() -> Consolidated:
-    """What `consolidate` would do now, by the same queries. Only here, ending memories are still compared."""
+    """The counts of a `consolidate` now, by the same queries, without a change. Unlike there, memories that would end
+    are still compared."""
     return Consolidated(
         over=over().count(),
         unused=unused().exclude(pk__in=over().values("pk")).count(),

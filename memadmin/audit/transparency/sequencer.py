@@ -46,11 +46,11 @@ class Batch:
     """Result of one turn."""
 
     size: int
-    """Of the tree, after it."""
+    """Size of the tree after the turn."""
     events: Sequence[EventText] = ()
     checkpoint: Checkpoint | None = None
     is_full: bool = False
-    """More may wait."""
+    """Whether more events may be waiting."""
 
 
 class OlderStateRestored(Exception):

@@ -1,4 +1,4 @@
-"""Who may do what, as the roles of this database say it, for the help pages."""
+"""Permissions with the roles of this database that have them, for the help pages."""
 
 from __future__ import annotations
 

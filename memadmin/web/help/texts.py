@@ -50,7 +50,7 @@ class GlossaryGroup:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What people do in an area, step by step. Steps are HTML."""
+    """A task of an area, as steps in HTML."""
 
     title: str
     steps: list[SafeString]
