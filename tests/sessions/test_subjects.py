@@ -197,7 +197,7 @@ class TestTwoAtOnce:
         one.refresh_from_db()
         assert one.merged_into == third
 
-    def test_a_session_attached_during_a_merge_is_found_on_the_standing_subject(self) -> None:
+    def test_a_session_attached_during_a_merge_is_found_on_the_remaining_subject(self) -> None:
         support = person("support")
         one, other, record = make_subject(), make_subject(), make_session("a")
         with somebody_else() as start, transaction.atomic():
