@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -137,6 +140,15 @@ def agent_tables(transactional_db: None) -> Iterator[None]:
     """A database in which agents create their tables and write, in connections of their own; all gone afterwards."""
     yield
     drop_agent_tables()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives each run a folder of its own. Each run closes the one that all runs of a user share, although the servers
+    of a run as root work below it under another user.
+    """
+    if not (config.option.basetemp or os.environ.get("PYTEST_DEBUG_TEMPROOT")):
+        folder = os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="memadmin-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
