@@ -147,7 +147,8 @@ def pytest_configure(config: pytest.Config) -> None:
     of a run as root work below it under another user.
     """
     if not (config.option.basetemp or os.environ.get("PYTEST_DEBUG_TEMPROOT")):
-        folder = os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="memadmin-tests-")
+        # Short, because a path to a socket has 107 characters at most.
+        folder = config.option.basetemp = tempfile.mkdtemp(prefix="memadmin-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
