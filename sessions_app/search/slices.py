@@ -19,6 +19,9 @@ from sessions_app.stores.search_protocol import ItemSearch, SearchOrder, SliceRe
 
 FIRST_SLICE_ITEMS = 50
 
+MOST_SLICE_ITEMS = 10_000
+"""Largest slice. In a store that is quicker still, larger ones would hardly save time."""
+
 SLICE_SECONDS = 0.1
 """Slices and batches grow only while they take less than this, so that little is lost when one is cancelled."""
 
@@ -125,12 +128,17 @@ class SliceReader:
                 self.items_passed_over += 1
             self.has_got_on = True
             self.items_read += look.item_count
-            self.fit_slices(time.monotonic() - started)
+            self.fit_slices(look.item_count, time.monotonic() - started)
             return look
         return None
 
-    def fit_slices(self, seconds: float) -> None:
+    def fit_slices(self, item_count: int, seconds: float) -> None:
+        """Chooses the size of the next slice by the items and the time of this one.
+
+        Only a full slice shows that a larger one is quick, too: the end of a session is reached quickly anyway.
+        """
         if seconds < SLICE_SECONDS:
-            self.slice_items *= 2
+            if item_count >= self.slice_items:
+                self.slice_items = min(2 * self.slice_items, MOST_SLICE_ITEMS)
         elif seconds > 2 * SLICE_SECONDS:
             self.slice_items = max(self.slice_items // 2, 1)
