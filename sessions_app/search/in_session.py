@@ -23,7 +23,8 @@ class Find:
     found: Hit | None = None
     searched_to: Position | None = None
     note: str = ""
-    """A sentence about skipped items."""
+    """Sentences about items that were skipped, or searched in part."""
+    is_from_index: bool = False
 
     @property
     def item_id(self) -> str:
@@ -62,7 +63,8 @@ def find_in_session(
         try:
             if is_rare(store, parsed, seconds=reader.seconds_for_one()):
                 seconds = reader.seconds_for_one()
-                return Find(index.next_match(parsed, session_id, place, order=order, seconds=seconds))
+                hit = index.next_match(parsed, session_id, place, order=order, seconds=seconds)
+                return Find(hit, is_from_index=True)
         except StoreTooSlow:
             pass  # Rare words in large items; reading stops at any of them.
     while look := reader.next_slice(store, session_id, place):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -37,7 +37,7 @@ from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
-from sessions_app.stores.search_protocol import SearchOrder, SliceResult
+from sessions_app.stores.search_protocol import READ_CHARACTERS, SearchOrder, SliceResult
 
 RARE = 10
 """A word is rare up to this many times the square root of all items: an index returns n items in time to n, and
@@ -46,6 +46,9 @@ reading newest first finds a page of them in time to items / n. At a million ite
 
 BATCH_SESSIONS = range(20, 321)
 """Number of sessions searched together: about as many as still fill the page."""
+
+INDEXED_STORES = 20
+"""Most stores whose indexes are asked for one search; where there are more, sessions are read."""
 
 QUICK_LOOK_ITEMS = 100
 """Number of items of a session that are read together with others; longer sessions are then read alone."""
@@ -71,13 +74,16 @@ class MatchingSessions:
     items_read: int = 0
     sessions_read: int = 0
     """Amount that was read for this page; zero if an index had the answer."""
+    is_from_index: bool = False
     seconds: float = 0
     notes: Sequence[str] = ()
     """Sentences about stores and items that could not be searched."""
 
     @property
     def effort(self) -> str:
-        """The extent of the search as a sentence; empty when it is complete thanks to an index."""
+        """The extent of the search as a sentence; empty if there was nothing to search."""
+        if self.is_from_index:
+            return f"Answered by the search index, which has the first {READ_CHARACTERS:,} characters of each item."
         if not self.sessions_read and not self.is_stopped:
             return ""
         # A session that was read in part counts where its end is reached, and a first one must count for something.
@@ -98,19 +104,37 @@ class Resume:
 
 @dataclass
 class SearchProgress:
-    """The state of a search that reads sessions from the newest on."""
+    """The state of a search."""
 
     wanted: int
     slices: SliceReader
-    stores: dict[int, SessionStore]
-    """Stores that respond, by id."""
-    are_all_rare: bool
-    """True if an index is quicker in all of these stores."""
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
     """Sentences about what is not searched."""
+    stores: dict[int, SessionStore] = field(default_factory=dict)
+    """Stores of the sessions that came up so far, by id."""
+    away: set[int] = field(default_factory=set)
+    """Ids of those that do not respond: their sessions are left out."""
     hits: list[tuple[SessionRecord, str]] = field(default_factory=list)
     """Sessions with the id of their newest matching item."""
     sessions_read: int = 0
+
+    def ask_new_stores(self, store_ids: Collection[int]) -> None:
+        """Asks the stores that come up for the first time whether they respond, at the same time."""
+        if new := store_ids - self.stores.keys():
+            stores = SessionStore.objects.in_bulk(new)
+            self.stores |= stores
+            answers = ask_all({store: partial(_raise_if_away, store) for store in stores.values()})
+            for store, answer in answers.items():
+                if isinstance(answer, StoreUnavailable):
+                    self.leave_out(store, answer)
+
+    def leave_out(self, store: SessionStore, away: StoreUnavailable) -> None:
+        self.away.add(store.pk)
+        self.notes.append(f"{store} could not be searched. {away}")
+
+
+def _raise_if_away(store: SessionStore) -> None:
+    backend_for(store).search.raise_if_away()
 
 
 def matching_sessions(
@@ -121,7 +145,7 @@ def matching_sessions(
     size: int = 50,
     is_masked: bool,
     granted: Collection[UUID] = (),
-    stores: Iterable[SessionStore] = (),
+    store: SessionStore | None = None,
 ) -> MatchingSessions:
     """Those of `sessions` that contain the words of a search.
 
@@ -130,7 +154,8 @@ def matching_sessions(
 
     `granted` are encrypted sessions that may be read; other encrypted ones are left out.
 
-    `stores` are all of them, if the caller has read them already.
+    `store` is the only one of these sessions, if they are of one. A store is asked, and named if it does not respond,
+    only when the search comes to one of its sessions.
 
     Ends after settings.SEARCH_SCAN_SECONDS, finished or not. Raises Unsearchable and BadCursor.
     """
@@ -140,13 +165,10 @@ def matching_sessions(
         parsed.refuse_exclusions()
     sessions = sessions.newest_first()
     resume = _read_cursor(search, sessions, cursor) if cursor else None
-    reading, sessions = _searchable(
-        parsed, sessions, stores or SessionStore.objects.all(), size=size, is_masked=is_masked, granted=granted
-    )
-    known = _known_to_indexes(reading, sessions, resume) if reading.are_all_rare else None
+    reading, sessions = _searchable(parsed, sessions, size=size, is_masked=is_masked, granted=granted)
+    known = _known_to_indexes(reading, sessions, resume, store)
     if known is None:
-        # Only these stores: another may have been connected meanwhile.
-        last, within = _read_newest_first(reading, sessions.filter(store__in=reading.stores), resume)
+        last, within = _read_newest_first(reading, sessions, resume)
     else:
         last, within = _pick_known(reading, known), None
     slices = reading.slices
@@ -156,6 +178,7 @@ def matching_sessions(
         found=_with_snippets(slices, reading.hits),
         older=_sign_cursor(search, sessions, last, within) if last else "",
         is_stopped=last is not None and len(reading.hits) < size,
+        is_from_index=known is not None,
         items_read=slices.items_read,
         sessions_read=reading.sessions_read,
         seconds=time.monotonic() - started,
@@ -166,54 +189,26 @@ def matching_sessions(
 def _searchable(
     parsed: ParsedSearch,
     sessions: SessionRecordQuerySet,
-    stores: Iterable[SessionStore],
     *,
     size: int,
     is_masked: bool,
     granted: Collection[UUID],
 ) -> tuple[SearchProgress, SessionRecordQuerySet]:
-    """State of a new search, and the sessions that it reads: of stores that respond, encrypted ones if granted."""
+    """State of a new search, and the sessions that it reads: encrypted ones if granted."""
     has_encrypted = SessionRecord.objects.any_encrypted()
-    encrypted, plain = sessions.filter(is_encrypted=True), Q(is_encrypted=False)
+    encrypted = sessions.filter(is_encrypted=True)
     to_decrypt = (
         list(encrypted.filter(pk__in=granted).values_list("store_id", "session_id"))
         if granted and has_encrypted
         else []
     )
-    slices = SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt)
-    are_rare, notes = _asked_first(stores, slices, by_index=not is_masked and not to_decrypt)
-    if notes:
-        sessions, encrypted = (each.filter(store__in=are_rare) for each in (sessions, encrypted))
+    progress = SearchProgress(size, SliceReader(parsed, SearchOrder.NEWEST_FIRST, is_masked, granted=to_decrypt))
     if parsed.note:
-        notes.append(parsed.note)
+        progress.notes.append(parsed.note)
     if has_encrypted and encrypted.exclude(pk__in=granted).exists():
-        notes.append("Encrypted sessions are searched only if you have a grant for them.")
-    progress = SearchProgress(size, slices, {store.pk: store for store in are_rare}, all(are_rare.values()), notes)
-    return progress, sessions.filter(plain | Q(pk__in=granted) if to_decrypt else plain)
-
-
-def _asked_first(
-    stores: Iterable[SessionStore], slices: SliceReader, *, by_index: bool
-) -> tuple[dict[SessionStore, bool], list[str]]:
-    """The stores that respond, each with whether an index is quicker, and sentences about the others."""
-    answers = ask_all({store: partial(_ask_first, store, slices, by_index=by_index) for store in stores})
-    away = {store: answer for store, answer in answers.items() if isinstance(answer, StoreUnavailable)}
-    notes = [f"{store} could not be searched. {answer}" for store, answer in away.items()]
-    return {store: answer for store, answer in answers.items() if not isinstance(answer, StoreUnavailable)}, notes
-
-
-def _ask_first(store: SessionStore, slices: SliceReader, *, by_index: bool) -> bool:
-    """True if an index is quicker. Reading the statistics also shows whether the store responds at all.
-
-    Raises StoreUnavailable.
-    """
-    if by_index and backend_for(store).word_index:
-        try:
-            return is_rare(store, slices.parsed, seconds=slices.seconds_for_one())
-        except StoreTooSlow:
-            return False  # It is there, and may be read.
-    backend_for(store).search.raise_if_away()
-    return False
+        progress.notes.append("Encrypted items are searched only if you have a grant for their session.")
+    readable = Q(is_encrypted=False)
+    return progress, sessions.filter(readable | Q(pk__in=granted) if to_decrypt else readable)
 
 
 def is_rare(store: SessionStore, parsed: ParsedSearch, *, seconds: float) -> bool:
@@ -224,21 +219,32 @@ def is_rare(store: SessionStore, parsed: ParsedSearch, *, seconds: float) -> boo
 
 
 def _known_to_indexes(
-    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None
+    reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None, store: SessionStore | None
 ) -> list[tuple[SessionRecord, str]] | None:
-    """The newest sessions of all stores with their newest hits, one more than fill the page."""
-    slices, known = reading.slices, list[tuple[SessionRecord, str]]()
+    """The newest sessions of all stores with their newest hits, one more than fill the page. None if reading is quicker
+    in a store, or if one does not respond in time.
+    """
+    slices = reading.slices
+    if slices.is_masked or slices.granted:
+        return None  # An index has masked values, and no decrypted items.
+    stores = [store] if store else list(SessionStore.objects.by_name()[: INDEXED_STORES + 1])
+    indexes = {each: index for each in stores if (index := backend_for(each).word_index)}
+    if not stores or len(stores) > INDEXED_STORES or len(indexes) < len(stores):
+        return None
+    known = list[tuple[SessionRecord, str]]()
     try:
-        for store in reading.stores.values():
-            index = backend_for(store).word_index
-            assert index, "a word is rare only if an index exists"
+        for each in indexes:
+            if not is_rare(each, slices.parsed, seconds=slices.seconds_for_one()):
+                return None
+            reading.stores[each.pk] = each
+        for index in indexes.values():
             seconds = slices.seconds_for_one()
             known += index.newest_matches(
                 slices.parsed, _beyond(sessions, resume), limit=reading.wanted + 1, seconds=seconds
             )
     except StoreUnavailable:
-        return None  # The statistics were wrong and it took too long; reading at least covers the newest.
-    if len(reading.stores) > 1:
+        return None  # Reading covers the newest at least, also if the statistics were wrong and it took too long.
+    if len(stores) > 1:
         known.sort(key=lambda hit: (hit[0].last_activity_at, hit[0].pk), reverse=True)
     return known
 
@@ -261,18 +267,25 @@ def _read_newest_first(
     for record, look in _looks(reading, sessions, resume):
         while look and look.looked_to:
             within = look.looked_to
-            look = reading.slices.next_slice(record.store, record.session_id, within)
+            look = _next_slice(reading, record, within)
             if look is None:
                 return record, within
         if look is None:
             return last, None
-        reading.sessions_read += 1
         last = record
+        reading.slices.has_got_on = True  # also beyond a session that is left out
+        if record.store_id in reading.away:
+            continue
+        reading.sessions_read += 1
         if look.hit:
             reading.hits.append((record, look.hit.item_id))
         if len(reading.hits) == reading.wanted:
             return last, None
     return None, None
+
+
+NOT_READ = SliceResult(None, None, 0)
+"""Result for a session whose store does not respond."""
 
 
 def _looks(
@@ -284,23 +297,26 @@ def _looks(
     """
     if resume and resume.within:
         for record in _records(reading, sessions.filter(pk=resume.key[-1]), None, 1):
-            yield record, reading.slices.next_slice(record.store, record.session_id, resume.within)
+            yield record, _next_slice(reading, record, resume.within)
     # With a margin, because another batch takes longer than the last ones.
     size = reading.wanted * 6 // 5
     while batch := _records(reading, sessions, resume, size):
         started = time.monotonic()
-        if len(batch) == 1 or reading.slices.is_over:
-            yield batch[0], reading.slices.next_slice(batch[0].store, batch[0].session_id, None)
+        if reading.slices.is_over:
+            yield batch[0], None
+            return
+        if len(batch) == 1:
+            yield batch[0], _next_slice(reading, batch[0], None)
         else:
             try:
-                looks = _quick_looks(reading.slices, batch)
+                looks = _quick_looks(reading, batch)
             except StoreTooSlow:
                 # There are large items: session by session and item by item, until it is quick again.
                 size = reading.slices.slice_items = 1
                 continue
             for record in batch:
-                look = looks[record.pk]
-                reading.slices.items_read += look.item_count
+                look = looks.get(record.pk, NOT_READ)
+                reading.slices.add(look)
                 yield record, look
         resume = Resume([batch[-1].last_activity_at, batch[-1].pk], None)
         if time.monotonic() - started < SLICE_SECONDS:
@@ -309,14 +325,33 @@ def _looks(
             size = min(max(needed, BATCH_SESSIONS[0]), 2 * size, BATCH_SESSIONS[-1])
 
 
-def _quick_looks(slices: SliceReader, batch: Sequence[SessionRecord]) -> dict[object, SliceResult]:
+def _quick_looks(reading: SearchProgress, batch: Sequence[SessionRecord]) -> dict[object, SliceResult]:
+    """Results for the first items of several sessions, without those of stores that do not respond."""
     looks: dict[object, SliceResult] = {}
-    for store in {record.store for record in batch}:
-        starts = {record.session_id: None for record in batch if record.store == store}
-        found = slices.look(store, starts, limit=QUICK_LOOK_ITEMS)
-        looks |= {record.pk: found[record.session_id] for record in batch if record.store == store}
-    slices.has_got_on = True
+    for store in {record.store for record in batch if record.store_id not in reading.away}:
+        records = [record for record in batch if record.store == store]
+        starts = {record.session_id: None for record in records}
+        try:
+            found = reading.slices.look(store, starts, limit=QUICK_LOOK_ITEMS)
+        except StoreTooSlow:
+            raise
+        except StoreUnavailable as away:
+            reading.leave_out(store, away)
+        else:
+            looks |= {record.pk: found[record.session_id] for record in records}
+            reading.slices.has_got_on = True
     return looks
+
+
+def _next_slice(reading: SearchProgress, record: SessionRecord, start: Position | None) -> SliceResult | None:
+    """Result for one session beyond a place; None when the time was over before."""
+    if record.store_id in reading.away:
+        return NOT_READ
+    try:
+        return reading.slices.next_slice(record.store, record.session_id, start)
+    except StoreUnavailable as away:
+        reading.leave_out(record.store, away)
+        return NOT_READ
 
 
 def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]]) -> list[MatchingSession]:
@@ -335,8 +370,14 @@ def _with_snippets(slices: SliceReader, hits: Sequence[tuple[SessionRecord, str]
 def _records(
     reading: SearchProgress, sessions: SessionRecordQuerySet, resume: Resume | None, limit: int
 ) -> list[SessionRecord]:
-    """The next sessions, each with its store attached. One query: there may be hundreds, so nothing else is joined."""
+    """The next sessions, each with its store attached, without those of stores that did not respond before.
+
+    One query, and two where a store comes up for the first time. There may be hundreds, so nothing else is joined.
+    """
+    if reading.away:
+        sessions = sessions.exclude(store__in=reading.away)
     records = list(_beyond(sessions, resume)[:limit])
+    reading.ask_new_stores({record.store_id for record in records})
     for record in records:
         record.store = reading.stores[record.store_id]
     return records

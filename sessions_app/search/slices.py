@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
@@ -15,7 +15,7 @@ from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.sealed import SealedBackend, sealed_backend_for
-from sessions_app.stores.search_protocol import ItemSearch, SearchOrder, SliceResult
+from sessions_app.stores.search_protocol import READ_CHARACTERS, ItemSearch, SearchOrder, SliceResult
 
 FIRST_SLICE_ITEMS = 50
 
@@ -47,6 +47,8 @@ class SliceReader:
     slice_items: int = FIRST_SLICE_ITEMS
     items_read: int = 0
     items_passed_over: int = 0
+    items_cut: int = 0
+    """Number of read items whose text is longer than READ_CHARACTERS."""
     has_got_on: bool = False
     """True if the next page of the search need not read all of it again."""
     _sealed: dict[int, SealedBackend] = field(default_factory=dict, init=False)
@@ -65,6 +67,9 @@ class SliceReader:
             yield "One item was skipped because searching it takes too long."
         elif self.items_passed_over:
             yield f"{self.items_passed_over:,} items were skipped because searching each takes too long."
+        if self.items_cut:
+            count = "One item is" if self.items_cut == 1 else f"{self.items_cut:,} items are"
+            yield f"{count} too long to search completely: only the first {READ_CHARACTERS:,} characters were searched."
         closed = sum(len(backend.kept_closed) for backend in self._sealed.values())
         if closed:
             count = "One encrypted item could" if closed == 1 else f"{closed:,} encrypted items could"
@@ -104,7 +109,7 @@ class SliceReader:
         texts = self.beginnings(store, list(hits))
         for (session_id, item_id), look in hits.items():
             if look.hit and not is_shown(texts.get((session_id, item_id), ""), self.parsed):
-                looks[session_id] = SliceResult(None, look.hit.position, look.item_count)
+                looks[session_id] = replace(look, hit=None, looked_to=look.hit.position)
         return looks
 
     def next_slice(self, store: SessionStore, session_id: str, start: Position | None) -> SliceResult | None:
@@ -127,10 +132,15 @@ class SliceReader:
                 look = SliceResult(None, passed, 0)
                 self.items_passed_over += 1
             self.has_got_on = True
-            self.items_read += look.item_count
+            self.add(look)
             self.fit_slices(look.item_count, time.monotonic() - started)
             return look
         return None
+
+    def add(self, look: SliceResult) -> None:
+        """Counts the items of a result as read."""
+        self.items_read += look.item_count
+        self.items_cut += look.cut_count
 
     def fit_slices(self, item_count: int, seconds: float) -> None:
         """Chooses the size of the next slice by the items and the time of this one.

@@ -68,16 +68,17 @@ class ScanSearch:
         order: SearchOrder,
         deadline: float,
     ) -> SliceResult:
-        number, last = 0, start
+        number, cut_count = 0, 0
         for number, stored in enumerate(self._items(session_id, start, order, limit), start=1):
-            if parsed.matches_stored(self._beginning(session_id, stored)):
-                return SliceResult(Hit(stored.id, stored.position), None, number)
-            last = stored.position
+            raw = self._text_to_search(session_id, stored)
+            cut_count += len(raw) > READ_CHARACTERS
+            if parsed.matches_stored(raw[:READ_CHARACTERS]):
+                return SliceResult(Hit(stored.id, stored.position), None, number, cut_count)
             if number == limit:
-                return SliceResult(None, last, number)
+                return SliceResult(None, stored.position, number, cut_count)
             if monotonic() > deadline:
                 raise StoreTooSlow("The store did not respond in time.")
-        return SliceResult(None, None, number)
+        return SliceResult(None, None, number, cut_count)
 
     def _items(self, session_id: str, start: Position | None, order: SearchOrder, limit: int) -> Iterator[StoredItem]:
         """Up to `limit` items beyond a place, in the order, a page at a time."""
@@ -102,8 +103,11 @@ class ScanSearch:
                 return
             start, limit = items[-1].position, limit - len(items)
 
-    def _beginning(self, session_id: str, stored: StoredItem) -> str:
-        """Searched part of an item; of a very long one the page has less than that."""
-        if stored.is_whole or len(stored.raw) >= READ_CHARACTERS:
-            return stored.raw[:READ_CHARACTERS]
-        return self.beginnings([(session_id, stored.id)]).get((session_id, stored.id), "")
+    def _text_to_search(self, session_id: str, stored: StoredItem) -> str:
+        """Text of an item: all of it, or more than is searched. Of a very long one the page may have less than that."""
+        if stored.is_whole or len(stored.raw) > READ_CHARACTERS:
+            return stored.raw
+        try:
+            return self.backend.item(session_id, stored.id).raw
+        except UnknownItem:
+            return ""  # Deleted meanwhile.

@@ -38,6 +38,9 @@ class SliceResult:
     hit: Hit | None
     looked_to: Position | None
     item_count: int
+    """Number of items that were read."""
+    cut_count: int = 0
+    """Number of these that are longer than READ_CHARACTERS, so only their beginning was searched."""
 
 
 class ItemSearch(Protocol):

@@ -60,7 +60,7 @@ def search_page(request: OperatorRequest, filters: SessionFilter, searched: Text
             size=SESSIONS.size,
             is_masked=not request.user.has_perm(REVEAL),
             granted=granted,
-            stores=filters.stores,
+            store=filters.active.get("store"),
         )
     except BadCursor as problem:
         context["bad_cursor"], status = problem, 400

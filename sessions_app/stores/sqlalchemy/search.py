@@ -35,6 +35,9 @@ STORED_FORM = sql.SQL(
     "CASE WHEN pg_column_size(message_data) > %(read)s THEN left(message_data::text, %(read)s)"
     " ELSE message_data::text END ~* {pattern}"
 )
+IS_CUT = sql.SQL(
+    "CASE WHEN octet_length(message_data::text) > %(read)s THEN length(message_data::text) > %(read)s ELSE false END"
+)
 WORDS = sql.SQL("memadmin_item_words(message_data::text)")
 QUERY = sql.SQL("websearch_to_tsquery('simple', %(search)s)")
 # An index that is asked for words in order, or without another, has every item with these words read again. Asked for
@@ -44,23 +47,24 @@ INDEX_AND_TEXT_MATCH = sql.SQL("{in_index} AND ({text_matches}) IS TRUE")
 
 # Per session: the first matching item, or else the last one of a full slice; nothing at the end of the session.
 LOOK = sql.SQL("""
-SELECT wanted.session_id, picked.id, picked.instant, picked.is_hit, picked.number,
+SELECT wanted.session_id, picked.id, picked.instant, picked.is_hit, picked.number, picked.cut_count,
        CASE WHEN picked.id IS NULL THEN (
-           SELECT count(*) FROM {messages}
+           SELECT ARRAY[count(*), count(*) FILTER (WHERE {is_cut})] FROM {messages}
            WHERE session_id = wanted.session_id AND (created_at, id) {beyond} (wanted.instant, wanted.item_id)
        ) END
 FROM unnest(%(session_ids)s::text[], %(instants)s::timestamp[], %(item_ids)s::bigint[])
      AS wanted(session_id, instant, item_id)
 LEFT JOIN LATERAL (
-    SELECT id, {instant} AS instant, is_hit, number
+    SELECT id, {instant} AS instant, is_hit, number, cut_count
     FROM (
         -- Evaluated once per item, and for none after the first match: repeating the order avoids a sort.
-        SELECT id, created_at, number, {text_matches} AS is_hit
+        SELECT id, created_at, number, cut_count, {text_matches} AS is_hit
         FROM (
-            SELECT id, created_at, message_data,
-                   row_number() OVER (ORDER BY created_at {direction}, id {direction}) AS number
+            SELECT id, created_at, message_data, row_number() OVER so_far AS number,
+                   count(*) FILTER (WHERE {is_cut}) OVER so_far AS cut_count
             FROM {messages}
             WHERE session_id = wanted.session_id AND (created_at, id) {beyond} (wanted.instant, wanted.item_id)
+            WINDOW so_far AS (ORDER BY created_at {direction}, id {direction} ROWS UNBOUNDED PRECEDING)
             ORDER BY created_at {direction}, id {direction}
             LIMIT %(limit)s
         ) AS slice
@@ -126,10 +130,13 @@ class SearchBySql:
             limit=limit,
         )
         looks = {}
-        for session_id, number, instant, is_hit, item_count, rest in rows:
-            here = None if number is None else Position((instant, number))
-            hit = Hit(str(number), here) if here and is_hit else None
-            looks[session_id] = SliceResult(hit, None if hit else here, item_count or rest or 0)
+        for session_id, number, instant, is_hit, item_count, cut_count, rest in rows:
+            if number is None:
+                looks[session_id] = SliceResult(None, None, *rest)
+                continue
+            here = Position((instant, number))
+            hit = Hit(str(number), here) if is_hit else None
+            looks[session_id] = SliceResult(hit, None if hit else here, item_count, cut_count)
         return looks
 
     def next_position(self, session_id: str, start: Position | None, *, order: SearchOrder) -> Position | None:
@@ -181,6 +188,7 @@ def ask(
         "messages": messages_of(store),
         "instant": INSTANT,
         "text_matches": text_matches,
+        "is_cut": IS_CUT,
         "in_index": in_index,
         "index_matches": in_index
         if parsed.has_only_unordered_words

@@ -22,7 +22,8 @@ SEED = """
 SET session_replication_role = replica;
 INSERT INTO agent_sessions (session_id, created_at, updated_at)
 SELECT 'session-' || n, instant, instant
-FROM generate_series(1, {sessions}) AS n, LATERAL (SELECT timestamp '2026-01-01' - n * interval '1 minute') AS t(instant);
+FROM generate_series(1, {sessions}) AS n,
+     LATERAL (SELECT timestamp '2026-01-01' - n * interval '1 minute') AS time_of(instant);
 INSERT INTO sessions_app_sessionrecord (store_id, session_id, last_activity_at)
 SELECT {store}, session_id, updated_at AT TIME ZONE 'UTC' FROM agent_sessions;
 INSERT INTO agent_messages (session_id, message_data, created_at)

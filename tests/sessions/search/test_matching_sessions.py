@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
 from sessions_app.stores.scan_search import ScanSearch
-from sessions_app.stores.search_protocol import SliceResult
+from sessions_app.stores.search_protocol import READ_CHARACTERS, SliceResult
 from sessions_app.stores.sqlalchemy import search as search_by_sql
 from sessions_app.stores.sqlalchemy.backend import SQLAlchemyBackend
 from sessions_app.stores.sqlalchemy.postgres import fetch
@@ -169,6 +170,33 @@ def test_of_a_long_item_the_beginning_is_searched_however_small_it_is_stored(
     assert found("fine") == ["long"]
 
 
+def test_items_that_are_searched_in_part_are_reported(ways: Iterator[str]) -> None:
+    add_items("long", "hay " * 40_000 + "needle")
+    add_items("short", "hay")
+    first_characters = "the first 131,072 characters"
+
+    for way in ways:
+        matches = look_for("needle")
+        assert not matches.found, way
+        assert first_characters in " ".join([matches.effort, *matches.notes]), way
+        find = find_in_session(SessionStore.objects.get(), "long", ParsedSearch.parse("needle"))
+        assert find.is_from_index or first_characters in find.note, way
+        find = find_in_session(SessionStore.objects.get(), "short", ParsedSearch.parse("needle"))
+        assert not find.note, way
+
+
+def test_an_item_of_as_many_characters_as_are_searched_is_not_cut(store: SessionStore) -> None:
+    for letter, length in (("é", READ_CHARACTERS), ("e", READ_CHARACTERS + 1)):
+        run_sql(
+            f"""INSERT INTO agent_sessions (session_id) VALUES ('{letter}');
+                INSERT INTO agent_messages (session_id, message_data)
+                VALUES ('{letter}', repeat('{letter}', {length}))"""
+        )
+    assert look_for("needle").notes == [
+        "One item is too long to search completely: only the first 131,072 characters were searched."
+    ]
+
+
 def test_a_store_whose_statistics_take_long_is_read(ways: Iterator[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def takes_long(*asked: Any, **named: Any) -> None:
         raise StoreTooSlow("It did not answer in time.")
@@ -222,7 +250,7 @@ def test_encrypted_sessions_are_named_as_not_searched(ways: Iterator[str]) -> No
         )
 
     in_sdk(write)
-    note = "Encrypted sessions are searched only if you have a grant for them."
+    note = "Encrypted items are searched only if you have a grant for their session."
     for way in ways:
         SessionRecord.objects.update(is_encrypted=False)
         assert found("needle") == [], way
@@ -247,6 +275,56 @@ def test_a_store_that_is_away_is_named_and_the_others_are_searched(store: Sessio
         matches = look_for("needle")
         assert [match.record.session_id for match in matches.found] == ["s"], way
         assert "away could not be searched" in matches.notes[0], way
+
+
+def test_a_store_that_is_not_part_of_a_search_is_not_named(ways: Iterator[str]) -> None:
+    add_items("s", "needle")
+    away = SessionStore.objects.create(name="away", messages_table="nowhere")
+    SessionRecord.objects.create(store=away, session_id="gone", ticket="T-1")
+    search = remember_search(person("support"), "needle")
+
+    for way in ways:
+        main = SessionStore.objects.get(name="main")
+        matches = matching_sessions(search, SessionRecord.objects.on_record().filter(store=main), store=main)
+        assert [match.record.session_id for match in matches.found] == ["s"], way
+        assert not matches.notes, way
+        matches = matching_sessions(search, SessionRecord.objects.on_record().filter(ticket=""))
+        assert [match.record.session_id for match in matches.found] == ["s"], way
+        assert not matches.notes, way
+
+
+def test_a_store_that_fails_while_it_is_read_does_not_end_the_search(store: SessionStore) -> None:
+    """Its table responds, and has none of the columns that are searched."""
+    run_sql("CREATE TABLE agent_letters (id bigint)")
+    broken = SessionStore.objects.create(name="broken", messages_table="agent_letters")
+    try:
+        add_items("s", "needle")
+        SessionRecord.objects.create(store=broken, session_id="one")
+        SessionRecord.objects.create(store=broken, session_id="two")
+        # No index is asked first for somebody who reads masked text.
+        matches = look_for("needle", is_masked=True)
+    finally:
+        run_sql("DROP TABLE agent_letters")
+
+    assert [match.record.session_id for match in matches.found] == ["s"]
+    [note] = matches.notes
+    assert note.startswith("broken could not be searched. The tables")
+    assert not matches.is_stopped
+
+
+def test_a_search_leads_on_beyond_a_store_that_is_away(store: SessionStore, no_time: None) -> None:
+    add_items("s", "needle")
+    away = SessionStore.objects.create(name="away", messages_table="nowhere")
+    SessionRecord.objects.bulk_create(SessionRecord(store=away, session_id=f"gone {n}") for n in range(100))
+    search = remember_search(person("support"), "needle")
+
+    steps = [matching_sessions(search, SessionRecord.objects.on_record())]
+    while steps[-1].older:
+        assert len(steps) < 100
+        steps.append(matching_sessions(search, SessionRecord.objects.on_record(), cursor=steps[-1].older))
+
+    assert "away could not be searched" in steps[0].notes[0]
+    assert [match.record.session_id for step in steps for match in step.found] == ["s"]
 
 
 def test_hand_made_tables_with_jsonb_and_time_zones(agent_tables: None) -> None:
@@ -310,7 +388,7 @@ def test_the_newest_of_several_stores_come_first(agent_tables: None, monkeypatch
 
     assert [match.record.session_id for match in page.found] == ["other 2", "main 0", "main 2", "other 0"]
     assert page.found[0].record.store == other
-    assert not page.effort
+    assert page.is_from_index
     assert page.older
 
 
@@ -335,7 +413,9 @@ def test_a_search_without_an_index_says_how_much_it_read(store: SessionStore) ->
 def test_a_search_that_an_index_answers_has_read_nothing(agent_tables: None) -> None:
     SqlWordIndex(attach_main_store()).create()
     add_items("a", "needle")
-    assert look_for("needle").effort == ""
+    matches = look_for("needle")
+    assert matches.sessions_read == 0
+    assert matches.effort.startswith("Answered by the search index")
 
 
 @pytest.fixture
@@ -541,8 +621,9 @@ class TestWithinASession:
     def test_nothing_is_found_and_it_says_so(self, store: SessionStore, ways: Iterator[str]) -> None:
         add_items("s", "hay")
         for way in ways:
-            assert find_in_session(store, "s", ParsedSearch.parse("needle")) == Find(), way
-            assert find_in_session(store, "unknown", ParsedSearch.parse("needle")) == Find(), way
+            for session_id in ("s", "unknown"):
+                find = find_in_session(store, session_id, ParsedSearch.parse("needle"))
+                assert replace(find, is_from_index=False) == Find(), way
 
     def test_a_long_session_is_read_in_steps_of_the_time_given(self, store: SessionStore, no_time: None) -> None:
         run_sql(

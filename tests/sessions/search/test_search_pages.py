@@ -189,6 +189,11 @@ def test_without_an_index_the_page_says_how_much_was_searched(
     assert operator.get(unescape(further[1])).status_code == 200
 
 
+def test_a_page_reports_items_that_were_searched_in_part(store: SessionStore, operator: Client) -> None:
+    add_items("s", "hay " * 40_000 + "needle")
+    assert "One item is too long to search completely" in said(operator, "needle").text
+
+
 def test_a_page_link_that_was_changed_is_refused(store: SessionStore, operator: Client) -> None:
     page = said(operator, "needle", cursor="forged")
     assert page.status_code == 400
@@ -247,7 +252,17 @@ class TestInTheSessionList:
         SessionRecord.objects.create(store=store, session_id="sealed", is_encrypted=True)
         page = operator.get(type_into_top_bar(operator, "refund", filters="").url)
         assert "No session matches" in page.text
-        assert "Encrypted sessions are searched only if you have a grant for them." in page.text
+        assert "Encrypted items are searched only if you have a grant for their session." in page.text
+
+    def test_a_search_in_one_store_does_not_name_another(self, store: SessionStore, operator: Client) -> None:
+        add_items("s", "refund")
+        away = SessionStore.objects.create(name="away", messages_table="nowhere")
+        SessionRecord.objects.create(store=away, session_id="gone")
+        page = operator.get(type_into_top_bar(operator, "refund", filters="store=main").url)
+        assert "<mark>refund</mark>" in page.text
+        assert "could not be searched" not in page.text
+        page = operator.get(type_into_top_bar(operator, "refund", filters="").url)
+        assert "away could not be searched." in page.text
 
     def test_only_words_to_leave_out(self, store: SessionStore, operator: Client) -> None:
         page = operator.get(type_into_top_bar(operator, "-refund", filters="").url)
