@@ -106,13 +106,13 @@ class ListedSession:
     @property
     def words(self) -> str:
         """First words of a user, if there are any to show."""
-        return "" if self.is_encrypted or not self.preview else self.preview.first_user_text
+        return self.preview.first_user_text if self.preview else ""
 
     @property
     def why_no_words(self) -> str:
         if self.is_locked:
             return "Locked: first words need a grant"
-        if self.is_encrypted:
+        if self.is_encrypted and not self.record.has_plain_items:
             return "Encrypted: first words are not readable"
         if not self.preview:
             return f"First words unknown: {self.record.store} is not responding"

@@ -110,7 +110,7 @@ def awaiting_distillation(*, quiet_since: datetime, active_since: datetime) -> Q
         last_activity_at__lte=quiet_since,
     )
     if not settings.DISTIL_LOCKED:
-        records = records.exclude(records.locked_q() | Q(is_encrypted=True))
+        records = records.exclude(records.locked_q() | records.unreadable_q())
     return records.order_by("last_activity_at", "pk")
 
 
@@ -170,7 +170,7 @@ def distil_session(record: SessionRecord, *, distiller: Distiller | None = None,
 
 def _may_read(record: SessionRecord) -> bool:
     # A store with a key may have plain sessions, too; encrypted items among plain ones are skipped or decrypted.
-    if not (record.is_locked or record.is_encrypted):
+    if not (record.is_locked or record.is_unreadable):
         return True
     has_key = not record.is_encrypted or sealing_of(record.store).of_session(record.session_id).has_key
     return settings.DISTIL_LOCKED and has_key

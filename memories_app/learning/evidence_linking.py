@@ -74,7 +74,7 @@ class QuoteLocation:
 def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
     """The newest items of a session that contain these quotes literally."""
     record = SessionRecord.objects.on_record().select_related("store").filter(pk=record_id).first()
-    if record is None or record.is_encrypted:
+    if record is None or record.is_unreadable:
         return {}
     backend, places = backend_for(record.store), dict[str, QuoteLocation]()
     try:

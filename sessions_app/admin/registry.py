@@ -80,6 +80,7 @@ class SessionRecordAdmin(ReasonedEdits, ShortList):
         "session_id",
         "subject_source",
         "is_encrypted",
+        "has_plain_items",
         "finding_count",
         "registered_at",
         "last_activity_at",

@@ -63,6 +63,14 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
         """Condition of locked sessions: by themselves, or by their store."""
         return Q(is_sensitive=True) | Q(store__is_sensitive=True)
 
+    @staticmethod
+    def unreadable_q() -> Q:
+        """Condition of sessions whose items are all encrypted, as far as they were inspected.
+
+        One item in the form of an envelope hides no others: whoever can write an item could hide a session with it.
+        """
+        return Q(is_encrypted=True, has_plain_items=False)
+
     def about(self, subject: Subject) -> SessionRecordQuerySet:
         """Sessions of a subject and of all that were merged into it. One query for those."""
         return self.filter(subject_id__in=subject.group_ids())

@@ -55,6 +55,8 @@ class SessionRecord(models.Model):
     agent = models.CharField(max_length=200, db_default="", blank=True)
     labels = ArrayField(models.CharField(max_length=50), db_default=models.Value("{}"), blank=True)
     is_encrypted = models.BooleanField(db_default=False, editable=False)
+    # Of an encrypted session: whether some of its items are not encrypted. Those are read and searched like any others.
+    has_plain_items = models.BooleanField(db_default=False, editable=False)
     is_sensitive = models.BooleanField(db_default=False, help_text="Reading the content of this session needs a grant.")
     finding_count = models.PositiveIntegerField(db_default=0, editable=False)
     registered_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -150,6 +152,11 @@ class SessionRecord(models.Model):
     def has_run_out(self) -> bool:
         """Whether the store removed it at its expiry, as far as discovery knows."""
         return bool(self.missing_since and self.expires_at and self.expires_at <= self.missing_since)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether all of its items are encrypted, as far as they were inspected."""
+        return self.is_encrypted and not self.has_plain_items
 
     @property
     def is_locked(self) -> bool:

@@ -194,7 +194,7 @@ def _searchable(
     is_masked: bool,
     granted: Collection[UUID],
 ) -> tuple[SearchProgress, SessionRecordQuerySet]:
-    """State of a new search, and the sessions that it reads: encrypted ones if granted."""
+    """State of a new search, and the sessions that it reads: encrypted ones if granted, or if some items are plain."""
     has_encrypted = SessionRecord.objects.any_encrypted()
     encrypted = sessions.filter(is_encrypted=True)
     to_decrypt = (
@@ -207,7 +207,7 @@ def _searchable(
         progress.notes.append(parsed.note)
     if has_encrypted and encrypted.exclude(pk__in=granted).exists():
         progress.notes.append("Encrypted items are searched only if you have a grant for their session.")
-    readable = Q(is_encrypted=False)
+    readable = ~SessionRecordQuerySet.unreadable_q()
     return progress, sessions.filter(readable | Q(pk__in=granted) if to_decrypt else readable)
 
 

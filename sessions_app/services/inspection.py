@@ -76,6 +76,7 @@ def inspect_session(record: SessionRecord) -> None:
         SessionRecord.objects.filter(store_id=record.store_id, session_id=record.session_id).update(
             finding_count=len(result.findings),
             is_encrypted=result.is_encrypted,
+            has_plain_items=result.has_plain_items,
             agent=current.agent or result.last_agent,
             inspected_count=record.activity_count,
         )

@@ -151,6 +151,9 @@ class Inspection:
     findings: tuple[Finding, ...]
     """Findings in the order of their items."""
     is_encrypted: bool
+    """Whether any item is encrypted."""
+    has_plain_items: bool
+    """Whether any item is not encrypted."""
     agents: tuple[str, ...]
     """Names of agents that received a handoff, in order of appearance; at most AGENTS_KEPT."""
 
@@ -215,7 +218,7 @@ class Inspector:
         if ends_session:
             self._findings += [finding(call.left_open(self._run), call.item) for call in self._calls.remaining()]
         self._findings.sort(key=lambda found: found.item.position)
-        return Inspection(tuple(self._findings), self._is_encrypted, tuple(self._agents))
+        return Inspection(tuple(self._findings), self._is_encrypted, self._has_plaintext, tuple(self._agents))
 
     def _decoding(self, entry: DecodedItem) -> list[Finding]:
         return [finding(FindingCode.UNDECODABLE, entry.stored, problem=entry.problem)] if entry.problem else []

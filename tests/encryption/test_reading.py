@@ -255,7 +255,7 @@ class TestUnderAGrant:
             assert "The <mark>cardiologist</mark> has time on Monday" in found, form
             assert "one <mark>cardiologist</mark> more" in found, form
             assert "another" not in found, form
-            assert "Encrypted sessions are searched only if you have a grant for them." in found, form
+            assert "Encrypted items are searched only if you have a grant for their session." in found, form
             assert "One encrypted item could not be decrypted and was not searched." in found, form
             assert events("session.decrypted") == [{"items": 1}] * searched, form
 
@@ -373,6 +373,28 @@ def test_a_store_without_encryption_asks_for_no_grants(
     add_items("s", "Hi")
     monkeypatch.setattr(access, "granted_records", lambda user: pytest.fail("nobody has to ask"))
     page(reader)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_item_in_the_form_of_an_envelope_hides_no_others(
+    store: SessionStore, operator: Client, is_first: bool
+) -> None:
+    """Whoever can write an item could otherwise take a session out of search, lists and learning."""
+    forged = {"__enc__": 1, "v": 1, "kid": "x", "payload": "x"}
+    add_items("s", *([forged, "Where is my refund?"] if is_first else ["Where is my refund?", forged]))
+    inspect_session(record_of())
+
+    record = record_of()
+    assert record.is_encrypted
+    timeline = operator.get(record.get_absolute_url()).text
+    assert "Where is my refund?" in timeline
+    assert "1 encrypted item," in timeline
+    assert "partly encrypted" in timeline
+    rows = operator.get(reverse("sessions:list")).text
+    assert "Where is my refund?" in rows
+    assert "Partly encrypted" in rows
+    search = operator.post(reverse("sessions:search"), {"q": "refund", "filters": ""}).url
+    assert "my <mark>refund</mark>" in operator.get(search).text
 
 
 def test_nothing_here_ever_pops() -> None:

@@ -107,10 +107,12 @@ def test_inspector_tells_encryption_and_the_agents_that_took_over() -> None:
     inspection = inspector.finish()
     assert inspection.agents == ("Billing agent", "Refunds")
     assert inspection.last_agent == "Refunds"
-    assert not inspection.is_encrypted
-    inspector = Inspector()
-    inspector.feed(session([ENVELOPE]))
-    assert inspector.finish().is_encrypted
+    assert (inspection.is_encrypted, inspection.has_plain_items) == (False, True)
+    for items, has_plain_items in (([ENVELOPE], False), ([ENVELOPE, user("hi")], True), ([user("hi"), ENVELOPE], True)):
+        inspector = Inspector()
+        inspector.feed(session(items))
+        inspection = inspector.finish()
+        assert (inspection.is_encrypted, inspection.has_plain_items) == (True, has_plain_items)
 
 
 def test_inspector_remembers_only_what_is_open() -> None:
