@@ -144,9 +144,8 @@ def work(lease: Lease) -> None:
             run.cursor = {"after": [record.store_id, record.session_id]}
         lease.checkpoint()
     redact_copies(lease, redaction, sessions_of(redaction), target_text)
-    if target_text:
-        with lease.chunk() as run:
-            run.count(searches=forget_searches(target_text))
+    with lease.chunk() as run:
+        run.count(searches=forget_searches(target_text))
 
 
 def begin(lease: Lease, redaction: Redaction) -> bool:
@@ -187,9 +186,17 @@ def sessions_left(redaction: Redaction, after: list[Any]) -> Iterator[SessionRec
         after = [page[-1].store_id, page[-1].session_id]
 
 
-def forget_searches(target_text: TextToRedact) -> int:
-    """Deletes stored searches for the text, by users who searched where it leaked; returns their number."""
-    gone = [search.pk for search in TextSearch.objects.all().iterator() if target_text.is_in(search.text)]
+def forget_searches(target_text: TextToRedact | None) -> int:
+    """Deletes stored searches of all users that have a part of the text; returns their number.
+
+    Without a text the whole text of an item was removed, and is not known any more: then all searches are deleted. They
+    expire within hours anyway, and cost a user a few words to type.
+    """
+    gone = [
+        search.pk
+        for search in TextSearch.objects.all().iterator()
+        if target_text is None or target_text.has_part_in(search.text)
+    ]
     TextSearch.objects.filter(pk__in=gone).delete()
     return len(gone)
 

@@ -13,6 +13,14 @@ LEAST_CHARACTERS = 3
 MOST_CHARACTERS = 10_000
 """A private key has about three thousand."""
 
+LEAST_PART_BYTES = 3
+"""Size of the shortest part of a text that still says something, in UTF-8: three Latin letters, or one Chinese sign."""
+
+_WORD = re.compile(r"[^\W_]+")
+_ESCAPED_UNITS = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
+_ESCAPED_CODE = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8}))")
+_ESCAPED_BREAK = re.compile(r"\\+[bfnrt]")
+
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
@@ -61,9 +69,49 @@ class TextToRedact:
     def replaced(self, text: str, marker: str) -> tuple[str, int]:
         return self._pattern_for(text).subn(lambda found: marker, text)
 
+    def has_part_in(self, text: str) -> bool:
+        """True if a short text, such as a search, contains this one, one of its words, or only a part of it.
+
+        Case, punctuation, spaces and escapes do not count. Some texts match that share no more than a common word.
+        """
+        return self.is_in(text) or any(
+            _share_part(own, other) for own in _forms_of(self.text) for other in _forms_of(text)
+        )
+
     def _pattern_for(self, text: str) -> re.Pattern[str]:
         # A text without a backslash has no escape, and most have none.
         return self._spelled if "\\" in text else self._plain
+
+
+def _forms_of(text: str) -> set[str]:
+    """A text as it is, and with its escapes undone: a backslash may also belong to the text."""
+    return {text, _ESCAPED_BREAK.sub(" ", _ESCAPED_CODE.sub(_decoded_code, _ESCAPED_UNITS.sub(_decoded_units, text)))}
+
+
+def _decoded_units(escapes: re.Match[str]) -> str:
+    units = bytes.fromhex("".join(re.findall(r"u([0-9a-fA-F]{4})", escapes[0])))
+    return units.decode("utf-16-be", "replace")
+
+
+def _decoded_code(escape: re.Match[str]) -> str:
+    code = int(escape[1] or escape[2], 16)
+    return chr(code) if code <= 0x10FFFF else " "
+
+
+def _share_part(text: str, other: str) -> bool:
+    words, others = _words_of(text), _words_of(other)
+    whole, other_whole = "".join(words), "".join(others)
+    return any(part in whole for part in _large([*others, other_whole])) or any(
+        part in other_whole for part in _large([*words, whole])
+    )
+
+
+def _words_of(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _large(parts: list[str]) -> list[str]:
+    return [part for part in parts if len(part.encode(errors="surrogatepass")) >= LEAST_PART_BYTES]
 
 
 def _plainly(text: str) -> str:

@@ -26,6 +26,7 @@ from sessions_app.redaction import MARKER, InvalidText, services, sessions
 from sessions_app.redaction.previews import preview_redaction
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.search.remembered import remember_search
+from sessions_app.stores import backend_for
 from tests.agents import add_items, assistant, attach_main_store, in_sdk, user
 from tests.builders import make_subject
 from tests.people import person
@@ -188,6 +189,40 @@ def test_searches_for_the_text_go_with_it(officer: User) -> None:
     report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
     assert report["searches"] == 1
     assert [search.text for search in TextSearch.objects.all()] == ["something else"]
+
+
+SEARCHES = [
+    SECRET.upper(),
+    "zürich",
+    "Z\u00fcri",  # one form of Unicode
+    "zu\u0308rich",  # and the other
+    r"z\u00fcrich",
+    r"z\\xfcrich",
+    "4711 refund",
+    "sklive",
+    'said "live Zürich" or lost',
+    "my-sk-live-zürich-4711-key",
+]
+
+
+def test_no_search_of_any_user_keeps_a_part_of_the_text(officer: User) -> None:
+    record = session_with("s", user(f"Use {SECRET}\nor 東京都"))
+    colleague = person("support")
+    for text in [*SEARCHES, "where is it", "12", "sk", "東"]:
+        remember_search(colleague, text)
+    report = done(services.redact_in_session(record, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    assert [search.text for search in TextSearch.objects.order_by("created_at")] == ["where is it", "12", "sk", "東"]
+    assert report["searches"] == len(SEARCHES)
+    done(services.redact_in_session(record, RedactionRequest("東京都", reason=REASON, by=officer)))
+    assert [search.text for search in TextSearch.objects.order_by("created_at")] == ["where is it", "12", "sk"]
+
+
+def test_without_a_known_text_no_search_is_kept(officer: User) -> None:
+    record = session_with("s", user("Where is my refund?"))
+    remember_search(person("support"), "refund")
+    item = backend_for(record.store).last_page("s", 1).items[0]
+    done(services.redact_item(record, item.id, RedactionRequest(reason=REASON, by=officer)))
+    assert not TextSearch.objects.exists()
 
 
 def test_a_label_with_the_text_is_said(officer: User) -> None:
