@@ -1,7 +1,9 @@
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
 
 
-def inspect_again(apps, schema_editor):
+def inspect_again(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     apps.get_model("sessions_app", "SessionRecord").objects.filter(is_encrypted=True).update(inspected_count=-1)
 
 

@@ -11,7 +11,7 @@ from sessions_app.search.slices import SliceReader
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreTooSlow
-from sessions_app.stores.search_protocol import Hit, SearchOrder
+from sessions_app.stores.search_protocol import READ_CHARACTERS, Hit, SearchOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Find:
     note: str = ""
     """Sentences about items that were skipped, or searched in part."""
     is_from_index: bool = False
+
+    @property
+    def extent(self) -> str:
+        """A sentence about what an index does not contain; empty where items were read, as `note` reports those."""
+        if not self.is_from_index:
+            return ""
+        return f"The search index has the first {READ_CHARACTERS:,} characters of each item."
 
     @property
     def item_id(self) -> str:

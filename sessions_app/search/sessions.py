@@ -234,9 +234,10 @@ def _known_to_indexes(
     known = list[tuple[SessionRecord, str]]()
     try:
         for each in indexes:
-            if not is_rare(each, slices.parsed, seconds=slices.seconds_for_one()):
+            rare = is_rare(each, slices.parsed, seconds=slices.seconds_for_one())
+            reading.stores[each.pk] = each  # It responds.
+            if not rare:
                 return None
-            reading.stores[each.pk] = each
         for index in indexes.values():
             seconds = slices.seconds_for_one()
             known += index.newest_matches(

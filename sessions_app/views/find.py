@@ -17,13 +17,12 @@ from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access
 from sessions_app.models import SessionRecord, TextSearch
-from sessions_app.search.in_session import Find, find_in_session
+from sessions_app.search.in_session import find_in_session
 from sessions_app.search.remembered import SearchGone, remember_search, search_for
 from sessions_app.search.snippets import readable_texts
 from sessions_app.search_syntax import ParsedSearch, Unsearchable
 from sessions_app.services.revealing import REVEAL
 from sessions_app.stores.base import StoreUnavailable
-from sessions_app.stores.search_protocol import READ_CHARACTERS
 from sessions_app.views.refusals import refused
 from sessions_app.views.window import Cursor, Window, form_asked_for
 
@@ -79,22 +78,15 @@ def step(
         messages.info(request, "The search reached its time limit. Continue with the arrow beside the search field.")
         query["at"] = Cursor(direction, result.searched_to).sign(record)
     elif cursor:
-        messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item matches.{extent(result)}")
+        messages.info(request, f"No {'earlier' if direction == 'before' else 'later'} item matches. {result.extent}")
         query["at"] = Cursor("at", cursor.position).sign(record)
     elif record.is_encrypted:
         messages.info(
             request, "No matches in the readable items of this session. Searching encrypted items needs a grant."
         )
     else:
-        messages.info(request, f"No matches in this session.{extent(result)}")
+        messages.info(request, f"No matches in this session. {result.extent}")
     return redirect(f"{record.get_absolute_url()}?{urlencode(query)}")
-
-
-def extent(result: Find) -> str:
-    """A sentence about what an index does not contain; empty where items were read, which are named one by one."""
-    if not result.is_from_index:
-        return ""
-    return f" The search index has the first {READ_CHARACTERS:,} characters of each item."
 
 
 @dataclass(frozen=True, slots=True)

@@ -381,7 +381,8 @@ def test_one_item_in_the_form_of_an_envelope_hides_no_others(
 ) -> None:
     """Whoever can write an item could otherwise take a session out of search, lists and learning."""
     forged = {"__enc__": 1, "v": 1, "kid": "x", "payload": "x"}
-    add_items("s", *([forged, "Where is my refund?"] if is_first else ["Where is my refund?", forged]))
+    items: list[Any] = [forged, "Where is my refund?"]
+    add_items("s", *(items if is_first else reversed(items)))
     inspect_session(record_of())
 
     record = record_of()
@@ -393,8 +394,8 @@ def test_one_item_in_the_form_of_an_envelope_hides_no_others(
     rows = operator.get(reverse("sessions:list")).text
     assert "Where is my refund?" in rows
     assert "Partly encrypted" in rows
-    search = operator.post(reverse("sessions:search"), {"q": "refund", "filters": ""}).url
-    assert "my <mark>refund</mark>" in operator.get(search).text
+    found = operator.post(reverse("sessions:search"), {"q": "refund", "filters": ""}, follow=True)
+    assert "my <mark>refund</mark>" in found.text
 
 
 def test_nothing_here_ever_pops() -> None:
