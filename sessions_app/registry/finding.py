@@ -83,11 +83,16 @@ class FoundTables:
 
 
 def unconnected_tables() -> list[FoundTables]:
-    """Two queries to the catalog, and one for each store in this database; empty while it is not responding."""
+    """Five queries, however many stores there are; empty while the database is not responding."""
     try:
-        stores = [store for store in known_stores() if has_fence(store)]
-        pairs = {store.name: find_tables(store.sessions_table, store.messages_table) for store in stores}
-        oids = {name: tuple(table.oid if table else None for table in pair) for name, pair in pairs.items()}
+        stores = [store for store in known_stores(kind=MAIN_KIND) if has_fence(store)]
+        found = [
+            table.oid if table else None
+            for table in find_tables(
+                *(each for store in stores for each in (store.sessions_table, store.messages_table))
+            )
+        ]
+        oids = dict(zip([store.name for store in stores], zip(found[::2], found[1::2], strict=True), strict=True))
         connected = {oids[store.name] for store in stores if store.pk}
         pairs_found = [
             FoundTables(sessions, messages, is_main=pair == oids.get(MAIN_STORE))

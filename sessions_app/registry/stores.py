@@ -23,8 +23,11 @@ class UnknownStore(Exception):
         super().__init__(f"There is no store {name}. Run check_stores for a list.")
 
 
-def known_stores() -> list[SessionStore]:
-    """All stores, also the main one if it was never attached. Raises StoreUnavailable if they cannot be read."""
+def known_stores(kind: str = "") -> list[SessionStore]:
+    """All stores, or those of a kind, also the main one if it was never attached.
+
+    Raises StoreUnavailable if they cannot be read.
+    """
     main = SessionStore(
         name=MAIN_STORE,
         sessions_table=settings.AGENT_SESSIONS_TABLE,
@@ -38,7 +41,7 @@ def known_stores() -> list[SessionStore]:
     with in_plain_words(main):
         if SessionStore._meta.db_table not in connection.introspection.table_names():
             raise StoreUnavailable("The console's own tables are not in this database yet. Run migrate.")
-        stores = list(SessionStore.objects.all())
+        stores = list(SessionStore.objects.filter(kind=kind) if kind else SessionStore.objects.all())
     return stores if any(store.name == MAIN_STORE for store in stores) else [main, *stores]
 
 
