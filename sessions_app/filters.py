@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
+from django.core.validators import slug_re
 from django.http import QueryDict
 from django.utils.functional import cached_property
 from django.utils.timezone import now
@@ -15,7 +16,13 @@ from memadmin.counting import count_up_to
 from memadmin.web.filters import FilterForm
 from memadmin.web.safe_text import write_out_invisible
 from sessions_app.models import SessionRecord, SessionStore, Subject, TextSearch
-from sessions_app.models.querysets import SessionRecordQuerySet
+from sessions_app.models.querysets import SessionRecordQuerySet, SessionStoreQuerySet
+
+STORES_OFFERED = 50
+"""Number of stores in the choice of a filter. Others are chosen on the page of stores."""
+
+UNCHECKED = "unchecked"
+STORE_STATES = {**dict(SessionStore.State.choices), UNCHECKED: "not checked yet"}
 
 DAYS = {1: "last 24 hours", 7: "last 7 days", 30: "last 30 days", 90: "last 90 days"}
 STATES = {"findings": "with findings", "encrypted": "encrypted", "locked": "locked individually"}
@@ -100,7 +107,12 @@ class SessionFilter(FilterForm):
 
     def __init__(self, query: QueryDict) -> None:
         super().__init__(query)
-        self.stores = list(SessionStore.objects.by_name())
+        self.stores = list(SessionStore.objects.by_name()[: STORES_OFFERED + 1])
+        self.has_more_stores = len(self.stores) > STORES_OFFERED
+        self.stores = self.stores[:STORES_OFFERED]
+        wanted = str(query.get("store", ""))
+        if self.has_more_stores and slug_re.match(wanted) and wanted not in {store.name for store in self.stores}:
+            self.stores = [*SessionStore.objects.filter(name=wanted), *self.stores]
         agents = SessionRecord.objects.agent_names()
         stores = {store.name: store for store in self.stores}
         field = self.fields["store"]
@@ -149,6 +161,37 @@ class SessionFilter(FilterForm):
 
     def spelled_out(self, name: str, value: Any) -> str:
         return spelled_out(name, value)
+
+
+class StoreFilter(FilterForm):
+    """Filters of the list of stores."""
+
+    name = forms.CharField(
+        max_length=64,
+        required=False,
+        widget=forms.TextInput(
+            {"class": "form-control", "type": "search", "placeholder": "Part of a name", "aria-label": "Name"}
+        ),
+    )
+    state = forms.ChoiceField(
+        choices=[("", "Any state"), *((state, label.capitalize()) for state, label in STORE_STATES.items())],
+        required=False,
+        widget=forms.Select({"class": "form-select", "aria-label": "State"}),
+        error_messages={"invalid_choice": "“%(value)s” is not a state of stores."},
+    )
+
+    def queryset(self) -> SessionStoreQuerySet:
+        stores = SessionStore.objects.by_name()
+        if self.errors:
+            return stores.none()
+        if "name" in self.active:
+            stores = stores.filter(name__icontains=self.active["name"])
+        if state := self.active.get("state"):
+            stores = stores.filter(state="" if state == UNCHECKED else state)
+        return stores
+
+    def spelled_out(self, name: str, value: Any) -> str:
+        return STORE_STATES[value] if name == "state" else f"name contains “{value}”"
 
 
 def narrowed(sessions: SessionRecordQuerySet, name: str, value: Any) -> SessionRecordQuerySet:

@@ -9,7 +9,7 @@ from procrastinate.contrib.django import app
 
 from memadmin.web.periodic import is_stale
 from sessions_app.models import SessionStore, TextSearch
-from sessions_app.services import discovery, inspection, outbox, path_watch, patterns
+from sessions_app.services import discovery, health_checks, inspection, outbox, path_watch, patterns
 
 
 @app.periodic(cron="* * * * * */5")
@@ -28,6 +28,14 @@ def discover_sessions(timestamp: int) -> None:
     """Looks through the stores without triggers for new sessions."""
     if not is_stale(timestamp):
         discovery.discover_sessions()
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="check_stores", lock="check_stores")
+def check_stores(timestamp: int) -> None:
+    """Checks the health of stores, for the pages that list them."""
+    if not is_stale(timestamp):
+        health_checks.check_stores()
 
 
 @app.periodic(cron="* * * * * */30")

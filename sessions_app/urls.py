@@ -60,6 +60,7 @@ urlpatterns = [
     path("connect/", connect.choose_kind, name="connect"),
     path("connect/<slug:kind>/", connect.connect, name="connect-kind"),
     path("stores/<slug:name>/", stores.store, name="store"),
+    path("stores/<slug:name>/check/", stores.check, name="store-check"),
     path("stores/<slug:name>/discover/", stores.discover, name="store-discover"),
     path("stores/<slug:name>/register/", stores.register, name="store-register"),
     path("stores/<slug:name>/key/", stores.save_key, name="store-key"),

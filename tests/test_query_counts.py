@@ -30,12 +30,12 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 29,
+    "overview": 20,
     "sessions": 12,
     "sessions of a subject": 14,
     "sessions of a ticket": 12,
     "sessions without a subject": 11,
-    "sessions that say so": 18,
+    "sessions that say so": 19,
     "newer sessions": 5,
     "timeline": 13,
     "timeline at an item": 14,
@@ -46,8 +46,8 @@ QUERIES = {
     "subject": 22,
     "search": 10,
     "search in messages": 17,
-    "stores": 26,
-    "store": 21,
+    "stores": 17,
+    "store": 20,
     "connect a store": 12,
     "grants": 9,
     "account": 8,

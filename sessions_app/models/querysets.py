@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import connections, models
-from django.db.models import F, Q
+from django.db.models import Case, Count, F, Q, When
 from django.db.models.functions import Now
 
 from memadmin.counting import count_up_to
@@ -123,6 +123,19 @@ class SessionRecordQuerySet(models.QuerySet["SessionRecord"]):
 class SessionStoreQuerySet(models.QuerySet["SessionStore"]):
     def by_name(self) -> SessionStoreQuerySet:
         return self.order_by("name", "id")
+
+    def worst_first(self) -> SessionStoreQuerySet:
+        """Stores that are unreachable, degraded, not checked yet, and healthy, each by name."""
+        rank = Case(When(state="down", then=0), When(state="degraded", then=1), When(state="", then=2), default=3)
+        return self.order_by(rank, "name", "id")
+
+    def longest_unchecked(self) -> SessionStoreQuerySet:
+        """Stores by the time of their last health check, those without one first."""
+        return self.order_by(F("checked_at").asc(nulls_first=True), "id")
+
+    def count_by_state(self) -> dict[str, int]:
+        """Number of stores in each state that any has; the state is empty before the first check. One query."""
+        return dict(self.order_by().values_list("state").annotate(count=Count("pk")))
 
 
 class SubjectQuerySet(models.QuerySet["Subject"]):

@@ -22,6 +22,13 @@ class SessionStore(models.Model):
         REJECT = "reject", "reject: the agent's run fails with a clear message"
         DROP = "drop", "drop: the run completes, the write is discarded and counted"
 
+    class State(models.TextChoices):
+        """Result of a health check; empty before the first."""
+
+        OK = "ok", "healthy"
+        DEGRADED = "degraded", "degraded"
+        DOWN = "down", "unreachable"
+
     name = models.SlugField(max_length=64, unique=True)
     kind = models.CharField(max_length=32, default="sqlalchemy", help_text="Kind of store, as listed in stores.kinds.")
     sessions_table = models.CharField(max_length=127, default="agent_sessions", help_text="table, or schema.table")
@@ -57,6 +64,12 @@ class SessionStore(models.Model):
     # When all sessions of a store that has no triggers were last looked for, and how many turned up in what way.
     discovered_at = models.DateTimeField(null=True, blank=True, editable=False)
     discovery = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), blank=True, editable=False
+    )
+    # When a job last checked the store, with its state and the result of the check; see registry.last_check.
+    checked_at = models.DateTimeField(null=True, editable=False)
+    state = models.CharField(max_length=8, choices=State, default="", db_default="", editable=False)
+    last_check = models.JSONField(
         default=dict, db_default=models.Value({}, models.JSONField()), blank=True, editable=False
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)

@@ -12,10 +12,11 @@ from sessions_app.registry.attach_plan import (
     plan_removal,
     refuse_place_of_another,
 )
-from sessions_app.registry.checking import check, health, health_of_all
-from sessions_app.registry.duplicate_locations import Places
+from sessions_app.registry.checking import check, health, health_of_all, own_health
+from sessions_app.registry.duplicate_locations import SAME_PLACE, Places
 from sessions_app.registry.fence import ERASED, WRITE_DROPPED
 from sessions_app.registry.finding import FoundTables, unconnected_tables
+from sessions_app.registry.last_check import last_health
 from sessions_app.registry.stores import (
     MAIN_KIND,
     MAIN_STORE,
@@ -31,6 +32,7 @@ __all__ = [
     "ERASED",
     "MAIN_KIND",
     "MAIN_STORE",
+    "SAME_PLACE",
     "WRITE_DROPPED",
     "AttachRefused",
     "AttachStep",
@@ -46,7 +48,9 @@ __all__ = [
     "kind_of",
     "known_store",
     "known_stores",
+    "last_health",
     "limits_of",
+    "own_health",
     "plan_attachment",
     "plan_declaration",
     "plan_removal",

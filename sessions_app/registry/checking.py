@@ -90,9 +90,19 @@ def health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
     return next(health_of_all([store], anyway=anyway))
 
 
-def health_of_all(stores: Iterable[SessionStore], *, anyway: bool = True) -> Iterator[StoreHealth]:
-    """Health of several stores, in their order; all are checked for a response at the same time first."""
-    stores, places = list(stores), Places()
+def own_health(store: SessionStore, *, anyway: bool = True) -> StoreHealth:
+    """Like `health`, without asking the other stores whether one is in the same location. Never raises."""
+    return _health_of_fenced(store) if has_fence(store) else _health_of_discovered(store, anyway=anyway)
+
+
+def health_of_all(
+    stores: Iterable[SessionStore], *, anyway: bool = True, places: Places | None = None
+) -> Iterator[StoreHealth]:
+    """Health of several stores, in their order; all are checked for a response at the same time first.
+
+    `places` are those asked before, for a caller with several batches.
+    """
+    stores, places = list(stores), places or Places()
     answers: Mapping[SessionStore, StoreUnavailable | None] = {}
     if len(stores) > 1:
         discovered = [store for store in stores if not has_fence(store)]

@@ -19,6 +19,9 @@ from sessions_app.stores import backend_for
 from sessions_app.stores.base import Place, StoreProblem, StoreUnavailable
 from sessions_app.stores.circuit_breaker import ask_all
 
+SAME_PLACE = "same-place"
+"""Code of the problem of two stores in one location."""
+
 ATTACHED_WITHIN = timedelta(minutes=1)
 """Time for which a store may be about to be attached."""
 
@@ -86,7 +89,7 @@ def obstacles_in_place(store: SessionStore) -> list[StoreProblem]:
     """Problem of a store that is not attached yet."""
     return [
         StoreProblem(
-            "same-place",
+            SAME_PLACE,
             f"The store {other} already uses this location with other settings: each session would be listed twice. To"
             f" use this name instead, run attach_store {other} --remove first.",
         )
@@ -98,7 +101,7 @@ def problems_of_place(store: SessionStore, places: Places) -> list[StoreProblem]
     """Problem of a store whose place became that of another after it was attached, or was unknown before."""
     return [
         StoreProblem(
-            "same-place",
+            SAME_PLACE,
             f"The store {other} uses the same location: each session is listed twice, and erased in the registry of"
             " one of them only. Keep one of the two, and run attach_store --remove for the other.",
         )

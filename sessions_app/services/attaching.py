@@ -10,8 +10,9 @@ from django.db import Error, connection, transaction
 from memadmin import audit
 from sessions_app import audit_events
 from sessions_app.models import SessionStore
-from sessions_app.registry import AttachRefused, AttachStep, has_fence, plan_attachment, plan_removal
+from sessions_app.registry import AttachRefused, AttachStep, has_fence, own_health, plan_attachment, plan_removal
 from sessions_app.services.discovery import discover
+from sessions_app.services.health_checks import save_health
 from sessions_app.stores.sqlalchemy.postgres import BUSY
 
 ATTEMPTS = 60
@@ -22,7 +23,7 @@ def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     """Attaches a store: installs registry and fence, registers existing sessions, and returns the steps that had to
     run.
 
-    A store without triggers is polled for its sessions, now and from now on by a job.
+    A store without triggers is polled for its sessions, now and from now on by a job. Saves its health, too.
     Runs outside transactions. Raises AttachRefused, or StoreUnavailable if the tables do not exist.
     """
     steps = plan_attachment(store)
@@ -32,6 +33,8 @@ def attach_store(store: SessionStore, *, report: Callable[[str], None] = lambda 
     store.refresh_from_db(fields=["attached_at"])
     if not has_fence(store):
         discover(store)
+    # Without a comparison with all others: the plan has made one.
+    save_health(store, own_health(store))
     return steps
 
 

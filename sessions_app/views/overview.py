@@ -1,4 +1,4 @@
-"""Overview, the first page after signing in: waiting decisions, and the health of stores."""
+"""Overview, the first page after signing in: waiting decisions, and the states of stores as last checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from sessions_app.extensions import beside_overview, on_overview
 from sessions_app.listing import ListedSession, with_previews
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.views import read_audit
-from sessions_app.views.stores import check_stores
+from sessions_app.views.stores import CheckedStore, states_of_stores
 
 NEWEST_SESSIONS = 8
+
+STORES_SHOWN = 8
+"""Number of stores beside them, those with problems first."""
 
 
 @operator_page()
@@ -33,8 +36,8 @@ def overview(request: OperatorRequest) -> HttpResponse:
     }
     sessions, stores = list[ListedSession](), list[SessionStore]()
     if request.user.has_perm("sessions_app.view_sessionstore"):
-        context["checked_stores"] = checked = check_stores()
-        stores = [each.store for each in checked]
+        stores = list(SessionStore.objects.worst_first()[:STORES_SHOWN])
+        context |= {"checked_stores": [CheckedStore(each) for each in stores], "states": states_of_stores()}
     if request.user.has_perm("sessions_app.read_content"):
         on_record = SessionRecord.objects.on_record()
         sessions = with_previews(on_record.newest_first()[:NEWEST_SESSIONS], reader=request.user, stores=stores)

@@ -24,8 +24,10 @@ def store_away(request: HttpRequest, record: SessionRecord, away: StoreUnavailab
     return render(request, "sessions/timeline.html", {"record": record, "away": away}, status=503)
 
 
-def way_back(request: HttpRequest) -> str:
-    """Return address of a submitted form, if it is an address of this console; else the session list."""
+def way_back(request: HttpRequest, *, otherwise: str = "") -> str:
+    """Return address of a submitted form, if it is an address of this console; `otherwise` or the session list, if
+    not.
+    """
     target = request.POST.get("next", "")
     is_ours = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    return target if is_ours else reverse("sessions:list")
+    return target if is_ours else otherwise or reverse("sessions:list")

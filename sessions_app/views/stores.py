@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,30 +10,49 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
+from django.urls import reverse
+from django.utils.timezone import now
 
 from memadmin.counting import COUNT_CAP
+from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
 from sessions_app.encryption import keyring
+from sessions_app.filters import STORE_STATES, UNCHECKED, StoreFilter
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
 from sessions_app.search.indexes import about_search_index
-from sessions_app.services import discovery, path_watch, patterns
+from sessions_app.services import discovery, health_checks, path_watch, patterns
 from sessions_app.services.encryption import EncryptionRefused, declare_encryption
 from sessions_app.services.registering import CannotRegister, Registration, register_sessions
 from sessions_app.stores.base import Capability, StoreHealth, StoreUnavailable
-from sessions_app.views.refusals import refused
+from sessions_app.views.refusals import refused, way_back
 
 LONGEST_NUMBER = 20
 """Maximum number of digits; Python does not parse thousands of them."""
 
 
+STORES = ListPage("sessions/stores.html", salt="stores")
+
+STALE_AFTER = timedelta(minutes=10)
+"""Age from which the result of a check is marked as old: the job that checks does not run, or has too many stores."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedStore:
+    """A store with the result of its last health check. Asks no store."""
+
     store: SessionStore
-    health: StoreHealth
+
+    @property
+    def health(self) -> StoreHealth | None:
+        return registry.last_health(self.store)
+
+    @property
+    def is_stale(self) -> bool:
+        return self.store.checked_at is not None and self.store.checked_at < now() - STALE_AFTER
 
     @property
     def is_discovered(self) -> bool:
@@ -42,32 +61,49 @@ class CheckedStore:
 
 @operator_page("sessions_app.view_sessionstore")
 def store_list(request: OperatorRequest) -> HttpResponse:
-    """All stores with their current health; `?again` also checks those that recently timed out."""
-    return render(
-        request,
-        "sessions/stores.html",
-        {
-            "checked_stores": check_stores(anyway="again" in request.GET),
-            "unconnected": registry.unconnected_tables(),
-            "watched_paths": [
-                (watched, path_watch.about(watched), list(watched.refused.items()))
-                for watched in path_watch.watched_paths()
-            ],
-        },
-    )
+    """Stores under the filters, a page at a time, with the results of their last health checks."""
+    filters = StoreFilter(request.GET)
+    page = STORES.page(request, filters.queryset())
+    context = {
+        "filters": filters,
+        "checked_stores": [CheckedStore(each) for each in page.rows],
+        "states": states_of_stores(),
+        "unconnected": registry.unconnected_tables(),
+        "watched_paths": [
+            (watched, path_watch.about(watched), list(watched.refused.items()))
+            for watched in path_watch.watched_paths()
+        ],
+    }
+    return STORES.render(request, context, page, status=400 if filters.problems else 200)
 
 
-def check_stores(*, anyway: bool = False) -> list[CheckedStore]:
-    """Health of stores. `anyway` also checks those that recently timed out."""
-    stores = list(SessionStore.objects.all())
-    return [CheckedStore(*each) for each in zip(stores, registry.health_of_all(stores, anyway=anyway), strict=True)]
+def states_of_stores() -> list[tuple[str, str, int]]:
+    """Each state that any store has, its label, and the number of stores. One query."""
+    counts = SessionStore.objects.count_by_state()
+    return [
+        (state, label, count)
+        for state, label in STORE_STATES.items()
+        if (count := counts.get("" if state == UNCHECKED else state, 0))
+    ]
+
+
+@operator_page("sessions_app.view_sessionstore", methods="POST")
+def check(request: OperatorRequest, name: str) -> HttpResponse:
+    """Checks the health of one store now, also if it recently timed out."""
+    shown = access.store_for(request.user, name)
+    health = health_checks.check_store(shown)
+    if health.state == SessionStore.State.DOWN:
+        messages.error(request, f"{shown} is unreachable. {health.problems[0].sentence}")
+    else:
+        messages.success(request, f"{shown} is {SessionStore.State(health.state).label}.")
+    return redirect(way_back(request, otherwise=reverse("sessions:store", args=[shown.name])))
 
 
 @operator_page("sessions_app.view_sessionstore")
 def store(request: OperatorRequest, name: str) -> HttpResponse:
-    """One store. `?edit=<id>` puts that pattern into the form; `?again` checks it even if it recently timed out."""
+    """One store, with its current health. `?edit=<id>` puts that pattern into the form."""
     shown = access.store_for(request.user, name)
-    context = store_context(shown, anyway="again" in request.GET)
+    context = store_context(shown)
     wanted = request.GET.get("edit", "")
     if wanted.isdecimal() and len(wanted) <= LONGEST_NUMBER:
         edited = access.pattern_for(request.user, shown, int(wanted))
@@ -75,13 +111,23 @@ def store(request: OperatorRequest, name: str) -> HttpResponse:
     return render(request, "sessions/store.html", context)
 
 
-def store_context(shown: SessionStore, *, anyway: bool = False) -> dict[str, Any]:
+def current_health(shown: SessionStore) -> StoreHealth:
+    """Health of one store, from the store itself; only whether another one is in its location is from the last check.
+
+    The cost does not grow with the number of stores. A store that hung a moment ago is not asked.
+    """
+    health, last = registry.own_health(shown, anyway=False), registry.last_health(shown)
+    same_place = [problem for problem in last.problems if problem.code == registry.SAME_PLACE] if last else []
+    return replace(health, problems=(*health.problems, *same_place)) if health.state != "down" else health
+
+
+def store_context(shown: SessionStore) -> dict[str, Any]:
     records = SessionRecord.objects.on_record().filter(store=shown)
     patterns_kept = list(SessionIdPattern.objects.of(shown))
     shares = patterns.shares_of(shown, patterns_kept)
     return {
         "store": shown,
-        "health": registry.health(shown, anyway=anyway),
+        "health": current_health(shown),
         "is_discovered": registry.is_discovered(shown),
         "kind": registry.kind_of(shown),
         "place": registry.kind_of(shown).settings_of(shown),

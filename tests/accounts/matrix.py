@@ -193,6 +193,7 @@ MATRIX: dict[str, Rule] = {
     # Stores
     "sessions:stores": page(STORE_VIEWERS),
     "sessions:store": page(STORE_VIEWERS),
+    "sessions:store-check": verb(STORE_VIEWERS),
     "sessions:store-key": verb(ADMINISTRATORS),
     "sessions:connect": page(ADMINISTRATORS),
     "sessions:connect-kind": Rule(reads=ADMINISTRATORS, sends=ADMINISTRATORS),

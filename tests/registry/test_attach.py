@@ -28,6 +28,7 @@ from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import StoreUnavailable
+from sessions_app.stores.sqlalchemy.postgres import LOCK_TIMEOUT
 from tests.agents import (
     add_items,
     attach_main_store,
@@ -232,7 +233,8 @@ class TestDryRun:
 
         def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
             text = sql if isinstance(sql, str) else sql.as_string(None)
-            if params is None and not text.startswith(("\n", "SELECT", "SAVEPOINT", "RELEASE")):
+            read = ("\n", "SELECT", f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'; \nSELECT")
+            if params is None and not text.startswith((*read, "SAVEPOINT", "RELEASE")):
                 ran.append(text)
             return execute(sql, params, many, context)
 

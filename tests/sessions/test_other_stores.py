@@ -194,6 +194,8 @@ class TestAway:
     def test_its_own_pages_and_the_command_say_what_is_wrong(
         self, administrator: Client, capsys: pytest.CaptureFixture[str]
     ) -> None:
+        page = administrator.post(reverse("sessions:store-check", args=["files"]), follow=True)
+        assert "files is unreachable. There is no file" in page.text
         assert "There is no file" in administrator.get(reverse("sessions:stores")).text
         page = administrator.post(reverse("sessions:store-discover", args=["files"]), follow=True)
         assert "There is no file" in page.text

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from sessions_app.models import SessionIdPattern, SessionRecord, SessionStore
+from sessions_app.services.health_checks import check_stores
 from sessions_app.stores import backend_for
 from tests.agents import add_items, attach_main_store, drop_agent_tables
 from tests.builders import make_session, make_store
@@ -55,6 +56,7 @@ class TestHealth:
     def test_a_store_without_tables_is_unreachable_and_not_counted(self, agent_tables: None, operator: Client) -> None:
         attach_main_store()
         drop_agent_tables()
+        assert check_stores() == 1
         for page in (operator.get(address("stores")), operator.get(address("store", "main"))):
             assert page.status_code == 200
             assert "unreachable" in page.text

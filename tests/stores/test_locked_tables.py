@@ -13,6 +13,7 @@ from psycopg import sql
 
 from sessions_app.admin import agents as raw_admin
 from sessions_app.models import SessionRecord, TextSearch
+from sessions_app.services.health_checks import check_stores
 from sessions_app.services.inspection import inspect_quiet_sessions
 from sessions_app.stores.sqlalchemy import postgres
 from tests.agents import add_items, attach_main_store, run_sql, second_connection, value_of
@@ -60,6 +61,7 @@ def test_the_open_end_of_a_session_is_left_alone(record: SessionRecord, locked: 
 
 
 def test_stores_say_that_they_are_locked(locked: None, operator: Client) -> None:
+    check_stores()
     for page in (reverse("sessions:stores"), reverse("sessions:store", args=["main"])):
         assert LOCKED in operator.get(page).text
 

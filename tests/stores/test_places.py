@@ -23,6 +23,7 @@ from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.registry import duplicate_locations
 from sessions_app.services.attaching import attach_store, detach_store
 from sessions_app.services.connecting import connect_store
+from sessions_app.services.health_checks import check_stores
 from sessions_app.stores.base import Place
 from sessions_app.stores.documents.database import own_address
 from sessions_app.stores.hosts import THIS_MACHINE, endpoint
@@ -293,6 +294,7 @@ class TestHealth:
     def test_it_is_told_of_both_by_checks_and_pages(self, two: list[SessionStore], administrator: Client) -> None:
         said = StringIO()
         call_command("check_stores", "--json", stdout=said)
+        check_stores()
         told = {each["name"]: each for each in json.loads(said.getvalue())["stores"]}
         for store, other in zip(two, reversed(two), strict=True):
             sentence = f"The store {other} uses the same location: each session is listed twice"
@@ -305,7 +307,7 @@ class TestHealth:
         detach_store(two[1])
         assert shared(two[0]) == []
 
-    def test_each_store_is_asked_once_for_a_page(
+    def test_each_store_is_asked_once_for_a_check_and_by_no_page(
         self, two: list[SessionStore], administrator: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[str] = []
@@ -316,8 +318,11 @@ class TestHealth:
             return places(backend)
 
         monkeypatch.setattr(RedisBackend, "places", noted)
-        administrator.get(reverse("sessions:stores"))
+        check_stores()
         assert sorted(asked) == ["cache", "late"]
+        for page in (reverse("sessions:stores"), reverse("sessions:store", args=["cache"])):
+            assert administrator.get(page).status_code == 200
+        assert len(asked) == 2
 
     def test_one_that_is_away_is_in_nobodys_place_and_breaks_nothing(
         self, two: list[SessionStore], reach: Reach
