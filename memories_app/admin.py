@@ -74,11 +74,13 @@ class DataField(forms.JSONField):
             return super().to_python(value)
         except RecursionError:
             raise forms.ValidationError("The JSON is nested too deeply.") from None
+        except ValueError:
+            raise forms.ValidationError("The JSON has a number with thousands of digits.") from None
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         try:
             return super().bound_data(data, initial)
-        except RecursionError:
+        except (ValueError, RecursionError):
             return InvalidJSONInput(data)
 
     def prepare_value(self, value: Any) -> Any:

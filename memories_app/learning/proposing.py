@@ -28,6 +28,9 @@ LONGEST_KEY = 80
 LONGEST_DATA = 20_000
 """Maximum of characters of `str`; PostgreSQL's text form of it has at most LONGEST_STORED_DATA."""
 
+MOST_LEVELS = 100
+"""Levels of data within each other; the decoders of some programs take no more than a few hundred."""
+
 MOST_QUOTES = 50
 
 
@@ -187,7 +190,7 @@ def check_proposal(
 def check_data(data: Mapping[str, Any]) -> None:
     """Raises Unproposable for data that is too long or cannot be stored."""
     try:
-        is_kept = len(str(data)) <= LONGEST_DATA and all(map(is_storable, _texts(data)))
+        is_kept = len(str(data)) <= LONGEST_DATA and all(map(is_storable, _texts(data, MOST_LEVELS)))
     except RecursionError:
         raise Unproposable(None, "Its data is nested too deeply.") from None
     if not is_kept:
@@ -196,16 +199,18 @@ def check_data(data: Mapping[str, Any]) -> None:
         )
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All strings in a JSON value, including names."""
+def _texts(value: Any, levels: int) -> Iterator[str]:
+    """All strings in a JSON value, including names. Raises RecursionError beyond so many levels."""
+    if not levels:
+        raise RecursionError
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from (*_texts(name), *_texts(inner))
+            yield from (*_texts(name, levels), *_texts(inner, levels - 1))
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner)
+            yield from _texts(inner, levels - 1)
 
 
 def check_statement(statement: str) -> None:

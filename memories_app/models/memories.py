@@ -25,6 +25,7 @@ from pgvector.django import HnswIndex, VectorField
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
 from memories_app.models import querysets
+from memories_app.models.data import AnyJsonField
 from sessions_app.models import Subject
 
 DIMENSIONS = 256
@@ -104,7 +105,7 @@ class Memory(models.Model):
     # The topic, such as `refund_method`: two memories of one subject, kind and key contradict each other.
     key = models.CharField(max_length=80, db_default="", blank=True)
     statement = models.TextField(help_text="The exact text that agents read.")
-    data = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
+    data = AnyJsonField(default=dict, db_default=Value({}, models.JSONField()), blank=True)
     # Names of the agents that may recall it; empty: all of them.
     agents = ArrayField(models.CharField(max_length=200), default=list, db_default=Value("{}"), blank=True)
     status = models.CharField(max_length=20, choices=Status, db_default=Status.PROPOSED, default=Status.PROPOSED)

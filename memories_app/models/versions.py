@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from memadmin import audit
 from memadmin.audit.log.triggers import Calling
+from memories_app.models.data import AnyJsonField
 from memories_app.models.memories import Memory
 
 
@@ -23,7 +24,7 @@ class MemoryVersion(models.Model):
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="versions")
     number = models.PositiveIntegerField()
     statement = models.TextField(blank=True)
-    data = models.JSONField(db_default=Value({}, models.JSONField()))
+    data = AnyJsonField(db_default=Value({}, models.JSONField()))
     content_hash = models.CharField(max_length=64)
     # Actor kind and id of the audit log; names are only there, where they can be erased.
     author_kind = models.CharField(max_length=16, db_default="")

@@ -21,7 +21,7 @@ from memadmin import audit
 from memadmin.runs.engine import Lease
 from memories_app import audit_events
 from memories_app.models import Evidence, Memory, MemoryVersion, Review, Signal
-from memories_app.models.memories import LONGEST_QUOTE, LONGEST_STATEMENT
+from memories_app.models.memories import LONGEST_QUOTE, LONGEST_STATEMENT, LONGEST_STORED_DATA
 from sessions_app.models import Redaction
 from sessions_app.models.querysets import SessionRecordQuerySet
 from sessions_app.redaction import TextToRedact
@@ -123,10 +123,12 @@ def redact_quote(one: Evidence, wanted: TextToRedact | None) -> None:
 
 def change_words(memory: Memory, texts: list[TextToRedact]) -> None:
     """Changes the text; an approved memory returns to the queue, because the trigger `gate` refuses other changes."""
+    data = without_in_json(texts, memory.data)
     changed: dict[str, Any] = {
         "statement": without(texts, memory.statement)[:LONGEST_STATEMENT],
         "key": without(texts, memory.key)[:80],
-        "data": without_in_json(texts, memory.data),
+        # Markers may be longer than the text; what no longer fits in the column goes as a whole.
+        "data": data if len(json.dumps(data, ensure_ascii=False)) <= LONGEST_STORED_DATA else {},
     }
     if memory.status == Memory.Status.APPROVED:
         changed |= {"status": Memory.Status.NEEDS_REVALIDATION, "awaiting_since": Now()}

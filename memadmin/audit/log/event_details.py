@@ -90,11 +90,14 @@ def changes_of(row: Any) -> Iterator[ColumnChange]:
 def parsed(details: str) -> dict[str, Any]:
     try:
         content = json.loads(details)
-    except ValueError:
-        # The table was changed by hand; the commitment shows it.
+    except (ValueError, RecursionError):
+        # The table was changed by hand, as the commitment shows; or a changed row has a value that Python cannot read.
         return {"text": details}
     return content if isinstance(content, dict) else {"text": details}
 
 
 def as_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "nested too deeply to be shown"
