@@ -5,7 +5,7 @@ removed. `items`, `replay` and `text_to_redact` are pure; `services` requests a 
 session at a time for its run.
 """
 
-from sessions_app.redaction.items import Redacted, without_all_text, without_text
+from sessions_app.redaction.items import NestedTooDeep, Redacted, without_all_text, without_text
 from sessions_app.redaction.text_to_redact import LEAST_CHARACTERS, MOST_CHARACTERS, InvalidText, TextToRedact
 from sessions_app.timeline.markers import MARKER
 
@@ -14,6 +14,7 @@ __all__ = [
     "MARKER",
     "MOST_CHARACTERS",
     "InvalidText",
+    "NestedTooDeep",
     "Redacted",
     "TextToRedact",
     "without_all_text",

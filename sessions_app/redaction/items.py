@@ -13,6 +13,7 @@ from typing import Any
 
 from sessions_app.redaction.text_to_redact import TextToRedact
 from sessions_app.timeline.markers import MARKER, MARKER_IN_ADDRESS
+from sessions_app.timeline.values import as_fields, text_in
 
 KEPT = frozenset(
     {
@@ -75,15 +76,22 @@ class Redacted:
     """Occurrences of the text to redact in ids and names, where it stays."""
 
 
+class NestedTooDeep(Exception):
+    """The item is JSON with so many levels that it cannot be redacted without a change of its structure."""
+
+
 def without_text(raw: str, target_text: TextToRedact) -> Redacted:
-    """The item with a marker in place of the text."""
+    """The item with a marker in place of the text. Raises NestedTooDeep, only if the text is in it."""
     if not target_text.is_in(raw):
         return Redacted(raw, 0)
     return _Walk(_Found(target_text)).item(raw)
 
 
 def without_all_text(raw: str) -> Redacted:
-    """The item without any content. A compaction is not changed: it is removed as a whole, or not at all."""
+    """The item without any content. A compaction is not changed: it is removed as a whole, or not at all.
+
+    Raises NestedTooDeep.
+    """
     return _Walk(_Everything()).item(raw)
 
 
@@ -121,19 +129,24 @@ class _Walk:
         self.what = what
         self.places = 0
         self.kept = 0
-        self.type: object = None
+        self.type = ""
 
     def item(self, raw: str) -> Redacted:
-        parsed = _parse(raw)
-        if parsed is None:
-            # No agent can read it, and none shall be able to afterwards.
-            return Redacted(self._text(raw), self.places)
-        value, has_doubles = parsed
-        if isinstance(value, dict):
-            self.type = value.get("type")
-        redacted = value if isinstance(value, dict) and self.type in WITHOUT_TEXT else self._member("", value)
+        try:
+            parsed = _decoded(raw)
+            if parsed is None:
+                # No agent can read it, and none shall be able to afterwards.
+                return Redacted(self._text(raw), self.places)
+            return self._decoded_item(raw, *parsed)
+        except RecursionError:
+            raise NestedTooDeep from None
+
+    def _decoded_item(self, raw: str, value: Any, has_doubles: bool) -> Redacted:
+        self.type = type_in(value)
+        redacted = value if self.type in WITHOUT_TEXT else self._member("", value)
         # A parser sees one of two members with the same name, and the other would stay.
-        if not self.places and not (has_doubles and self.what.count(raw)):
+        hides_text = has_doubles and (self.what.takes_all or self.what.count(raw))
+        if not self.places and not hides_text:
             return Redacted(raw, 0, self.kept)
         return Redacted(_dumped(redacted, like=raw), max(self.places, 1), self.kept)
 
@@ -156,9 +169,9 @@ class _Walk:
         return value
 
     def _element(self, name: str, element: Any) -> Any:
-        if self.what.takes_all and isinstance(element, dict) and element.get("type") in MEDIA_PARTS:
+        if self.what.takes_all and (replaced := MEDIA_PARTS.get(type_in(element))):
             self.places += 1
-            return {"type": MEDIA_PARTS[element["type"]], "text": MARKER}
+            return {"type": replaced, "text": MARKER}
         return self._member(name, element)
 
     def _typed_object(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -272,16 +285,21 @@ class _Walk:
         if not self.what.count(text):
             # JSON inside a text contains nothing that is not in the text, in one spelling or another.
             return text
-        parsed = _parse(text) if text.lstrip()[:1] in ("{", "[", '"') else None
-        if parsed is None:
-            return self._text(text)
         before = self.places
-        redacted = _dumped(self._free(parsed[0]), like=text)
-        if self.what.count(redacted):
-            # The text extends across values.
+        redacted = self._redacted_json(text)
+        if redacted is None or self.what.count(redacted):
+            # It is no JSON, is nested too deeply, or the text extends across values.
             self.places = before
             return self._text(text)
         return redacted
+
+    def _redacted_json(self, text: str) -> str | None:
+        """JSON in a text with its values redacted; None for any other text."""
+        parsed = _parse(text) if text.lstrip()[:1] in ("{", "[", '"') else None
+        try:
+            return None if parsed is None else _dumped(self._free(parsed[0]), like=text)
+        except RecursionError:
+            return None
 
     def _text(self, text: str, marker: str = MARKER) -> str:
         redacted, count = self.what.text(text, marker)
@@ -325,8 +343,24 @@ def _fitting(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
+def type_in(value: Any) -> str:
+    """Type of an item or a part; empty if it has none. Any JSON value may be stored as the type."""
+    return text_in(as_fields(value), "type")
+
+
 def _parse(text: str) -> tuple[Any, bool] | None:
-    """The value of a JSON text as agents read it, and whether a member occurs twice; None for any other text."""
+    """`_decoded` of a text within an item; None also for JSON that is nested too deeply."""
+    try:
+        return _decoded(text)
+    except RecursionError:
+        return None
+
+
+def _decoded(text: str) -> tuple[Any, bool] | None:
+    """The value of a JSON text as agents read it, and whether a member occurs twice; None for any other text.
+
+    Raises RecursionError.
+    """
     has_doubles = False
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -337,7 +371,7 @@ def _parse(text: str) -> tuple[Any, bool] | None:
 
     try:
         return json.loads(text, object_pairs_hook=members), has_doubles
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

@@ -15,7 +15,7 @@ from sessions_app import audit_events
 from sessions_app.encryption import sealing_of
 from sessions_app.models import SessionRecord, Subject
 from sessions_app.redaction import TextToRedact
-from sessions_app.redaction.sessions import LeftReason, count_occurrences
+from sessions_app.redaction.sessions import MOST_NAMED, LeftReason, address_of, count_occurrences
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, StoreUnavailable
 
@@ -115,6 +115,8 @@ def add_occurrences(
     preview.kept += occurrences.kept
     if occurrences.sealed:
         preview.cannot[LeftReason.SEALED.value, record.store.name] += occurrences.sealed
+    for id_too_deep in occurrences.too_deep[:MOST_NAMED]:
+        preview.cannot[LeftReason.TOO_DEEP.value, address_of(record, id_too_deep)] += 1
     is_block = bool(item_id and occurrences.compactions)
     if not occurrences.places and not is_block:
         return

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from django.db import models
+from django.db import DataError, models
 
 from memadmin import audit
 from memadmin.runs.engine import Lease
@@ -19,13 +19,19 @@ from sessions_app.encryption import SessionSeals, sealing_of
 from sessions_app.encryption.envelope_text import DecryptedItem, decrypt_for_rewrite
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import Redaction, SessionRecord
-from sessions_app.redaction import TextToRedact, without_all_text, without_text
+from sessions_app.redaction import NestedTooDeep, Redacted, TextToRedact, without_all_text, without_text
 from sessions_app.redaction.replay import Replay, keeps_its_place
 from sessions_app.services.inspection import inspect_again
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Capability, SessionBusy, StoreUnavailable, UnknownItem
 from sessions_app.stores.rewriting import ITEMS_A_CHUNK, CannotRewrite, Changes, Rewriter, rewriter_for
 from sessions_app.timeline.decode import decode
+
+MOST_NAMED = 20
+"""Number of items of a session that are named one by one."""
+
+LONGEST_ID = 80
+"""Characters of an item id in a sentence."""
 
 ROUNDS = 3
 """Number of times that items which agents wrote, or held, meanwhile are tried again."""
@@ -40,6 +46,11 @@ class LeftReason(models.TextChoices):
     BUSY = "busy", "An agent kept the session locked. Redact again while no agent uses it."
     WRITTEN_AGAIN = "written_again", "An agent wrote the text again during the redaction."
     UNFIT = "unfit", "The item would be invalid for the agent without the text."
+    TOO_DEEP = (
+        "too_deep",
+        "The item contains the text and is nested too deeply to be redacted. Delete the item, or erase its session.",
+    )
+    REFUSED = "refused", "The database does not accept the redacted items. Delete the items, or erase the session."
     CHANGED = "changed", "The item changed after the preview."
     GONE = "gone", "The item or the session no longer exists."
     COMPACTED = "compacted", "A later compaction block may contain the text and cannot be inspected."
@@ -141,6 +152,8 @@ class OccurrenceCount:
     kept: int = 0
     sealed: int = 0
     compactions: int = 0
+    too_deep: list[str] = field(default_factory=list)
+    """Ids of items that contain the text and cannot be redacted."""
 
 
 def redact_session(
@@ -163,7 +176,20 @@ def redact_session(
         outcome.leave(LeftReason.AWAY, record.store.name)
     except CannotRewrite:
         outcome.leave(LeftReason.CANNOT, record.store.name)
+    except DataError:
+        # A hand-made jsonb column: Python reads a number beyond all floats as infinity, which is no JSON.
+        outcome.leave(LeftReason.REFUSED, address_of(record))
     return outcome
+
+
+def address_of(record: SessionRecord, item_id: str = "") -> str:
+    """Address of a session, perhaps with one of its items, for people: a session id may be a name."""
+    return f"item {item_id[:LONGEST_ID]} of /sessions/{record.pk}/" if item_id else f"/sessions/{record.pk}/"
+
+
+def redacted_item(text: str, target_text: TextToRedact | None) -> Redacted:
+    """An item without the text, or without all text. Raises NestedTooDeep."""
+    return without_text(text, target_text) if target_text else without_all_text(text)
 
 
 def no_lease() -> None:
@@ -190,7 +216,11 @@ def count_occurrences(
         if inside is None:
             occurrences.sealed += 1
             continue
-        redacted = without_text(inside.text, target_text) if target_text else without_all_text(inside.text)
+        try:
+            redacted = redacted_item(inside.text, target_text)
+        except NestedTooDeep:
+            occurrences.too_deep.append(item.id)
+            continue
         occurrences.places += redacted.places
         occurrences.items += bool(redacted.places)
         occurrences.kept += redacted.kept
@@ -222,6 +252,8 @@ class _SessionWork:
     has_changed: bool = False
     rewritten: set[str] = field(default_factory=set)
     """Ids of items with changed text."""
+    named: set[str] = field(default_factory=set)
+    """Ids of items that are nested too deeply."""
 
     def do(self) -> None:
         if self.target_text and any(self.target_text.is_in(label) for label in self.record.labels):
@@ -236,6 +268,7 @@ class _SessionWork:
             occurrences = OccurrenceCount()  # a block that was removed before the interruption
         if occurrences.sealed:
             self.leave(LeftReason.SEALED, occurrences.sealed)
+        self.name_too_deep(occurrences)
         self.outcome.kept += occurrences.kept
         takes_block = bool(one_item and occurrences.compactions and not self.target_text)
         if not occurrences.places and not takes_block:
@@ -256,6 +289,7 @@ class _SessionWork:
             self.leave(LeftReason.WRITTEN_AGAIN, after.items)
         for why, count in left.items():
             self.leave(why, count)
+        self.name_too_deep(after)
         if one_item and after.items and not left:
             self.leave(LeftReason.CHANGED)
         self.note_done(occurrences, after)
@@ -326,6 +360,15 @@ class _SessionWork:
     def leave(self, why: LeftReason, count: int = 1) -> None:
         self.outcome.leave(why, self.record.store.name, count)
 
+    def name_too_deep(self, occurrences: OccurrenceCount) -> None:
+        """Names each item that is nested too deeply, once; the others beyond MOST_NAMED are counted."""
+        for item_id in occurrences.too_deep:
+            if item_id not in self.named:
+                is_named = len(self.named) < MOST_NAMED
+                self.named.add(item_id)
+                place = address_of(self.record, item_id) if is_named else address_of(self.record)
+                self.outcome.leave(LeftReason.TOO_DEEP, place)
+
     def start(self) -> Position | None:
         """Position of the first possible change."""
         if not self.redaction.item_id:
@@ -354,7 +397,12 @@ class _SessionWork:
         return Changes(texts=chunk.texts, gone=frozenset(chunk.gone))
 
     def decide_on_item(self, inside: DecryptedItem, item_type: str, chunk: Chunk) -> None:
-        redacted = without_text(inside.text, self.target_text) if self.target_text else without_all_text(inside.text)
+        try:
+            redacted = redacted_item(inside.text, self.target_text)
+        except NestedTooDeep:
+            # Named by the search, which comes before and after all changes.
+            chunk.was_found = True
+            return
         if redacted.places:
             chunk.was_found = True
             if keeps_its_place(inside.text, redacted.raw):

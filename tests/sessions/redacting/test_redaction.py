@@ -94,6 +94,21 @@ def test_a_leaked_secret_goes_from_every_item_of_a_session(officer: User) -> Non
     assert leftovers(SECRET) == []
 
 
+def test_items_that_the_column_does_not_take_are_named_and_the_next_session_is_redacted(
+    officer: User, subject: Subject
+) -> None:
+    """A jsonb column takes any number. Python reads one beyond all floats as infinity, which is no JSON."""
+    odd = session_with("odd", "first", subject=subject)
+    session_with("ordinary", f"My key is {SECRET}", subject=subject)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE agent_messages ALTER COLUMN message_data TYPE jsonb USING message_data::jsonb")
+        raw = json.dumps(user(SECRET))[:-1] + f',"n":1{"0" * 400}.5}}'
+        cursor.execute("UPDATE agent_messages SET message_data = %s WHERE session_id = 'odd'", [raw])
+    report = done(services.redact_about(subject, RedactionRequest(SECRET, reason=REASON, by=officer)))
+    assert report["reasons"] == [["refused", f"/sessions/{odd.pk}/", 1]]
+    assert (report["items"], report["sessions"]) == (1, 2)
+
+
 def test_the_next_run_of_the_agent_works_and_sees_nothing_of_it(officer: User) -> None:
     """The proof in full: the SDK's runner reads the session and gives the model what is in it."""
     record = session_with("s", user(f"My key is {SECRET}"), CALL, OUTPUT, assistant(f"Thanks for {SECRET}."))
