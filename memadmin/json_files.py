@@ -16,6 +16,8 @@ from memadmin.json_spans import ArrayNotContinued, each_element, skip_blank
 LONGEST_LINE_BYTES = 512 * 1024**2
 """Longer lines could exceed PostgreSQL's message limit, which ends the connection."""
 
+LONG_NUMBER = "a number has thousands of digits"
+
 # A lone surrogate: valid decoded text cannot contain it, only bytes that are not UTF-8 produce one.
 _TOO_LONG = "\udcff too long"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -176,7 +178,14 @@ def _parse(text: str) -> object:
 
 
 def _sentence(problem: Exception) -> str:
-    return "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+    if isinstance(problem, RecursionError):
+        return "nested too deeply"
+    return LONG_NUMBER if is_long_number(problem) else str(problem)
+
+
+def is_long_number(problem: Exception) -> bool:
+    """Whether Python refused to decode a whole number for its length."""
+    return str(problem).startswith("Exceeds the limit")
 
 
 def _refuse_constant(name: str) -> None:

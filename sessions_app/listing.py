@@ -120,6 +120,8 @@ class ListedSession:
             return f"Gone: expired in {self.record.store}"
         if self.is_gone:
             return f"Gone: no longer in {self.record.store}"
+        if not self.preview.is_readable:
+            return "First items are not readable"
         return "No user message at the start" if self.preview.item_count else "No items"
 
 

@@ -31,6 +31,7 @@ LEAST_NUMBER = 10**11
 """Smaller whole numbers are not card numbers."""
 
 HIDDEN = "[hidden: checking it for personal data took too long]"
+HIDDEN_DEEP = "[hidden: nested too deeply to be checked for personal data]"
 
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
@@ -98,6 +99,9 @@ class Masker:
             return (_dumped(value), count) if count else (raw, 0)
         except MaskingTimeout:
             return (HIDDEN if value is None else _dumped(_hidden(value))), 1
+        except RecursionError:
+            # JSON in a string of JSON in a string, each with as many levels as a parser takes.
+            return _dumped(_hidden(value, why=HIDDEN_DEEP)), 1
 
     def _masked(self, text: str) -> tuple[str, int]:
         return mask_text(text, regions=settings.PHONE_REGIONS, deadline=self.deadline)
@@ -194,15 +198,15 @@ def _without_end(value: object) -> object:
     return value
 
 
-def _hidden(value: object, name: str = "") -> object:
+def _hidden(value: object, name: str = "", *, why: str = HIDDEN) -> object:
     """A value with its structure only, and no content."""
     match value:
         case str():
-            return value if name in IDENTIFYING and len(value) < CUT_CHARACTERS else HIDDEN
+            return value if name in IDENTIFYING and len(value) < CUT_CHARACTERS else why
         case list():
-            return [_hidden(member) for member in value]
+            return [_hidden(member, why=why) for member in value]
         case dict():
-            return {str(key)[:CUT_CHARACTERS]: _hidden(member, key) for key, member in value.items()}
+            return {str(key)[:CUT_CHARACTERS]: _hidden(member, key, why=why) for key, member in value.items()}
     return None
 
 

@@ -72,15 +72,19 @@ LISTS_OF_MEM0 = ("results", "memories")
 def of_mem0(value: object, place: str) -> Read:
     """A memory as returned by `get_all` of mem0, or its whole response. With a user it is about that user; with only an
     agent it is for that agent and all users."""
-    if not isinstance(value, Mapping):
-        yield UnreadableEntry(place, "this is not an object, as the memories of mem0 are")
-        return
+    members: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     for name in LISTS_OF_MEM0:
-        if isinstance(listed := value.get(name), list):
+        if isinstance(listed := members.get(name), list):
             for number, one in enumerate(listed, 1):
-                yield from of_mem0(one, f"{place}, {name} {number}")
+                yield _memory_of_mem0(one, f"{place}, {name} {number}")
             return
-    yield _entry(_mem0, value, place)
+    yield _memory_of_mem0(value, place)
+
+
+def _memory_of_mem0(value: object, place: str) -> ImportedMemory | UnreadableEntry:
+    if not isinstance(value, Mapping):
+        return UnreadableEntry(place, "this is not an object, as the memories of mem0 are")
+    return _entry(_mem0, value, place)
 
 
 def _mem0(value: Mapping[str, Any], place: str) -> ImportedMemory:
@@ -169,7 +173,10 @@ def _number(value: Mapping[str, Any], name: str) -> float:
     found = value.get(name, 0.5)
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise Malformed(f"its {name} is not a number")
-    return float(found)
+    try:
+        return float(found)
+    except OverflowError:
+        raise Malformed(f"its {name} is too large a number") from None
 
 
 def _object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -199,7 +206,7 @@ def _time(value: Mapping[str, Any], name: str) -> datetime | None:
     if found in (None, ""):
         return None
     try:
-        time = datetime.fromisoformat(str(found))
+        time = datetime.fromisoformat(str(found) if isinstance(found, str | int) else "")
         return time if time.tzinfo else time.replace(tzinfo=UTC)
     except ValueError:
         raise Malformed(f"its {name} is not a time such as 2026-01-31T12:00:00Z") from None
@@ -210,7 +217,7 @@ def _day(value: Mapping[str, Any], name: str) -> date | None:
     if found in (None, ""):
         return None
     try:
-        return date.fromisoformat(str(found))
+        return date.fromisoformat(str(found) if isinstance(found, str | int) else "")
     except ValueError:
         raise Malformed(f"its {name} is not a day such as 2026-01-31") from None
 

@@ -82,7 +82,7 @@ def import_entries(
                 is_new = _imported(entry, store)
             except (MemoryActionRefused, SubjectError) as problem:
                 imported.refused.append(UnreadableEntry(entry.place, str(problem)))
-            except DataError:
+            except (DataError, RecursionError):
                 # JSON allows values that PostgreSQL does not, such as numbers of any length.
                 imported.refused.append(UnreadableEntry(entry.place, "it has a value that the database cannot store"))
             else:

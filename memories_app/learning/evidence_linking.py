@@ -80,7 +80,7 @@ def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
     try:
         page = backend.last_page(record.session_id, PAGE)
         for _ in range(MOST_PAGES):
-            in_page = {text: item for item in page.items for text in _texts_of(item) if text in quotes}
+            in_page = {text: item for item in page.items for text in texts_of(item) if text in quotes}
             before = None
             if in_page:
                 # The first items of a page belong to a run that called its tools on the page before.
@@ -106,7 +106,7 @@ def _tools_at(items: Sequence[StoredItem]) -> dict[str, list[str]]:
     return found
 
 
-def _texts_of(item: StoredItem) -> tuple[str, ...]:
+def texts_of(item: StoredItem) -> tuple[str, ...]:
     """Texts of an item, unchanged and with masked secrets, as agents quote it."""
     try:
         content = parse_json(item.raw)

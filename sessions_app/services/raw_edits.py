@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.db import Error, connection, transaction
 
 from memadmin import audit
+from memadmin.json_files import LONG_NUMBER, is_long_number
 from sessions_app import audit_events
 from sessions_app.items import Position, StoredItem
 from sessions_app.models import AgentMessage, AgentSession, SessionRecord
@@ -126,7 +127,8 @@ def check_text(message: AgentMessage, text: str) -> None:
             f"This is not valid JSON: {problem.msg}, in line {problem.lineno}, column {problem.colno}."
         ) from None
     except ValueError as problem:
-        raise NotAnItem(f"This is not valid JSON: {problem}.") from None
+        why = LONG_NUMBER if is_long_number(problem) else problem
+        raise NotAnItem(f"This is not valid JSON: {why}.") from None
     if is_item(entry_of(message).value) and not is_item(value):
         raise NotAnItem("An item is a JSON object with a type or a role; agents fail on anything else.")
 

@@ -15,7 +15,7 @@ from django.db import Error, connection
 from sqlalchemy.exc import DBAPIError
 
 from memadmin import audit
-from memadmin.json_files import UnreadableValue
+from memadmin.json_files import UnreadableValue, is_long_number
 from sessions_app import audit_events
 from sessions_app.models import SessionRecord, SessionStore, SubjectKind, SubjectSource
 from sessions_app.models.querysets import SessionRecordQuerySet
@@ -147,6 +147,10 @@ async def _add_missing(session: SQLAlchemySession, turns: list[list[Item]]) -> i
             added += len(missing)
     except RecursionError:
         raise _Refused("nested too deeply", added) from None
+    except ValueError as problem:
+        if not is_long_number(problem):
+            raise
+        raise _Refused("the session contains an item that cannot be read; nothing was added", added) from None
     except DBAPIError as refusal:
         if refusal.connection_invalidated:
             raise

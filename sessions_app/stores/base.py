@@ -165,6 +165,8 @@ class SessionPreview:
     is_encrypted: bool = False
     expires_at: datetime | None = None
     """As in FoundSession. Stores whose sessions can have one have SELF_EXPIRY."""
+    is_readable: bool = True
+    """False if there are items and none of the first ones is a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)

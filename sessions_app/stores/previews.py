@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sessions_app.stores.base import PREVIEW_CHARACTERS, READ_AHEAD, SessionPreview
 from sessions_app.timeline.decode import NotJson, parse_json
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, is_envelope
+from sessions_app.timeline.values import text_in
 
 PREVIEW_ITEMS = 5
 """Number of first items in which the first user text is searched: other texts may precede it."""
@@ -21,10 +22,13 @@ def preview_from(heads: Sequence[str], item_count: int | None) -> SessionPreview
     """Preview from the beginnings of items. Never raises: unreadable items are skipped; the timeline shows them."""
     # Most are read no further than to the first.
     sealed = [head for head in heads if ENVELOPE_MEMBER in head]
+    words = next(filter(None, map(user_text, _objects_in(heads))), "")
     return SessionPreview(
         item_count=item_count,
-        first_user_text=next(filter(None, map(user_text, _objects_in(heads))), ""),
+        first_user_text=words,
         is_encrypted=any(map(is_envelope, _objects_in(sealed))),
+        # An empty beginning is of an item too long to be read for a list.
+        is_readable=bool(words) or not any(heads) or next(_objects_in(heads), None) is not None,
     )
 
 
@@ -54,5 +58,6 @@ def _texts_in(content: object) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         for part in content:
-            if isinstance(part, dict) and part.get("type") in USER_TEXT_PARTS and isinstance(part.get("text"), str):
-                yield part["text"]
+            # What a parser returns as a type may be a list, which no set contains.
+            if isinstance(part, dict) and text_in(part, "type") in USER_TEXT_PARTS:
+                yield text_in(part, "text")

@@ -46,6 +46,9 @@ def convert(messages: Sequence[object]) -> Converted:
         except _NoItem as reason:
             converted.problems.append(f"message {number}: {reason}")
             continue
+        except RecursionError:
+            converted.problems.append(f"message {number}: it is nested too deeply")
+            continue
         is_output = items[0]["type"].endswith("_output") if "type" in items[0] else False
         if is_output and is_in_answer:
             converted.turns[-1] += items
@@ -151,7 +154,7 @@ def _part(part: object) -> Item:
         case {"type": "image_url", "image_url": str(url)}:
             return {"type": "input_image", "image_url": url, "detail": "auto"}
         case {"type": "file", "file": dict(file)}:
-            return {"type": "input_file", **file}
+            return {**file, "type": "input_file"}
     return _as_given(part)
 
 

@@ -80,7 +80,10 @@ def _conversation(value: object, line: int) -> Conversation | UnreadableValue:
     named = next((fields[key] for key in SESSION_KEYS if fields.get(key) not in (None, "")), None)
     if named is None:
         # Of the whole record, so that the same words from two customers stay two sessions.
-        session_id = f"import:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]}"
+        try:
+            session_id = f"import:{hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]}"
+        except RecursionError:
+            return UnreadableValue(line, "nested too deeply")
     elif (session_id := identifier(named)) == "":
         return UnreadableValue(line, "its session id is neither text nor a number")
     if "\0" in session_id or not _is_encodable(session_id):

@@ -127,6 +127,17 @@ def test_a_session_with_other_items_is_left_alone_and_named(file: Callable[..., 
     assert item_counts() == {"s1": 1, "s2": 2}
 
 
+def test_a_session_with_an_item_that_python_cannot_decode_is_named(file: Callable[..., Path]) -> None:
+    add_items("odd", "first")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agent_messages SET message_data = %s", ['{"role":"user","content":' + "9" * 5_000 + "}"])
+    report = run(file({"session_id": "odd", "messages": SAID}, {"session_id": "next", "messages": SAID}))
+    assert [skipped["reason"] for skipped in report["skipped"]] == [
+        "the session contains an item that cannot be read; nothing was added"
+    ]
+    assert report["sessions"] == 1
+
+
 def test_a_session_twice_in_one_file(file: Callable[..., Path]) -> None:
     """The same again, a longer copy, and another conversation under the same id."""
     longer = [*SAID, {"role": "user", "content": "Bye"}]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from time import perf_counter, sleep
@@ -242,23 +242,26 @@ class Items:
 
     value: StateValue | None
     entries: Sequence[Any]
+    texts: Sequence[str]
     is_list: bool = True
 
     @classmethod
     def in_value(cls, value: StateValue | None) -> Items:
         if value is None:
-            return cls(None, ())
+            return cls(None, (), ())
         text = value.data.decode(errors="surrogateescape")
         try:
             entries = json.loads(text)
-        except ValueError:
-            entries = None
-        return cls(value, entries) if isinstance(entries, list) else cls(value, [text], is_list=False)
+            if isinstance(entries, list):
+                return cls(value, entries, list(map(text_of, entries)))
+        except (ValueError, RecursionError):
+            pass
+        return cls(value, [text], [text], is_list=False)
 
-    @property
-    def texts(self) -> list[str]:
-        """Texts of the items. The SDK writes texts, and reads other JSON as well."""
-        return [entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":")) for entry in self.entries]
+
+def text_of(entry: Any) -> str:
+    """Text of an item. The SDK writes texts, and reads other JSON as well. Raises RecursionError."""
+    return entry if isinstance(entry, str) else json.dumps(entry, separators=(",", ":"))
 
 
 def items_key(session_id: str) -> str:
@@ -279,14 +282,14 @@ def preview_of(value: StateValue | None) -> SessionPreview:
     texts = Items.in_value(value).texts
     heads = [text[:PREVIEW_HEAD_CHARACTERS] for text in texts[:PREVIEW_ITEMS]]
     preview = preview_from(heads, min(len(texts), COUNT_CAP + 1))
-    return SessionPreview(preview.item_count, preview.first_user_text, preview.is_encrypted, value.expires_at)
+    return replace(preview, expires_at=value.expires_at)
 
 
 def found_session(session_id: str, value: StateValue, *, has_note: bool) -> FoundSession:
     """Session from the SDK's metadata, or from its items."""
     try:
         note = json.loads(value.data) if has_note else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         note = {}
     note = note if isinstance(note, dict) else {}
     mark = sha256(value.etag.encode() + b"\0" + value.data).hexdigest()[:16]

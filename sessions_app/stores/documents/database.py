@@ -252,7 +252,9 @@ NOT_SAID = frozenset({"id", "session_type", "run_type", "status", "namespace", "
 
 
 def instant(seconds: object) -> datetime | None:
-    """Aware UTC of seconds since 1970; None if Python cannot represent it."""
+    """Aware UTC of seconds since 1970; None if Python cannot represent it, and for a list or an object."""
+    if isinstance(seconds, list | dict):
+        return None
     try:
         return datetime.fromtimestamp(float(str(seconds)), UTC)
     except (ValueError, OverflowError, OSError):

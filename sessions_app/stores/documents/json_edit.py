@@ -6,7 +6,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from memadmin.json_spans import STRING, Part, colon_behind
@@ -52,7 +51,7 @@ CONTAINED_FROM = 8
 
 def words_in(value: Any) -> Iterator[str]:
     """Every text in a value that is not structural, from the outermost in."""
-    yield from (text for _, text in _texts_in(value, ()))
+    yield from (text for _, text in _texts_in(value))
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------
@@ -70,10 +69,10 @@ class Swaps:
     @classmethod
     def between(cls, old: Any, new: Any) -> Swaps:
         """Differences between two values, member by member; a text without a counterpart is replaced by nothing."""
-        after = dict(_texts_in(new, ()))
+        after = dict(_texts_in(new))
         whole: dict[str, str] = {}
         parts: dict[str, str] = {}
-        for path, text in _texts_in(old, ()):
+        for path, text in _texts_in(old):
             instead = after.get(path, "")
             if instead == text or not text:
                 continue
@@ -141,16 +140,24 @@ def longest_first(parts: Mapping[str, str]) -> list[tuple[str, str]]:
     return sorted(parts.items(), key=lambda pair: -len(pair[0]))
 
 
-def _texts_in(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for name, member in value.items():
-            if not (isinstance(member, str) and name in STRUCTURAL):
-                yield from _texts_in(member, (*path, name))
-    elif isinstance(value, list):
-        for place, element in zip(count(), value):
-            yield from _texts_in(element, (*path, place))
+def _texts_in(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Each text with the names and indexes that lead to it. Not recursive: values may be nested as deep as a parser
+    goes.
+    """
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, dict):
+            said = {name: member for name, member in value.items() if not _is_structural(name, member)}
+            waiting += [((*path, name), member) for name, member in reversed(said.items())]
+        elif isinstance(value, list):
+            waiting += [((*path, place), value[place]) for place in reversed(range(len(value)))]
+
+
+def _is_structural(name: str, member: Any) -> bool:
+    return isinstance(member, str) and name in STRUCTURAL
 
 
 def _middle(old: str, new: str) -> tuple[str, str]:

@@ -35,6 +35,10 @@ class NotThere(Exception):
     """No such conversation or item is visible to this key."""
 
 
+class UnreadableAnswer(StoreUnavailable):
+    """The answer is JSON that Python cannot decode: nested too deeply, or with a number of thousands of digits."""
+
+
 class AskedToWait(StoreUnavailable):
     """Rate limit: the API names the time of the next request."""
 
@@ -103,10 +107,23 @@ class ConversationsApi:
         with plain_words(self.place, changed=changed):
             # The package's models drop unknown members: so the text itself is read.
             answer = ask(client)
-            decoded = json.loads(answer.http_response.content)
+            decoded = decoded_answer(self.place, answer.http_response.content)
         if not isinstance(decoded, dict):
             raise StoreUnavailable(not_the_api(self.place))
         return decoded
+
+
+def decoded_answer(place: Account, content: bytes) -> Any:
+    """Value of an answer. Raises UnreadableAnswer, and JSONDecodeError for anything but JSON."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as problem:
+        raise UnreadableAnswer(
+            f"{place.label} returned an item that is nested too deeply, or that has a number of thousands of digits."
+            " Open a page without it."
+        ) from problem
 
 
 def patiently(change: Callable[[], None], *, until: float) -> None:

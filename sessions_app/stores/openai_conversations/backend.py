@@ -43,6 +43,7 @@ from sessions_app.stores.openai_conversations.api import (
     ConversationsApi,
     NotThere,
     Order,
+    UnreadableAnswer,
     patiently,
 )
 from sessions_app.stores.paged import PagedBackend, both_ends, erasing
@@ -149,6 +150,9 @@ class ConversationsBackend(PagedBackend):
                     heads.append(text[:PREVIEW_HEAD_CHARACTERS])
         except NotThere:
             return preview_from([], None)
+        except UnreadableAnswer:
+            # One conversation with such an item must not hide the others.
+            return SessionPreview(item_count=count, is_readable=False)
         return preview_from(heads, count)
 
     def window(self, session_id: str, pivot: Position | None, *, earlier: int, later: int) -> ItemPage:
