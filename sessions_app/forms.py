@@ -116,9 +116,11 @@ class EncryptionForm(forms.Form):
     key = forms.ChoiceField(required=False, widget=forms.Select({"class": "form-select"}))
     ttl = forms.IntegerField(
         label="Lifetime of encrypted items",
+        required=False,
         min_value=1,
         widget=forms.NumberInput({"class": "form-control"}),
-        help_text="In seconds: the ttl that the agents give to EncryptedSession. Default: 600.",
+        help_text="In seconds: the ttl that the agents give to EncryptedSession; its default is 600. Leave empty if"
+        " unknown: expired items cannot be purged then.",
     )
     session_ids = forms.CharField(
         required=False,

@@ -18,6 +18,9 @@ from sessions_app.timeline.decode import decode
 from sessions_app.timeline.encryption import ENVELOPE_MEMBER, FERNET_VERSION, sealed_at
 from sessions_app.timeline.values import Fields, text_in
 
+SDK_TTL = timedelta(seconds=600)
+"""Default `ttl` of EncryptedSession."""
+
 CLOCK_SKEW = timedelta(seconds=60)
 """Seconds that the SDK lets a token be ahead of its reader's clock."""
 
@@ -29,7 +32,7 @@ class EncryptedStore(Protocol):
     """Encryption columns of a store's row; see models.SessionStore."""
 
     encryption_key: str
-    encryption_ttl_seconds: int
+    encryption_ttl_seconds: int | None
     encryption_ids: str
 
 
@@ -39,10 +42,15 @@ class Sealing:
 
     key_name: str
     """Empty if no key is set for the store."""
-    ttl: timedelta
-    """Time for which agents read an item."""
+    declared_ttl: timedelta | None
+    """Time for which agents read an item; None if it is not declared for the store."""
     wrapper_ids: WrapperIds
     keys: Keyring
+
+    @property
+    def ttl(self) -> timedelta:
+        """The declared time, or the SDK's default: for display only, since agents may read items for longer."""
+        return SDK_TTL if self.declared_ttl is None else self.declared_ttl
 
     def of_session(self, session_id: str) -> SessionSeals:
         return SessionSeals(self, self.wrapper_ids.of(session_id))
@@ -51,7 +59,7 @@ class Sealing:
 def sealing_of(store: EncryptedStore) -> Sealing:
     return Sealing(
         store.encryption_key,
-        timedelta(seconds=store.encryption_ttl_seconds),
+        None if store.encryption_ttl_seconds is None else timedelta(seconds=store.encryption_ttl_seconds),
         WrapperIds.parse(store.encryption_ids),
         keyring(),
     )

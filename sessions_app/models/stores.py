@@ -47,7 +47,9 @@ class SessionStore(models.Model):
     # Name of the key with which agents encrypt sessions, never the key; empty: not declared.
     encryption_key = models.CharField(max_length=40, default="", db_default="", blank=True)
     encryption_ttl_seconds = models.PositiveIntegerField(
-        default=600, db_default=600, help_text="Number of seconds after which agents no longer read an encrypted item."
+        null=True,
+        blank=True,
+        help_text="Number of seconds after which agents no longer read an encrypted item; empty if not declared.",
     )
     encryption_ids = models.CharField(
         max_length=300,

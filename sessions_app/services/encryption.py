@@ -25,13 +25,14 @@ def declare_encryption(
     *,
     key: str | None = None,
     ttl: timedelta | None = None,
+    forgets_ttl: bool = False,
     session_ids: str | None = None,
     by: User | None = None,
 ) -> SessionStore:
     """Sets the name of the key, the agents' time to live, and how their session ids differ; None: unchanged.
 
-    An empty name means that no key is set. Sessions that are known to be encrypted are inspected again. Raises
-    EncryptionRefused.
+    An empty name means that no key is set; `forgets_ttl` that the time to live is not declared. Sessions that are known
+    to be encrypted are inspected again. Raises EncryptionRefused.
     """
     store = SessionStore.objects.select_for_update().get(pk=store.pk)
     before = (store.encryption_key, store.encryption_ttl_seconds, store.encryption_ids)
@@ -44,7 +45,8 @@ def declare_encryption(
     except BadSessionIds as problem:
         raise EncryptionRefused(str(problem)) from problem
     store.encryption_key = store.encryption_key if key is None else key
-    store.encryption_ttl_seconds = store.encryption_ttl_seconds if ttl is None else int(ttl.total_seconds())
+    if ttl is not None or forgets_ttl:
+        store.encryption_ttl_seconds = None if ttl is None else int(ttl.total_seconds())
     store.encryption_ids = store.encryption_ids if session_ids is None else session_ids.strip()
     if before == (store.encryption_key, store.encryption_ttl_seconds, store.encryption_ids):
         return store

@@ -65,26 +65,36 @@ COUNTERS = {
 """Labels of the counters of a run."""
 
 
-def purge_expired(
-    store: SessionStore,
-    *,
-    older_than: timedelta | None = None,
-    dry_run: bool = False,
-    watch: Callable[[Run], object] = lambda run: None,
-) -> PurgeReport:
-    """Purges a store in this process, or counts what a purge would remove. Returns the numbers.
+@dataclass(frozen=True, slots=True)
+class PurgePreview:
+    """What a purge would remove. A purge is requested with its preview, and removes nothing that is newer."""
+
+    store: SessionStore
+    before: datetime
+    """Items encrypted before this instant would be removed."""
+    report: PurgeReport
+
+
+def preview_purge(store: SessionStore, *, older_than: timedelta | None = None) -> PurgePreview:
+    """Counts what a purge would remove, and removes nothing. Raises PurgeRefused, CannotRewrite and StoreUnavailable.
 
     Needs no key: the envelope contains the time. With a loaded key times are proven, and a call stays with an output
-    that stays; without, whole turns go. What agents read does not change in either case, since they read none of it.
-    Raises PurgeRefused, CannotRewrite, and StoreUnavailable when the run has to wait for the store.
+    that stays; without, whole turns go.
     """
     before = checked_instant(store, older_than)
     rewriter = rewriter_for(store, Capability.ERASE_ITEMS)
-    if dry_run:
-        run = Run(kind=RUN_KIND, parameters=parameters_of(store, before), counters={}, exceptions=[], cursor=START)
-        purge(Rehearsal(run), store, before, rewriter, dry_run=True)
-        return PurgeReport.of(run)
-    run = engine.carry_out(request_purge(store, before), watch=watch)
+    run = Run(kind=RUN_KIND, parameters=parameters_of(store, before), counters={}, exceptions=[], cursor=START)
+    purge(Rehearsal(run), store, before, rewriter, dry_run=True)
+    return PurgePreview(store, before, PurgeReport.of(run))
+
+
+def purge_expired(preview: PurgePreview, *, watch: Callable[[Run], object] = lambda run: None) -> PurgeReport:
+    """Purges a store in this process, of what was previewed. Returns the numbers.
+
+    What agents read does not change, since they read none of it. Raises CannotRewrite, and StoreUnavailable when the
+    run has to wait.
+    """
+    run = engine.carry_out(request_purge(preview), watch=watch)
     if not run.is_finished:
         raise StoreUnavailable(f"{run} is {run.get_state_display()}. {run.reason}".strip())
     return PurgeReport.of(run)
@@ -92,7 +102,12 @@ def purge_expired(
 
 def checked_instant(store: SessionStore, older_than: timedelta | None) -> datetime:
     """Items encrypted before this instant may be deleted. Raises PurgeRefused."""
-    ttl = sealing_of(store).ttl
+    ttl = sealing_of(store).declared_ttl
+    if ttl is None:
+        raise PurgeRefused(
+            f"The ttl of the agents of {store} is not declared, so they may still read any item. Declare it with"
+            f" store_key {store} --ttl SECONDS, or on the page of the store."
+        )
     if older_than is not None and older_than < ttl:
         raise PurgeRefused(
             f"Agents of {store} still read items younger than {int(ttl.total_seconds()):,} seconds. Use"
@@ -107,10 +122,11 @@ def parameters_of(store: SessionStore, before: datetime) -> dict[str, object]:
 
 
 @transaction.atomic
-def request_purge(store: SessionStore, before: datetime) -> Run:
-    audit.record(audit_events.PURGE_BEGUN, target=store)
-    total = rewriter_for(store).session_count()
-    return request_run(RUN_KIND, parameters=parameters_of(store, before), total=total, cursor=START)
+def request_purge(preview: PurgePreview) -> Run:
+    """Requests a run that removes what was previewed."""
+    audit.record(audit_events.PURGE_BEGUN, target=preview.store)
+    total = rewriter_for(preview.store).session_count()
+    return request_run(RUN_KIND, parameters=parameters_of(preview.store, preview.before), total=total, cursor=START)
 
 
 def work(lease: Lease) -> None:
@@ -126,6 +142,8 @@ def work(lease: Lease) -> None:
 def purge(lease: Lease, store: SessionStore, before: datetime, rewriter: Rewriter, *, dry_run: bool) -> None:
     sealing = sealing_of(store)
     for session_id in each_session(lease, rewriter):
+        if not dry_run:
+            wait_while_read(store, before)
         decision = Purge(before)
         decision.learn(renewing(lease, sealed_backend_for(store, opens=True).every_item(session_id)))
         try:
@@ -135,6 +153,16 @@ def purge(lease: Lease, store: SessionStore, before: datetime, rewriter: Rewrite
                 run.add_exception(BUSY, store.name)
         with lease.chunk() as run:
             run.count(kept=decision.kept_expired)
+
+
+def wait_while_read(store: SessionStore, before: datetime) -> None:
+    """Raises Wait if agents may read items that the purge would remove: the declaration changed since its preview."""
+    store.refresh_from_db(fields=["encryption_ttl_seconds"])
+    ttl = sealing_of(store).declared_ttl
+    if ttl is None:
+        raise Wait(f"The ttl of the agents of {store.name} is no longer declared. Declare it, or cancel this run.")
+    if before > earliest_kept(now(), ttl, None):
+        raise Wait(f"Agents of {store.name} read items for longer than at the preview. Cancel this run or let it wait.")
 
 
 def renewing(lease: Lease, items: Iterable[StoredItem]) -> Iterator[StoredItem]:

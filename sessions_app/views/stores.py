@@ -19,7 +19,7 @@ from memadmin.web.pages import operator_page
 from memadmin.web.reauth import recently_authenticated
 from memadmin.web.requests import OperatorRequest
 from sessions_app import access, registry
-from sessions_app.encryption import keyring
+from sessions_app.encryption import keyring, sealing_of
 from sessions_app.filters import STORE_STATES, UNCHECKED, StoreFilter
 from sessions_app.forms import EncryptionForm, PatternForm, RegisterForm
 from sessions_app.models import FenceOutbox, SessionIdPattern, SessionRecord, SessionStore, SubjectKind
@@ -135,7 +135,7 @@ def store_context(shown: SessionStore) -> dict[str, Any]:
         "search_index": search_index_of(shown),
         "has_search_index": registry.can(shown, Capability.WORD_INDEX),
         "key_problem": "" if keyring().get(shown.encryption_key) else keyring().why_not(shown.encryption_key),
-        "encryption_ttl": in_words(timedelta(seconds=shown.encryption_ttl_seconds)),
+        "encryption_ttl": in_words(sealing_of(shown).ttl),
         "patterns": [(pattern, shares.by_pattern[pattern.pk]) for pattern in patterns_kept],
         "shares": shares,
         "dropped_writes": shown.dropped_writes + FenceOutbox.objects.filter(store=shown)[: COUNT_CAP + 1].count(),
@@ -183,7 +183,8 @@ def save_key(request: OperatorRequest, name: str) -> HttpResponse:
             declare_encryption(
                 shown,
                 key=said["key"],
-                ttl=timedelta(seconds=said["ttl"]),
+                ttl=timedelta(seconds=said["ttl"]) if said["ttl"] else None,
+                forgets_ttl=not said["ttl"],
                 session_ids=said["session_ids"],
                 by=request.user,
             )

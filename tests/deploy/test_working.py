@@ -6,6 +6,7 @@ import asyncio
 import io
 import time
 import uuid
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from sessions_app.redaction import services
 from sessions_app.redaction.services import RedactionRequest
 from sessions_app.services import patterns, sessions, subjects
 from sessions_app.services.attaching import attach_store, detach_store
+from sessions_app.services.encryption import declare_encryption
 from sessions_app.services.raw_edits import state_of
 from sessions_app.services.store_config import declare_store
 from tests.accounts.matrix import MATRIX, RAW_EDITOR, SUPERUSER
@@ -357,6 +359,7 @@ def test_transcripts_are_imported_by_the_worker(in_force: Roles, tmp_path: Any) 
 @transactional
 def test_commands_run_under_the_role_that_the_documentation_names(in_force: Roles, tmp_path: Path) -> None:
     store = attach_main_store(agent_roles=[in_force["agents"]])
+    declare_encryption(store, ttl=timedelta(minutes=10))
     add_items("chat-1", "Hello")
     person("support")
     bring_into_force(in_force)
@@ -366,7 +369,7 @@ def test_commands_run_under_the_role_that_the_documentation_names(in_force: Role
             ("sequence_audit", "--once"),
             ("verify_audit",),
             ("export_audit", str(tmp_path / "log.jsonl")),
-            ("purge_expired", store.name, "--older-than", "90d"),
+            ("purge_expired", store.name, "--older-than=90d", "--yes"),
         ):
             call_command(*arguments, stdout=said, stderr=said)
     with logged_in_as(in_force["web"]):

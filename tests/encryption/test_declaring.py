@@ -62,9 +62,10 @@ def test_what_is_not_given_stays(store: SessionStore) -> None:
         "Agents read an item for 60 seconds.",
     ]
     assert "no encryption key is set" in command("main", "--no-key")
-    assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 3
+    assert "ttl of the agents is not declared" in command("main", "--no-ttl")
+    assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 4
     command("main")
-    assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 3, "asking changes nothing"
+    assert AuditEvent.objects.filter(type="store.encryption_declared").count() == 4, "asking changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_nonsense_is_refused_in_a_sentence(arguments: list[str], sentence: str, 
     with pytest.raises(CommandError, match=sentence):
         command("main", *arguments)
     store.refresh_from_db()
-    assert (store.encryption_key, store.encryption_ttl_seconds, store.encryption_ids) == ("", 600, "")
+    assert (store.encryption_key, store.encryption_ttl_seconds, store.encryption_ids) == ("", None, "")
 
 
 def test_declaring_has_the_sealed_sessions_inspected_again(store: SessionStore) -> None:

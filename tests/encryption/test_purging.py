@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,20 @@ from typing import Any
 import pytest
 from agents import SQLiteSession
 from agents.extensions.memory import EncryptedSession
+from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection
 
 from memadmin import audit
 from memadmin.audit.models import AuditEvent
+from memadmin.runs.engine import carry_on
+from memadmin.runs.models import Run
 from sessions_app.encryption.purging import Purge, turns
 from sessions_app.items import Seal, SealState
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.services.attaching import attach_store
 from sessions_app.services.encryption import declare_encryption
-from sessions_app.services.purging import purge_expired
+from sessions_app.services.purging import PurgeRefused, PurgeReport, preview_purge, purge_expired, request_purge
 from sessions_app.services.store_config import declare_store
 from sessions_app.stores import rewriting
 from tests.agents import add_items, attach_main_store, run_sql, second_connection
@@ -38,11 +42,16 @@ from tests.sealed import stored as envelope
 pytestmark = pytest.mark.usefixtures("keys")
 
 DAY = timedelta(days=1)
+TTL = timedelta(minutes=10)
 
 
 @pytest.fixture
 def store(agent_tables: None) -> SessionStore:
-    return declare_encryption(attach_main_store(), key="old")
+    return declare_encryption(attach_main_store(), key="old", ttl=TTL)
+
+
+def purged(store: SessionStore, **limits: Any) -> PurgeReport:
+    return purge_expired(preview_purge(store, **limits))
 
 
 def stored(session_id: str = "a") -> int:
@@ -53,7 +62,7 @@ def stored(session_id: str = "a") -> int:
 
 def command(*arguments: str) -> str:
     out = StringIO()
-    call_command("purge_expired", "main", *arguments, stdout=out)
+    call_command("purge_expired", "main", "--yes", *arguments, stdout=out)
     return out.getvalue()
 
 
@@ -63,6 +72,58 @@ def call(number: int) -> dict[str, Any]:
 
 def output(number: int) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": f"c{number}", "output": "18"}
+
+
+def test_nothing_goes_where_the_ttl_of_the_agents_is_not_declared(store: SessionStore) -> None:
+    """The SDK's default is ten minutes. These agents read their items for a month."""
+    store = declare_encryption(store, forgets_ttl=True)
+    add_sealed("a", "last week", key=OLD_KEY, age=7 * DAY, ttl=30 * 86_400)
+    for arguments in (["--dry-run"], [], ["--older-than", "1d"]):
+        with pytest.raises(CommandError, match=r"The ttl of the agents of main is not declared"):
+            command(*arguments)
+    with pytest.raises(PurgeRefused):
+        preview_purge(store)
+    assert stored() == 1
+    assert not Run.objects.exists()
+
+
+def test_a_store_begins_without_a_ttl_and_an_earlier_default_is_none(agent_tables: None) -> None:
+    assert attach_main_store().encryption_ttl_seconds is None
+    migration = import_module("sessions_app.migrations.0007_undeclared_ttl")
+    SessionStore.objects.update(encryption_ttl_seconds=600)
+    migration.forget_the_default(apps, None)
+    assert SessionStore.objects.get().encryption_ttl_seconds is None
+
+
+@pytest.mark.parametrize("change", [{"forgets_ttl": True}, {"ttl": timedelta(days=30)}])
+def test_a_run_waits_when_agents_read_for_longer_than_at_its_preview(store: SessionStore, change: Any) -> None:
+    add_sealed("a", "long ago", key=OLD_KEY, age=DAY)
+    run = request_purge(preview_purge(store))
+    declare_encryption(store, **change)
+    carry_on(run)
+    assert (run.state, stored()) == (Run.State.WAITING, 1)
+    assert "Agents of main read items for longer" in run.reason or "no longer declared" in run.reason
+    declare_encryption(store, ttl=TTL)
+    Run.objects.update(retry_at=None)
+    assert carry_on(run).state == Run.State.COMPLETE
+    assert stored() == 0
+
+
+def test_it_is_previewed_and_asked_for(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_sealed("a", "long ago", key=OLD_KEY, age=DAY)
+    answers = iter(["n", "", "y"])
+    monkeypatch.setattr("builtins.input", lambda question: next(answers))
+    out = StringIO()
+    with pytest.raises(CommandError, match="run it with --yes"):
+        call_command("purge_expired", "main", stdout=out)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for _ in range(2):
+        with pytest.raises(CommandError, match=r"Nothing was deleted\."):
+            call_command("purge_expired", "main", stdout=out)
+    assert stored() == 1
+    assert out.getvalue().count("1 expired item of 1 of 1 session would be deleted.") == 3
+    call_command("purge_expired", "main", stdout=out)
+    assert stored() == 0
 
 
 @pytest.mark.parametrize("key_name", ["old", "", "new"])
@@ -88,7 +149,7 @@ def test_plain_text_stays(store: SessionStore) -> None:
     add_items("a", "in the clear")
     add_sealed("a", "long ago", key=OLD_KEY, age=DAY)
     run_sql("UPDATE agent_messages SET created_at = created_at - interval '1 year'")
-    assert purge_expired(store).purged == 1
+    assert purged(store).purged == 1
     assert stored() == 1
 
 
@@ -100,8 +161,8 @@ def test_the_ttl_of_the_store_decides_and_nothing_younger_can_be_asked_for(store
     with pytest.raises(CommandError, match=r"still read items younger than 604,800 seconds"):
         command("--older-than", "12h")
     assert stored() == 3
-    assert purge_expired(store, older_than=30 * DAY).purged == 1
-    assert purge_expired(store).purged == 1
+    assert purged(store, older_than=30 * DAY).purged == 1
+    assert purged(store).purged == 1
     assert [item["content"] for item in read_by_agent("a", key=OLD_KEY, ttl=10**9)] == ["yesterday"]
 
 
@@ -117,14 +178,14 @@ class TestPairs:
         add_sealed("a", "young", key=OLD_KEY)
         add_sealed("a", "old", key=OLD_KEY, age=DAY)
         run_sql("UPDATE agent_messages SET created_at = '2026-01-01'")
-        report = purge_expired(store)
+        report = purged(store)
         assert (report.purged, report.kept) == (0, 1)
         assert stored() == 2
 
     def test_a_call_stays_with_an_output_that_stays_where_the_key_tells(self, store: SessionStore) -> None:
         """As after an approval that came the next day."""
         self.approved_the_next_day()
-        report = purge_expired(store)
+        report = purged(store)
         assert (report.purged, report.kept) == (1, 4)
         assert [item.get("type", "message") for item in read_by_agent("a", key=OLD_KEY, ttl=10**9)] == [
             "function_call",
@@ -138,7 +199,7 @@ class TestPairs:
         self.approved_the_next_day()
         store = declare_encryption(store, key="")
         before = read_by_agent("a", key=OLD_KEY)
-        assert purge_expired(store).purged == 5
+        assert purged(store).purged == 5
         assert read_by_agent("a", key=OLD_KEY) == before == [output(2)]
 
     def approved_the_next_day(self) -> None:
@@ -153,7 +214,7 @@ class TestPairs:
     ) -> None:
         monkeypatch.setattr(Purge, "learn", lambda self, items: None)
         self.approved_the_next_day()
-        purge_expired(store)
+        purged(store)
         assert read_by_agent("a", key=OLD_KEY, ttl=10**9) == [output(2)]
 
 
@@ -172,14 +233,14 @@ class TestWhatIsTampered:
     def test_with_the_key_a_changed_time_proves_nothing(self, store: SessionStore) -> None:
         add_sealed("a", "now", "changed", key=OLD_KEY)
         self.make_the_last_look_old()
-        assert purge_expired(store).purged == 0
+        assert purged(store).purged == 0
         assert stored() == 2
 
     def test_without_the_key_nobody_can_tell(self, store: SessionStore) -> None:
         """As the command says."""
         add_sealed("a", "changed", key=OLD_KEY)
         self.make_the_last_look_old()
-        assert purge_expired(declare_encryption(store, key="")).unproven == 1
+        assert purged(declare_encryption(store, key="")).unproven == 1
         assert stored() == 0
 
     def make_the_last_look_old(self) -> None:
@@ -215,7 +276,7 @@ def test_a_dry_run_writes_nothing(store: SessionStore) -> None:
 def test_it_is_all_in_the_log(store: SessionStore) -> None:
     add_sealed("a", "long ago", "too", key=OLD_KEY, age=DAY)
     SessionRecord.objects.update(inspected_count=7)
-    purge_expired(store)
+    purged(store)
     told = AuditEvent.objects.filter(type__contains="purge").order_by("number")
     assert [(event.type, event.counters) for event in told] == [
         ("store.purge_begun", {}),
@@ -237,7 +298,7 @@ def test_no_event_no_removal(store: SessionStore, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(audit, "record", fail)
     with pytest.raises(RuntimeError):
-        purge_expired(store)
+        purged(store)
     assert stored() == 1
 
 
@@ -256,7 +317,7 @@ def test_an_agent_that_writes_meanwhile_waits_and_keeps_its_item(
             return goes(self, items)
 
         monkeypatch.setattr(Purge, "goes", goes_while_an_agent_writes)
-        assert purge_expired(store).purged == 1
+        assert purged(store).purged == 1
         writing[0].result()
     assert [item["content"] for item in read_by_agent("a", key=NEW_KEY)] == ["now"]
 
@@ -292,5 +353,6 @@ def test_a_file_of_the_sdks_own_class(agent_tables: None, tmp_path: Path) -> Non
     asyncio.run(write("now"))
     files = declare_store("files", kind="sqlite", options={"path": str(path)})
     attach_store(files)
-    assert purge_expired(files).purged == 2
+    files = declare_encryption(files, ttl=TTL)
+    assert purged(files).purged == 2
     assert asyncio.run(write()) == 1

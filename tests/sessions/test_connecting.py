@@ -185,6 +185,16 @@ class TestKey:
         store.refresh_from_db()
         assert (store.encryption_key, store.encryption_ttl_seconds) == ("vault", 3600)
 
+    def test_a_lifetime_that_was_not_stated_stays_undeclared(self, administrator: Client, store: SessionStore) -> None:
+        """The form was filled with the SDK's default: saving the key declared it."""
+        address = reverse("sessions:store", args=["main"])
+        form = administrator.get(address).context["encryption_form"]
+        said = {name: form.initial[name] or "" for name in form.fields} | {"key": "vault"}
+        page = administrator.post(reverse("sessions:store-key", args=["main"]), said, follow=True)
+        assert "Lifetime of items not declared" in page.text
+        store.refresh_from_db()
+        assert (store.encryption_key, store.encryption_ttl_seconds) == ("vault", None)
+
     @pytest.mark.parametrize(
         ("changed", "sentence"),
         [
@@ -205,4 +215,4 @@ class TestKey:
         assert store.encryption_key == ""
 
     def test_others_see_it_and_have_no_form(self, operator: Client, store: SessionStore) -> None:
-        assert "Change the key" not in operator.get(reverse("sessions:store", args=["main"])).text
+        assert "Change key or lifetime" not in operator.get(reverse("sessions:store", args=["main"])).text

@@ -21,7 +21,7 @@ from sessions_app.models import SessionRecord
 from sessions_app.redaction.services import RedactionRequest, redact_in_session
 from sessions_app.search_syntax import ParsedSearch
 from sessions_app.services.encryption import declare_encryption
-from sessions_app.services.purging import purge_expired
+from sessions_app.services.purging import preview_purge, purge_expired
 from sessions_app.services.registering import register_sessions
 from sessions_app.services.rotation import RotationReport, rotate_key
 from sessions_app.stores import backend_for
@@ -63,7 +63,7 @@ class SealedContract:
         """It seals with the key that its store names; the new one is in the keyring, too."""
         settings.SESSION_KEYS = secrets(old=OLD_KEY, new=NEW_KEY)
         agent.seal_key = OLD_KEY
-        agent.store = declare_encryption(agent.store, key="old")
+        agent.store = declare_encryption(agent.store, key="old", ttl=timedelta(minutes=10))
         return agent
 
     def opened(self, agent: SdkAgent) -> SealedBackend:
@@ -228,17 +228,17 @@ class SealedContract:
         self.on_record(sealer)
         if not self.can(sealer, Capability.ERASE_ITEMS):
             with pytest.raises(CannotRewrite, match="does not support this change"):
-                purge_expired(sealer.store)
+                preview_purge(sealer.store)
             assert sealer.stored("talk")[2:] == kept
             return
         # What is old is told by the envelope itself.
         sealer.store = declare_encryption(sealer.store, key="")
-        report = purge_expired(sealer.store)
+        report = purge_expired(preview_purge(sealer.store))
         assert (report.purged, report.unproven) == (2, 2)
         assert sealer.stored("talk") == kept
         assert sealer.read("talk") == read
         assert [token for token in old if sealer.leftovers(token)] == []
-        assert purge_expired(sealer.store).purged == 0
+        assert preview_purge(sealer.store).report.purged == 0
 
     # --- redacting ----------------------------------------------------------------------------------------------------
 

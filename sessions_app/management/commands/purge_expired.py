@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
 from datetime import timedelta
@@ -14,7 +15,7 @@ from django.template.defaultfilters import pluralize
 
 from memadmin.runs.progress_bar import progress_bar
 from sessions_app import registry
-from sessions_app.services.purging import PurgeRefused, PurgeReport, purge_expired
+from sessions_app.services.purging import PurgeRefused, PurgeReport, preview_purge, purge_expired
 from sessions_app.stores.base import StoreUnavailable
 from sessions_app.stores.rewriting import CannotRewrite
 
@@ -32,8 +33,8 @@ def length_of_time(text: str) -> timedelta:
 class Command(BaseCommand):
     help = (
         "Deletes encrypted items whose time to live is over (see store_key --ttl): the SDK hides them, but leaves"
-        " them in the store. Needs no key, since the envelope states the time; without the key that time cannot be"
-        " verified. Deletes whole turns, under the agents' own locks. Run it with --dry-run first."
+        " them in the store. Needs a declared ttl, and no key: the envelope states the time, which cannot be verified"
+        " without the key. Deletes whole turns, under the agents' own locks. First counts what would go, and asks."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -45,13 +46,19 @@ class Command(BaseCommand):
             help="keep items for longer than the agents' ttl: 90d, 12h, 30m or 600s",
         )
         parser.add_argument("--dry-run", action="store_true", help="report what would be deleted, without deleting")
+        parser.add_argument("--yes", action="store_true", help="delete without asking, for scripts")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object, for scripts")
 
     def handle(self, *, name: str, older_than: timedelta | None, dry_run: bool, as_json: bool, **options: Any) -> None:
         try:
             store = registry.known_store(name)
-            with progress_bar("purging") as watch:
-                report = purge_expired(store, older_than=older_than, dry_run=dry_run, watch=watch)
+            preview = preview_purge(store, older_than=older_than)
+            report = preview.report
+            if not dry_run and report.purged:
+                if not options["yes"]:
+                    self.ask(report)
+                with progress_bar("purging") as watch:
+                    report = purge_expired(preview, watch=watch)
         except (CannotRewrite, PurgeRefused, StoreUnavailable, registry.UnknownStore) as problem:
             raise CommandError(str(problem)) from problem
         except KeyboardInterrupt:
@@ -63,6 +70,14 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(summary, indent=2))
         else:
             self.write_report(report, is_dry_run=dry_run)
+
+    def ask(self, report: PurgeReport) -> None:
+        """Asks on a terminal. Raises CommandError unless the answer is yes."""
+        self.write_report(report, is_dry_run=True)
+        if not sys.stdin.isatty():
+            raise CommandError("Nothing was deleted. To delete without a question, run it with --yes.")
+        if input("Delete them permanently? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise CommandError("Nothing was deleted.")
 
     def write_report(self, report: PurgeReport, *, is_dry_run: bool) -> None:
         items = f"{report.purged:,} expired item{pluralize(report.purged)}"

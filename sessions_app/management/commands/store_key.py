@@ -29,8 +29,10 @@ class Command(BaseCommand):
         key.add_argument(
             "--no-key", action="store_true", help="remove the name of the key; encrypted items can no longer be read"
         )
-        parser.add_argument(
-            "--ttl", type=int, metavar="SECONDS", help="ttl that the agents use; the SDK's default is 600"
+        ttl = parser.add_mutually_exclusive_group()
+        ttl.add_argument("--ttl", type=int, metavar="SECONDS", help="ttl that the agents use; the SDK's default is 600")
+        ttl.add_argument(
+            "--no-ttl", action="store_true", help="the ttl is unknown; expired items can no longer be purged"
         )
         parser.add_argument(
             "--session-ids",
@@ -46,6 +48,7 @@ class Command(BaseCommand):
         key: str | None,
         no_key: bool,
         ttl: int | None,
+        no_ttl: bool,
         session_ids: str | None,
         as_json: bool,
         **options: Any,
@@ -58,6 +61,7 @@ class Command(BaseCommand):
                 store,
                 key="" if no_key else key,
                 ttl=None if ttl is None else timedelta(seconds=ttl),
+                forgets_ttl=no_ttl,
                 session_ids=session_ids,
             )
         except (EncryptionRefused, registry.UnknownStore, StoreUnavailable) as refusal:
@@ -65,12 +69,15 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(summary(store), indent=2))
             return
-        if not store.encryption_key:
+        if store.encryption_key:
+            loaded = "loaded" if keyring().get(store.encryption_key) else keyring().why_not(store.encryption_key)
+            self.stdout.write(f"{store}: encrypted with the key {store.encryption_key}, {loaded}.")
+        else:
             self.stdout.write(f"{store}: no encryption key is set.")
-            return
-        loaded = "loaded" if keyring().get(store.encryption_key) else keyring().why_not(store.encryption_key)
-        self.stdout.write(f"{store}: encrypted with the key {store.encryption_key}, {loaded}.")
-        self.stdout.write(f"Agents read an item for {store.encryption_ttl_seconds:,} seconds.")
+        if store.encryption_ttl_seconds is None:
+            self.stdout.write("The ttl of the agents is not declared; purge_expired needs it.")
+        else:
+            self.stdout.write(f"Agents read an item for {store.encryption_ttl_seconds:,} seconds.")
         if store.encryption_ids:
             self.stdout.write(f"Session ids: {store.encryption_ids}")
 
