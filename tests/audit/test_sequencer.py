@@ -59,7 +59,7 @@ def test_places_go_on_where_they_ended() -> None:
 
 
 def test_one_candidate_goes_on_where_another_ended() -> None:
-    """Each remembers the edge of the tree, and believes the table."""
+    """Each remembers the tree that it has verified, and appends what the other has added."""
     one, other = Sequencer(), Sequencer()
     for candidate in (one, one, other, one, other, other, one):
         record_events(3)
@@ -86,7 +86,7 @@ def test_what_was_rolled_back_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
     sequencing.finish()
     assert_sequenced()
-    assert tree_store.edge().tree.root() == verified(AuditCheckpoint.objects.get(size=4).note).root
+    assert tree_store.edge().root() == verified(AuditCheckpoint.objects.get(size=4).note).root
 
 
 def test_what_is_stored_proves_every_event() -> None:
@@ -96,7 +96,7 @@ def test_what_is_stored_proves_every_event() -> None:
     tree = Frontier()
     nodes = [(node.level, node.index, node.hash) for leaf in leaves for node in tree.append(leaf)]
     assert [(node.level, node.index, bytes(node.hash)) for node in AuditNode.objects.order_by("index")] == nodes
-    assert tree_store.edge().tree.root() == tree.root()
+    assert tree_store.edge().root() == tree.root()
     for index in (0, 255, 256, 599):
         assert includes(tree.root(), 600, index, leaves[index], inclusion_proof(index, 600, tree_store.read))
 
@@ -267,7 +267,7 @@ def test_a_checkpoint_signs_the_root_that_the_leaves_have() -> None:
     row = AuditCheckpoint.objects.get()
     checkpoint = verified(row.note)
     assert (checkpoint.size, checkpoint.epoch, checkpoint.replaced) == (7, 1, None)
-    assert checkpoint.root == bytes(row.root) == tree_store.edge().tree.root()
+    assert checkpoint.root == bytes(row.root) == tree_store.edge().root()
     assert row.key_id == checkpoint.key.id
     assert row.at == checkpoint.at
 
@@ -309,14 +309,20 @@ class TestAnotherKey:
         assert checkpoint.key == new.public
         assert str(new.public) in AuditDetail.objects.get().details
 
+    def lose_the_old_key(self, settings: Settings) -> None:
+        """All that is left of it is its public half, which the operator lists."""
+        old = checkpoints.latest()
+        assert old
+        settings.SIGNING_KEY, settings.TRUSTED_KEYS = self.NEW, [str(old.key)]
+
     def test_leaves_the_old_notes_as_good_as_they_were(self, settings: Settings) -> None:
-        settings.SIGNING_KEY = self.NEW
+        self.lose_the_old_key(settings)
         Sequencer().step()
         old, new = (verified(note) for note in AuditCheckpoint.objects.order_by("size").values_list("note", flat=True))
         assert old.key != new.key
 
     def test_is_said_once(self, settings: Settings) -> None:
-        settings.SIGNING_KEY = self.NEW
+        self.lose_the_old_key(settings)
         for _ in range(3):
             Sequencer().step()
         assert AuditEvent.objects.filter(type="key.rotated").values_list("reason_code", flat=True).get() == (
@@ -324,7 +330,8 @@ class TestAnotherKey:
         )
 
     def test_cannot_be_signed_in_by_any_other(self, settings: Settings) -> None:
-        settings.SIGNING_KEY, settings.SIGNING_KEY_BEFORE = self.NEW, bytes(range(2, 34))
+        self.lose_the_old_key(settings)
+        settings.SIGNING_KEY_BEFORE = bytes(range(2, 34))
         batch = Sequencer().step()
         assert batch
         assert [event.reason for event in batch.events] == ["not_signed_in"]

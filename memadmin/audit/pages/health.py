@@ -8,6 +8,7 @@ from functools import cached_property
 from memadmin.audit.models import AuditVerdict
 from memadmin.audit.transparency import status
 from memadmin.audit.transparency.status import LogStatus
+from memadmin.audit.transparency.verified_tree import STOPPED
 
 BROKEN = "broken"
 SHOWN_FINDINGS = 5
@@ -24,7 +25,8 @@ class AuditHealth:
 
     @property
     def is_alarming(self) -> bool:
-        return self.is_broken or any(place.is_refused for place in self.status.places)
+        is_stopped = any(problem.code == STOPPED for problem in self.status.problems)
+        return self.is_broken or is_stopped or any(place.is_refused for place in self.status.places)
 
     @property
     def colour(self) -> str:

@@ -6,11 +6,12 @@ import uuid
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from django.conf import settings
 from django.db import connection
 
 from memadmin.audit.models import AuditCheckpoint
 from memadmin.audit.transparency import keys, notes
-from memadmin.audit.transparency.notes import Checkpoint, Note, PublicKey, SigningKey
+from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note, PublicKey, SigningKey
 from memadmin.audit.transparency.tree import Frontier
 
 MOST_EVENTS = 1000
@@ -18,10 +19,32 @@ LONGEST = timedelta(minutes=1)
 """Limits of the time and the number of events before the next checkpoint."""
 
 
+def latest_note() -> str | None:
+    """The note of the newest checkpoint, not verified. One query."""
+    return AuditCheckpoint.objects.order_by("-size").values_list("note", flat=True).first()
+
+
 def latest() -> Checkpoint | None:
-    """The newest checkpoint. One query."""
-    note = AuditCheckpoint.objects.order_by("-size").values_list("note", flat=True).first()
-    return None if note is None else _said_by(note)
+    """The newest checkpoint for display, its signature not verified; None also for an unreadable note. One query."""
+    note = latest_note()
+    try:
+        return None if note is None else _said_by(note)
+    except BadNote:
+        # The sequencer stops over it, and stores why.
+        return None
+
+
+def signed_by_us(note: str) -> Checkpoint:
+    """The checkpoint of a note that a key of this installation has signed: the current, the previous or a trusted one.
+
+    Without a key of its own, a process only reads the note. Raises BadNote.
+    """
+    checkpoint = _said_by(note)
+    current, previous = keys.signing_key(checkpoint.origin), keys.signing_key_before(checkpoint.origin)
+    if current is None:
+        return checkpoint
+    known = [current.public, *([previous.public] if previous else []), *map(PublicKey.parse, settings.TRUSTED_KEYS)]
+    return notes.verified(note, known)
 
 
 @lru_cache(maxsize=2)

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from memadmin.audit.audit_events import EPOCH_BEGUN
 from memadmin.audit.log.recording import record
 from memadmin.audit.models import AuditAnchor, AuditEvent, AuditPending
-from memadmin.audit.transparency import anchors, checkpoints, tree_store
+from memadmin.audit.transparency import anchors, checkpoints, tree_store, verified_tree
 from memadmin.audit.transparency.anchors.base import Ahead
 from memadmin.audit.transparency.canonical import leaf_of
 from memadmin.audit.transparency.notes import Checkpoint
@@ -65,7 +65,8 @@ def look_outside(*, is_quick: bool) -> None:
 def begin_epoch(*, reason_code: str) -> Checkpoint:
     """Continues the log from the restored older state, and anchors the record of it at once.
 
-    Raises NothingRestored or NoSigningKey.
+    Reads all leaves, as no process has verified the restored ones. Raises NothingRestored, NoSigningKey, or
+    `verified_tree.TreeRewritten`.
     """
     own = checkpoints.latest()
     found = anchors.newest_beyond(own, checkpoints.trusted_keys(own))
@@ -75,11 +76,12 @@ def begin_epoch(*, reason_code: str) -> Checkpoint:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        before = checkpoints.latest() or lost
+        restored = verified_tree.newest_of_ours()
+        before = restored or lost
         key = checkpoints.signer(before)
         if key is None:
             raise NoSigningKey
-        tree = tree_store.edge().tree
+        tree = verified_tree.bring_up_to_date(None, restored).tree
         event_id = record(
             EPOCH_BEGUN,
             reason_code=reason_code,

@@ -24,9 +24,10 @@ from memadmin.audit.audit_events import KEY_ROTATED
 from memadmin.audit.log.actors import Actor, acting
 from memadmin.audit.log.recording import record
 from memadmin.audit.models import AuditAnchor, AuditPending
-from memadmin.audit.transparency import checkpoints, epochs, tree_store
+from memadmin.audit.transparency import checkpoints, epochs, tree_store, verified_tree
 from memadmin.audit.transparency.canonical import EventText
 from memadmin.audit.transparency.notes import Checkpoint
+from memadmin.audit.transparency.verified_tree import TreeRewritten, VerifiedTree
 
 MOST_EVENTS = 1000
 POLL_SECONDS = 0.1
@@ -60,28 +61,42 @@ class OlderStateRestored(Exception):
         super().__init__(anchor.receipt)
 
 
+STOPS = (OlderStateRestored, TreeRewritten, tree_store.TreeDamaged)
+"""Reasons why events wait until an operator has acted. Each message is a sentence."""
+
+
 class Sequencer:
     """One process that may become the sequencer. Not shared between threads."""
 
     def __init__(self) -> None:
         self._looked_at: float | None = None
         self._said = ""
-        self._edge: tree_store.Edge | None = None
+        self._verified: VerifiedTree | None = None
 
     def step(self, *, is_last: bool = False) -> Batch | None:
         """Takes up to 1,000 events; None when another process works. About ten queries.
 
-        A checkpoint is written when one is due, and with `is_last` for anything that has none.
+        A checkpoint is written when one is due, and with `is_last` for anything that has none. The first turn reads all
+        leaves to verify them: some seconds for a million events.
 
-        Raises OlderStateRestored, and `tree_store.TreeDamaged` if hashes to append to are missing.
+        Raises OlderStateRestored, TreeRewritten, and `tree_store.TreeDamaged` if hashes to append to are missing.
         """
         self._look_outside()
+        try:
+            return self._turn(is_last=is_last)
+        except TreeRewritten as problem:
+            verified_tree.note_stop(problem)
+            raise
+
+    def _turn(self, *, is_last: bool) -> Batch | None:
         with acting(Actor("job", "sequencer")), transaction.atomic():
             if not self._may_lead():
                 return None
-            before = checkpoints.latest()
+            before = verified_tree.newest_of_ours()
             if ahead := epochs.awaited(before):
                 raise OlderStateRestored(ahead)
+            verified = verified_tree.bring_up_to_date(self._verified, before)
+            tree, last_leaf = verified.tree, verified.last_leaf
             key = checkpoints.signer(before)
             is_new_key = key is not None and checkpoints.is_new_key(key, before)
             if key and is_new_key:
@@ -91,21 +106,22 @@ class Sequencer:
                 )
             numbers = self._pending(MOST_EVENTS)
             events = tree_store.written(numbers)
-            edge = tree_store.edge(self._edge)
-            tree = edge.tree
             if events:
                 leaves = [(event.number, tree_store.leaf_of(event)) for event in events]
                 tree_store.write(tree, leaves)
-                edge = tree_store.Edge(tree, leaves[-1][1])
+                last_leaf = leaves[-1][1]
             if numbers:
                 self._take_from_queue(numbers)
             now = checkpoints.database_now()
             wants_checkpoint = is_new_key or checkpoints.is_due(tree.size, before, now)
             if is_last:
                 wants_checkpoint |= tree.size > (before.size if before else 0)
-            written = checkpoints.write(tree, key, before, now) if key and wants_checkpoint else None
+            written = None
+            if key and wants_checkpoint:
+                verified_tree.check_stored(tree)
+                written = checkpoints.write(tree, key, before, now)
         # Only after the commit: after a rollback the tree has not grown.
-        self._edge = edge
+        self._verified = VerifiedTree(tree, last_leaf, written or before)
         return Batch(tree.size, events, written, is_full=len(numbers) >= MOST_EVENTS)
 
     def run(self, stop: threading.Event) -> None:
@@ -122,7 +138,7 @@ class Sequencer:
                     ticked = time.monotonic()
                     if not (batch and batch.is_full):
                         stop.wait(POLL_SECONDS)
-                except (OlderStateRestored, tree_store.TreeDamaged) as problem:
+                except STOPS as problem:
                     # An operator has to act; the jobs in this process are not affected.
                     self._say_once(str(problem))
                     stop.wait(PAUSE_SECONDS)
@@ -139,7 +155,7 @@ class Sequencer:
         try:
             while (batch := self.step(is_last=True)) and batch.is_full:
                 pass
-        except (Error, OlderStateRestored, tree_store.TreeDamaged) as problem:
+        except (Error, *STOPS) as problem:
             logger.warning("The sequencer could not sign the last events: %s", problem)
             return None
         return batch

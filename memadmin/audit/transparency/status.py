@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditAnchor, AuditEvent, AuditLeaf, AuditPending, AuditVerdict
-from memadmin.audit.transparency import anchors, checkpoints, sequencer, tree_store
+from memadmin.audit.transparency import anchors, checkpoints, sequencer, tree_store, verified_tree
 from memadmin.audit.transparency.notes import Checkpoint
 
 LONGEST_UNSEQUENCED = timedelta(seconds=10)
@@ -77,11 +77,13 @@ def log_status() -> LogStatus:
 
 def latest_verdict() -> AuditVerdict | None:
     """Result of the last verification. One query."""
-    return AuditVerdict.objects.order_by("-at", "-pk").first()
+    return AuditVerdict.objects.exclude(verdict=verified_tree.STOPPED).order_by("-at", "-pk").first()
 
 
 def _problems(status: LogStatus) -> list[AuditProblem]:
     problems = []
+    if why := verified_tree.why_stopped(status.checkpoint):
+        problems.append(AuditProblem(verified_tree.STOPPED, why))
     if any(place.is_refused for place in status.places):
         problems += [AuditProblem("refused", place.failure) for place in status.places if place.is_refused]
     if status.oldest_unsequenced and status.oldest_unsequenced > LONGEST_UNSEQUENCED:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from django.db import connection
 
@@ -29,6 +28,8 @@ CROSS JOIN LATERAL (
 WHERE (%(levels)s::int[])[span.number] > 0
 ORDER BY 1, 2
 """
+# One value instead of many rows, which would take PostgreSQL and Python longer than hashing them.
+READ_LEAVES = "SELECT string_agg(hash, ''::bytea ORDER BY index) FROM audit_leaf WHERE index >= %s AND index < %s"
 WRITTEN = f"SELECT {canonical.COLUMNS} FROM audit_event AS event WHERE number = ANY(%s) ORDER BY number"
 # Hashes concatenated instead of in an array, which would cost more in Python than the rest of the statement.
 INSERT_LEAVES = """
@@ -75,29 +76,25 @@ def read(spans: Sequence[Span]) -> list[Sequence[bytes]]:
     return [*found]
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The end of a tree at the last read."""
-
-    tree: Frontier
-    last_leaf: bytes
-
-    def copy(self) -> Edge:
-        return Edge(self.tree.copy(), self.last_leaf)
-
-
-def edge(known: Edge | None = None) -> Edge:
-    """The right edge of the tree, to append to. One query, and one more unless it equals `known`.
-
-    Raises TreeDamaged.
-    """
+def last_leaf() -> tuple[int, bytes]:
+    """Number of leaves, and the hash of the last; zero and no bytes for an empty tree. One query, of one row."""
     last = AuditLeaf.objects.order_by("-index").first()
-    if last is None:
-        return Edge(Frontier(), b"")
-    size, hash_ = last.index + 1, bytes(last.hash)
-    if known and (known.tree.size, known.last_leaf) == (size, hash_):
-        return known.copy()
-    return Edge(Frontier.of(size, read), hash_)
+    return (0, b"") if last is None else (last.index + 1, bytes(last.hash))
+
+
+def leaves(start: int, stop: int) -> Iterator[bytes]:
+    """Hashes of the leaves from `start` to before `stop`, in order. One query. Raises TreeDamaged."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ_LEAVES, [start, stop])
+        hashes = bytes(cursor.fetchone()[0] or b"")
+    if len(hashes) != 32 * (stop - start):
+        raise TreeDamaged(Span(0, start, stop))
+    return (hashes[at : at + 32] for at in range(0, len(hashes), 32))
+
+
+def edge() -> Frontier:
+    """The right edge of the tree, from the stored nodes and leaves. Two queries. Raises TreeDamaged."""
+    return Frontier.of(size(), read)
 
 
 def written(numbers: Sequence[int]) -> list[EventText]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memadmin.audit.transparency.sequencer import POLL_SECONDS, OlderStateRestored, Sequencer
+from memadmin.audit.transparency.sequencer import POLL_SECONDS, STOPS, Sequencer
 
 
 class Command(BaseCommand):
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         while True:
             try:
                 batch = sequencer.step(is_last=True)
-            except OlderStateRestored as problem:
+            except STOPS as problem:
                 raise CommandError(str(problem)) from problem
             if batch is None:
                 time.sleep(POLL_SECONDS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import islice
 
 from django.conf import settings
 from django.utils.timezone import now
@@ -24,6 +25,9 @@ ANCHORED, FAILED, AHEAD = "anchored", "failed", Ahead.outcome
 
 PAUSE = timedelta(minutes=5)
 """Time between two attempts at an anchor that is on another machine, or failed."""
+
+MOST_READ = 1000
+"""Newest notes of an anchor among which a trusted one is looked for."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +96,30 @@ def newest_beyond(
         return None
     _, place, known = max(found, key=lambda each: each[0])
     return place, known
+
+
+def newest_local(origin: str, trusted: Sequence[PublicKey]) -> list[tuple[Anchor, Checkpoint]]:
+    """The newest trusted checkpoint of a log in each anchor on this machine; unreadable anchors are skipped."""
+    found: list[tuple[Anchor, Checkpoint]] = []
+    for place in configured():
+        if not isinstance(place, FileAnchor):
+            continue
+        try:
+            found += [(place, known) for known in _newest_in(place, origin, trusted)]
+        except AnchorFailed as problem:
+            logger.warning("Could not compare the audit log with its anchor: %s", problem)
+    return found
+
+
+def _newest_in(place: FileAnchor, origin: str, trusted: Sequence[PublicKey]) -> list[Checkpoint]:
+    for note in islice(place.newest_first(), MOST_READ):
+        try:
+            known = verified(note, trusted)
+        except BadNote:
+            continue
+        if known.origin == origin:
+            return [known]
+    return []
 
 
 def _put(place: Anchor, row: AuditCheckpoint) -> tuple[str, str]:

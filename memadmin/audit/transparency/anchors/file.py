@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 from memadmin.audit.transparency.anchors.base import AnchorFailed, Position, is_there_already, position_of, shortened
@@ -50,21 +51,26 @@ class FileAnchor:
             return f"{self.path.name}, byte {os.fstat(file).st_size}"
 
     def after(self, position: Position) -> Sequence[str]:
-        notes = []
+        with self._read() as notes:
+            return [note for note, _ in takewhile(lambda each: position_of(each[1]) > position, notes)][::-1]
+
+    def newest_first(self) -> Iterator[str]:
+        """All notes, not verified, the newest first. Raises AnchorFailed."""
+        with self._read() as notes:
+            for note, _ in notes:
+                yield note
+
+    @contextmanager
+    def _read(self) -> Iterator[Iterator[tuple[str, Checkpoint]]]:
         try:
-            file = os.open(self.path, os.O_RDONLY)
+            file = os.open(self.path, os.O_RDONLY) if self.path.exists() else None
             try:
-                for note, known in _backwards(file):
-                    if position_of(known) <= position:
-                        break
-                    notes.append(note)
+                yield iter(()) if file is None else _backwards(file)
             finally:
-                os.close(file)
-        except FileNotFoundError:
-            return []
+                if file is not None:
+                    os.close(file)
         except OSError as problem:
             raise AnchorFailed(f"{self.path} cannot be read: {problem.strerror}.") from problem
-        return notes[::-1]
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
