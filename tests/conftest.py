@@ -19,6 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as effort
 from pytest_django import DjangoDbBlocker
 
+from memadmin.audit.log.proofs import share_keys
 from memadmin.deploy.roles import Roles
 from sessions_app.stores import circuit_breaker
 from tests.agents import agent_process, drop_agent_tables
@@ -50,6 +51,8 @@ def django_db_modify_db_settings(
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     with django_db_blocker.unblock():
         remember_first_rows()
+        # A database that is kept, or copied, may be from a run with another secret key.
+        share_keys()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -84,9 +84,11 @@ ORDER BY 1
 """
 
 FOR_THE_APPLICATION = (
-    "memadmin_actor(",
+    "memadmin_acting(",
     "memadmin_erase_details(",
     "memadmin_erase_name(",
+    "memadmin_knows_key(",
+    "memadmin_name_actor(",
     "memadmin_subject_group(",
 )
 """Functions with their owner's rights that the application itself calls."""

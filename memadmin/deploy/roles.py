@@ -109,6 +109,9 @@ INSERT_ONLY = ("audit_event", "audit_leaf", "audit_node", "audit_checkpoint", "a
 
 SEQUENCED = ("audit_leaf", "audit_node", "audit_checkpoint", "audit_anchor", "audit_verdict")
 
+OWNERS_ALONE = ("memadmin_secret",)
+"""Keys that prove who acts: with them, a role could name any person in the log."""
+
 BY_MIGRATIONS = ("django_migrations", "django_content_type", "auth_permission")
 """Tables that only migrations write to."""
 
@@ -132,6 +135,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "audit_detail": ADD,
         **dict.fromkeys(("audit_actor", "audit_pending", *SEQUENCED), READ),
         **dict.fromkeys(BY_MIGRATIONS, READ),
+        **dict.fromkeys(OWNERS_ALONE, ()),
         "accounts_contentgrant": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
@@ -150,6 +154,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "audit_pending": CLEAR,
         **dict.fromkeys(SEQUENCED, ADD),
         **dict.fromkeys(BY_MIGRATIONS, READ),
+        **dict.fromkeys(OWNERS_ALONE, ()),
         **dict.fromkeys(SIGNING_IN, ()),
         **dict.fromkeys(
             (
@@ -231,7 +236,7 @@ def our_tables() -> list[str]:
         for (name,) in fetch(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relname = ANY (%s)"
             " AND relnamespace = current_schema()::regnamespace ORDER BY relname",
-            [[*wanted, "django_migrations", "memadmin_cache"]],
+            [[*wanted, "django_migrations", "memadmin_cache", "memadmin_secret"]],
         )
     ]
 

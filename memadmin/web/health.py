@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from django.contrib.auth.decorators import login_not_required
@@ -30,8 +31,19 @@ def readyz(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"ready": not problems, "problems": problems}, status=503 if problems else 200)
 
 
+_checks: list[Callable[[], Sequence[str]]] = []
+
+
+def also_check(check: Callable[[], Sequence[str]]) -> None:
+    """Adds a check of an upper app, run when the database responds and is migrated: it returns reasons as sentences."""
+    if check not in _checks:
+        _checks.append(check)
+
+
 def reasons_not_to_serve() -> list[str]:
-    """Reasons as sentences; empty when the database responds and has every migration of this version. Two queries."""
+    """Reasons as sentences; empty when the database responds, has every migration of this version, and upper apps
+    agree. Three queries.
+    """
     try:
         applied = MigrationRecorder(connection).applied_migrations()
     except Error:
@@ -39,7 +51,10 @@ def reasons_not_to_serve() -> list[str]:
     missing = [f"{app}.{name}" for app, name in last_migrations() if (app, name) not in applied]
     if missing:
         return [f"Migrations are missing ({', '.join(sorted(missing))}): run `memadmin migrate`."]
-    return []
+    try:
+        return [reason for check in _checks for reason in check()]
+    except Error:
+        return ["The database is not responding."]
 
 
 @cache

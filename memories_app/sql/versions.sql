@@ -1,10 +1,10 @@
--- Keeps each text of a memory as a version. A role that may not record events of the log does not say who acts, either.
+-- Keeps each text of a memory as a version. Its author is whom the log names, by the same proof.
 -- Nobody may call it: a trigger on a table of theirs that has such columns would have it write versions.
-CREATE FUNCTION memadmin_keep_version() RETURNS trigger
+CREATE OR REPLACE FUNCTION memadmin_keep_version() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     named text := CASE WHEN has_any_column_privilege(session_user, 'audit_event', 'INSERT')
-        THEN substring(current_setting('memadmin.actor', true), '^[a-z]+:[0-9a-f-]{36}$') END;
+        THEN memadmin_proven_actor('memadmin.actor') END;
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         IF NEW.version = OLD.version THEN
@@ -20,7 +20,7 @@ BEGIN
 END $$;
 
 -- What agents were told must not be written anew afterwards: of a version the text goes, and nothing else changes.
-CREATE FUNCTION memadmin_only_erased() RETURNS trigger
+CREATE OR REPLACE FUNCTION memadmin_only_erased() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF OLD.erased_at IS NOT NULL OR NEW.erased_at IS NULL

@@ -35,7 +35,7 @@ SOMEBODY = audit.Actor("job", "inspect")
 def test_a_statement_that_may_change_a_watched_row_tells_the_database_who_acts() -> None:
     with audit.acting(SOMEBODY):
         run_sql("DO $$ BEGIN END $$")
-    kind, _, ref = str(value_of(ACTOR)).partition(":")
+    kind, ref, _, _ = str(value_of(ACTOR)).split(":")
     assert (kind, AuditActor.objects.get(ref=ref).label) == ("job", "inspect")
 
 

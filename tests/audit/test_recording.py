@@ -121,7 +121,6 @@ FREE_TEXT = {
     "object_kind": "'Some person, some address'",
     "reason_code": "'because she asked'",
     "outcome": "'nearly'",
-    "actor_kind": "'somebody'",
     "counters": """'{"name": "Ann"}'""",
     "counters ": """'{"Ann": 1}'""",
     "counters  ": """'["Ann"]'""",
@@ -182,6 +181,7 @@ def test_time_and_role_are_not_the_clients_word() -> None:
     event = AuditEvent.objects.get(type="test.recorded")
     assert event.at.year > 2001
     assert AuditActor.objects.get(ref=event.role_ref).label == value_of("SELECT session_user")
+    assert (event.actor_kind, event.actor_ref) == ("database", event.role_ref)
 
 
 @pytest.mark.parametrize("table", ["event", "leaf", "node", "checkpoint", "anchor"])

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.utils import DatabaseError, IntegrityError, OperationalError
 from django.utils.timezone import now
 
+from memadmin import audit
 from memadmin.audit.models import AuditEvent
 from memadmin.deploy.roles import Roles
 from memories_app.learning import signals
@@ -160,10 +161,10 @@ def test_an_agent_that_names_a_person_as_who_acts_is_not_believed(told: Roles, r
     event = AuditEvent.objects.get(object_ref=mine)
     assert event.actor_kind == "database"
     assert event.actor_ref == event.role_ref
-    # Who may record events says who acts.
-    run_sql(f"SELECT set_config('memadmin.actor', 'person:{person}', true)")
-    other = Memory.objects.create(kind="fact", statement="y")
-    assert MemoryVersion.objects.get(memory=other).author_ref == person
+    # The application proves who acts.
+    with audit.acting(audit.person(reviewer)):
+        other = Memory.objects.create(kind="fact", statement="y")
+    assert MemoryVersion.objects.get(memory=other).author_kind == "person"
 
 
 def test_an_agent_cannot_flood_the_queue(told: Roles, ada: Subject, bob: Subject) -> None:  # noqa: F811

@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.sql import Composable
 
-from memadmin.audit.log import row_triggers
+from memadmin.audit.log import proofs, row_triggers
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -35,8 +35,13 @@ class Actor:
 
     @property
     def columns(self) -> tuple[str, str, int | None]:
-        """Arguments of `memadmin_actor`, which returns the random id of this actor in events."""
+        """Kind, label as it is stored, and account."""
         return self.kind, self.label[:LONGEST_LABEL], self.user_id
+
+    @property
+    def proven(self) -> tuple[str, str, int | None, str]:
+        """Arguments of `memadmin_name_actor`: the columns, with a proof that the application names this actor."""
+        return *self.columns, proofs.proof_of(*self.columns)
 
 
 NOT_SIGNED_IN = Actor("system", "not signed in")
@@ -69,7 +74,7 @@ def current_actor() -> Actor | None:
 
 # --- actor for triggers -----------------------------------------------------------------------------------------------
 
-NAME_ACTOR = "SELECT set_config('memadmin.actor', %s || ':' || memadmin_actor(%s, %s, %s), %s)"
+NAME_ACTOR = "SELECT set_config('memadmin.actor', memadmin_name_actor(%s, %s, %s, %s), %s)"
 COMMITS_ITSELF = re.compile(r"\s*(?:DO|CALL)\b", re.IGNORECASE)
 
 LATER_WRITE = re.compile(r";\s*(?:INSERT|UPDATE|DELETE|TRUNCATE|MERGE|DO|CALL|COPY|WITH)\b", re.IGNORECASE)
@@ -112,16 +117,19 @@ def name_actor(execute: Callable[..., Any], sql: Any, params: Any, many: bool, c
 def set_session_actor(connection: BaseDatabaseWrapper, actor: Actor, *, local: bool) -> None:
     """Sets the actor for the triggers of a connection; with `local` until the end of its transaction."""
     with connection.cursor() as cursor:
-        cursor.execute(NAME_ACTOR, [actor.kind, *actor.columns, local])
+        cursor.execute(NAME_ACTOR, [*actor.proven, local])
 
 
 def name_for_triggers(*, using: str = DEFAULT_DB_ALIAS) -> str:
-    """The value of the setting `memadmin.actor` for a connection that is not Django's; empty without an actor."""
+    """The value of the setting `memadmin.actor` for a connection that is not Django's; empty without an actor.
+
+    It is valid for a day.
+    """
     actor = current_actor()
     if actor is None:
         return ""
     with connections[using].cursor() as cursor:
-        cursor.execute("SELECT %s || ':' || memadmin_actor(%s, %s, %s)", [actor.kind, *actor.columns])
+        cursor.execute("SELECT memadmin_name_actor(%s, %s, %s, %s)", actor.proven)
         return str(cursor.fetchone()[0])
 
 
@@ -135,7 +143,9 @@ def has_log(connection: BaseDatabaseWrapper) -> bool:
     if database not in _with_log:
         with connection.cursor() as cursor:
             # The function is created first, the table that it writes to in a later migration.
-            cursor.execute("SELECT to_regprocedure('memadmin_actor(text,text,bigint)'), to_regclass('audit_actor')")
+            cursor.execute(
+                "SELECT to_regprocedure('memadmin_name_actor(text,text,bigint,text)'), to_regclass('audit_actor')"
+            )
             row = cursor.fetchone()
         if not row or None in row:
             return False

@@ -37,7 +37,7 @@ RETURNING set_config('memadmin.cause', id::text, true)
 """
 # Without an actor the database takes the role of the connection.
 INSERT_BY_ROLE = INSERT_EVENT.format(actor_ref="NULL")
-INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_actor(%(actor_kind)s, %(label)s, %(user_id)s)")
+INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_acting(%(actor_kind)s, %(label)s, %(user_id)s, %(proof)s)")
 WITH_DETAIL = """
 WITH detail AS (INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s))
 """
@@ -140,13 +140,14 @@ def _write(event_type: EventType, event: Recording, actor: Actor | None, using: 
     shown = sorted({_ref(thing).int for thing in event.shown})
     if len(shown) > MOST_SHOWN:
         raise ValueError(f"{event_type.name} names {len(shown)} things; an event names at most {MOST_SHOWN}.")
-    kind, label, user_id = actor.columns if actor else ("database", None, None)
+    kind, label, user_id, proof = actor.proven if actor else ("database", None, None, None)
     columns: dict[str, Any] = {
         "id": event.id,
         "type": event_type.name,
         "actor_kind": kind,
         "label": label,
         "user_id": user_id,
+        "proof": proof,
         "object_kind": object_kind,
         "object_ref": None if event.target is None else ids.ref_of(event.target),
         "subject_ref": None if event.subject is None else _ref(event.subject),

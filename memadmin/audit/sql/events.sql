@@ -1,13 +1,13 @@
-CREATE FUNCTION memadmin_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION memadmin_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'The audit log is insert-only: % on % is refused.', TG_OP, TG_TABLE_NAME USING ERRCODE = 'P0A01';
 END $$;
 
--- Time and role of an event are never the client's word. One trigger and one statement, because each costs every event.
+-- Time and role of an event are never the client's word, and its actor only with a proof (proofs.sql). One trigger and one statement, because each costs every event.
 -- The role is looked up here, as a call of memadmin_actor() costs as much as what it looks up; only a role that acts
 -- for the first time is left to it. An insert that gives way to another (ON CONFLICT DO NOTHING) leaves a number in the
 -- queue without an event; the sequencer takes it out: an event is seen with its number or never.
-CREATE FUNCTION memadmin_stamp_event() RETURNS trigger
+CREATE OR REPLACE FUNCTION memadmin_stamp_event() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO audit_pending (number) VALUES (NEW.number)
@@ -16,6 +16,11 @@ BEGIN
     ) INTO NEW.at, NEW.role_ref;
     IF NEW.role_ref IS NULL THEN
         NEW.role_ref := memadmin_actor('database', session_user);
+    END IF;
+    IF NEW.actor_ref IS NOT NULL THEN
+        IF memadmin_proven_actor('memadmin.recorder') IS DISTINCT FROM NEW.actor_kind || ':' || NEW.actor_ref THEN
+            NEW.actor_ref := NULL;
+        END IF;
     END IF;
     IF NEW.actor_ref IS NULL THEN
         NEW.actor_kind := 'database';
@@ -27,7 +32,7 @@ END $$;
 -- Whether the columns of an event hold ids, known words and counts alone. Every transaction builds an expression anew,
 -- with all that is in it, as soon as it is reached. So what most events have no use for is in expressions of its own;
 -- and looking for too long a run costs a tenth of counting repetitions in the pattern.
-CREATE FUNCTION memadmin_is_plain(
+CREATE OR REPLACE FUNCTION memadmin_is_plain(
     id uuid, type text, actor_kind text, object_kind text, object_ref uuid, shown uuid[], outcome text,
     reason_code text, counters jsonb, commitment bytea
 ) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$

@@ -1,14 +1,14 @@
 -- Events of changed rows. What runs with the rights of its owner is not for everybody who can connect.
 
 -- Members of an object that are wanted.
-CREATE FUNCTION memadmin_pick(whole jsonb, wanted text[]) RETURNS jsonb
+CREATE OR REPLACE FUNCTION memadmin_pick(whole jsonb, wanted text[]) RETURNS jsonb
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
 SELECT coalesce(jsonb_object_agg(entry.key, entry.value), '{}')
 FROM jsonb_each(whole) AS entry WHERE entry.key = ANY (wanted)
 $$;
 
 -- Members that another row does not hold, or holds differently; the hidden ones without their value.
-CREATE FUNCTION memadmin_differing(ours jsonb, theirs jsonb, hidden text[]) RETURNS jsonb
+CREATE OR REPLACE FUNCTION memadmin_differing(ours jsonb, theirs jsonb, hidden text[]) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT coalesce(
     jsonb_object_agg(entry.key, CASE WHEN entry.key = ANY (hidden) THEN '"hidden"' ELSE entry.value END), '{}'
@@ -17,7 +17,7 @@ FROM jsonb_each(ours) AS entry WHERE (theirs -> entry.key) IS DISTINCT FROM entr
 $$;
 
 -- An event of changed rows, by the actor that the caller names: for functions of ours alone.
-CREATE FUNCTION memadmin_write_rows(
+CREATE OR REPLACE FUNCTION memadmin_write_rows(
     event_type text, kind text, refs uuid[], subjects uuid[], total bigint, details text,
     by_kind text, by_ref uuid, caused_by uuid
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -27,6 +27,9 @@ DECLARE
     is_one boolean := total = 1 AND cardinality(refs) = 1;
     shown uuid[];
 BEGIN
+    IF by_ref IS NOT NULL THEN
+        PERFORM set_config('memadmin.recorder', memadmin_token(by_kind, by_ref), true);
+    END IF;
     SELECT coalesce(array_agg(ref), '{}') INTO shown FROM (
         SELECT DISTINCT ref FROM unnest(CASE WHEN is_one THEN subjects[2:] ELSE refs || subjects END) AS ref
         WHERE ref IS NOT NULL LIMIT 1000
@@ -51,24 +54,27 @@ BEGIN
     END IF;
 END $$;
 
--- The same by the actor that the connection names. Anybody may set anything in their own connection; only a role that
--- may record events is the application, which says who acts.
-CREATE FUNCTION memadmin_record_rows(
+-- The same by the actor that the connection names. Anybody may set anything in their own connection: believed is only a
+-- token that the application got for a proof. A cause without one must be an event of this time, which shows by itself.
+CREATE OR REPLACE FUNCTION memadmin_record_rows(
     event_type text, kind text, refs uuid[], subjects uuid[], total bigint, details text
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     uuid_form CONSTANT text := '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
     is_ours CONSTANT boolean := has_any_column_privilege(session_user, 'audit_event', 'INSERT');
-    named text := CASE WHEN is_ours THEN substring(
-        current_setting('memadmin.actor', true), '^(?:person|agent|job|command|system):' || uuid_form || '$'
-    ) END;
-    cause text := CASE WHEN is_ours THEN
+    named CONSTANT text := CASE WHEN is_ours THEN memadmin_proven_actor('memadmin.actor') END;
+    given_cause text := CASE WHEN is_ours THEN
         substring(current_setting('memadmin.cause', true), '^' || uuid_form || '$')
     END;
 BEGIN
+    IF given_cause IS NOT NULL AND named IS NULL THEN
+        IF NOT EXISTS (SELECT FROM audit_event WHERE id = given_cause::uuid AND at >= transaction_timestamp()) THEN
+            given_cause := NULL;
+        END IF;
+    END IF;
     PERFORM memadmin_write_rows(
         event_type, kind, refs, subjects, total, details,
-        split_part(named, ':', 1), split_part(named, ':', 2)::uuid, cause::uuid
+        split_part(named, ':', 1), split_part(named, ':', 2)::uuid, given_cause::uuid
     );
 END $$;
 
@@ -76,7 +82,7 @@ END $$;
 -- connected as itself, and did what the client does: the trigger tells that by its last argument. A role that may
 -- change rows, or record events, is no agent, whatever it is declared to be. memadmin_is_agents_role() is made where
 -- roles of agents are declared, with the stores.
-CREATE FUNCTION memadmin_note_rows() RETURNS trigger
+CREATE OR REPLACE FUNCTION memadmin_note_rows() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     noun CONSTANT text := TG_ARGV[0];

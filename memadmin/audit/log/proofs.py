@@ -1,0 +1,72 @@
+"""Proofs that the application itself names an actor: keyed hashes that the database checks (`sql/proofs.sql`).
+
+The keys come from MEMADMIN_SECRET_KEY. `migrate` stores them where only the owner of the database can read them; so a
+connection with the application's role, but without its environment, can name no person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+
+PURPOSE = b"memadmin: proof of an actor"
+BLOCK = 64
+"""Bytes of a block of SHA-256."""
+
+UNKNOWN_KEY = (
+    "The database does not know this MEMADMIN_SECRET_KEY, so the audit log cannot name people: run `memadmin migrate`"
+    " with the same key."
+)
+
+
+def proof_of(kind: str, label: str, user_id: int | None) -> str:
+    """A proof for the arguments of `memadmin_name_actor`, valid for five minutes."""
+    key = _key(settings.SECRET_KEY)
+    seconds = int(time.time())
+    message = f"{seconds}:{'' if user_id is None else user_id}:{kind}:{label}"
+    return f"{_name(key)}.{seconds}.{hmac.new(key, message.encode(), hashlib.sha256).hexdigest()}"
+
+
+def share_keys(*, using: str = DEFAULT_DB_ALIAS, **kwargs: Any) -> None:
+    """Stores the keys of this installation in the database, and removes others. Receiver of `post_migrate`.
+
+    Does nothing for a role that may not write them, or before their table exists.
+    """
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT coalesce(has_table_privilege(to_regclass('memadmin_secret'), 'INSERT, DELETE'), false)")
+        if not cursor.fetchone()[0]:
+            return
+        keys = {_name(key): key for key in map(_key, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])}
+        cursor.execute("DELETE FROM memadmin_secret WHERE name <> 'tokens' AND name <> ALL (%s)", [list(keys)])
+        for name, key in keys.items():
+            cursor.execute(
+                "INSERT INTO memadmin_secret VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                [name, _padded(key, 0x36), _padded(key, 0x5C)],
+            )
+
+
+def reasons_not_to_serve() -> Sequence[str]:
+    """A sentence if the database does not know the key. One query."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("SELECT memadmin_knows_key(%s)", [_name(_key(settings.SECRET_KEY))])
+        return [] if cursor.fetchone()[0] else [UNKNOWN_KEY]
+
+
+def _key(secret: str) -> bytes:
+    return hmac.new(secret.encode(), PURPOSE, hashlib.sha256).digest()
+
+
+def _name(key: bytes) -> str:
+    """Identifies a key, and reveals nothing of it."""
+    return hashlib.sha256(PURPOSE + key).hexdigest()[:16]
+
+
+def _padded(key: bytes, pad: int) -> bytes:
+    """The key as RFC 2104 hashes it, inside (0x36) or outside (0x5c)."""
+    return bytes(byte ^ pad for byte in key.ljust(BLOCK, b"\0"))

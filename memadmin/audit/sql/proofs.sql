@@ -1,0 +1,104 @@
+-- Proof of the acting person, job or command. A role that may add events could name any actor, so the application proves
+-- each name with a keyed hash (HMAC-SHA256) of a key that it has from its environment. The database answers with a token
+-- of its own, which the triggers check; a setting that was made by hand is none. Only the owner can read the keys.
+
+-- Keys as RFC 2104 uses them: XOR-ed with the inner and the outer pad. `migrate` stores those of the application, and
+-- removes those that it no longer has; 'tokens' is known to the database alone.
+CREATE TABLE IF NOT EXISTS memadmin_secret (
+    name text PRIMARY KEY,
+    inner_key bytea NOT NULL,
+    outer_key bytea NOT NULL
+);
+REVOKE ALL ON TABLE memadmin_secret FROM PUBLIC;
+INSERT INTO memadmin_secret
+SELECT 'tokens', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+    uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+ON CONFLICT DO NOTHING;
+
+-- NULL for an unknown key. For functions of ours: with other rights the table cannot be read.
+CREATE OR REPLACE FUNCTION memadmin_mac(key_name text, message text) RETURNS text
+LANGUAGE plpgsql STABLE STRICT AS $$
+BEGIN
+    RETURN (
+        SELECT encode(sha256(outer_key || sha256(inner_key || convert_to(message, 'UTF8'))), 'hex')
+        FROM memadmin_secret WHERE name = key_name
+    );
+END $$;
+
+-- A proof is `key.seconds.hash` and valid for five minutes: it is seen in pg_stat_activity by whoever has the same role.
+CREATE OR REPLACE FUNCTION memadmin_is_proof(
+    given_kind text, given_label text, given_user_id bigint, proof text
+) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    parts CONSTANT text[] := string_to_array(proof, '.');
+BEGIN
+    RETURN cardinality(parts) = 3 AND parts[1] <> 'tokens' AND parts[2] ~ '^[0-9]{1,12}$'
+        AND abs(extract(epoch FROM clock_timestamp()) - parts[2]::bigint) <= 300
+        AND parts[3] = coalesce(memadmin_mac(
+            parts[1], parts[2] || ':' || coalesce(given_user_id::text, '') || ':' || given_kind || ':' || given_label
+        ), '');
+END $$;
+
+-- What triggers believe, for a day: an import may name its actor once for all that it writes.
+CREATE OR REPLACE FUNCTION memadmin_token(given_kind text, given_ref uuid) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    said CONSTANT text :=
+        given_kind || ':' || given_ref || ':' || (extract(epoch FROM statement_timestamp())::bigint + 86400);
+BEGIN
+    RETURN said || ':' || memadmin_mac('tokens', said);
+END $$;
+
+-- The actor that a setting of this connection names, as `kind:ref`; NULL unless a token of ours says so.
+CREATE OR REPLACE FUNCTION memadmin_proven_actor(setting text) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    parts CONSTANT text[] := string_to_array(current_setting(setting, true), ':');
+BEGIN
+    IF cardinality(parts) <> 4 OR parts[3] !~ '^[0-9]{1,12}$' THEN
+        RETURN NULL;
+    END IF;
+    IF parts[3]::bigint < extract(epoch FROM statement_timestamp())
+        OR parts[4] IS DISTINCT FROM memadmin_mac('tokens', parts[1] || ':' || parts[2] || ':' || parts[3])
+    THEN
+        RETURN NULL;
+    END IF;
+    RETURN parts[1] || ':' || parts[2];
+END $$;
+
+-- The value of `memadmin.actor` for an actor whom the application has proved; for another it names nobody, but is not
+-- empty, because writes to the agents' tables are recorded where it is set.
+CREATE OR REPLACE FUNCTION memadmin_name_actor(
+    given_kind text, given_label text, given_user_id bigint, proof text
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF memadmin_is_proof(given_kind, given_label, given_user_id, proof) THEN
+        RETURN memadmin_token(given_kind, memadmin_actor(given_kind, given_label, given_user_id));
+    END IF;
+    RETURN 'unproven';
+END $$;
+
+-- The actor of an event that this statement adds; NULL, and so the role of the connection, without a proof.
+CREATE OR REPLACE FUNCTION memadmin_acting(
+    given_kind text, given_label text, given_user_id bigint, proof text
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    found uuid;
+BEGIN
+    IF NOT memadmin_is_proof(given_kind, given_label, given_user_id, proof) THEN
+        RETURN NULL;
+    END IF;
+    found := memadmin_actor(given_kind, given_label, given_user_id);
+    PERFORM set_config('memadmin.recorder', memadmin_token(given_kind, found), true);
+    RETURN found;
+END $$;
+
+-- Whether a key of the application is stored here.
+CREATE OR REPLACE FUNCTION memadmin_knows_key(key_name text) RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM memadmin_secret WHERE name = key_name);
+END $$;
+
+REVOKE ALL ON FUNCTION memadmin_name_actor(text, text, bigint, text), memadmin_acting(text, text, bigint, text),
+    memadmin_knows_key(text) FROM PUBLIC;
