@@ -20,14 +20,28 @@ from memadmin.deploy.granting import (
     grant_tables,
     listed,
 )
-from memadmin.deploy.roles import KINDS, SETTINGS, Roles, our_tables
+from memadmin.deploy.roles import KINDS, SETTINGS, Roles, our_tables, settings_of
 from memadmin.deploy.steps import SqlStep, fetch
 from sessions_app import registry
 
 EXISTING = """
-SELECT rolname, rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls,
-       (SELECT setconfig FROM pg_db_role_setting WHERE setrole = r.oid AND setdatabase = 0)
-FROM pg_roles AS r WHERE rolname = ANY (%s)
+SELECT rolname, rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls
+FROM pg_roles WHERE rolname = ANY (%s)
+"""
+
+# Who made a role has the option to administer it; up to PostgreSQL 15, CREATEROLE alone is enough.
+MAY_ALTER = """
+SELECT own.rolsuper OR own.rolcreaterole AND (
+    current_setting('server_version_num')::int < 160000 OR pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION')
+)
+FROM pg_roles AS own, pg_roles AS r WHERE own.rolname = current_user AND r.rolname = %s
+"""
+
+LARGE_OBJECTS = r"""
+SELECT oid::regprocedure::text FROM pg_proc
+WHERE pronamespace = 'pg_catalog'::regnamespace AND (proname LIKE 'lo\_%' OR proname IN ('loread', 'lowrite'))
+  AND has_function_privilege('public', oid, 'EXECUTE')
+ORDER BY 1
 """
 
 MEMBERS = """
@@ -71,8 +85,10 @@ def plan(roles: Roles, *, raw_edits: bool = False) -> list[SqlStep]:
     there = set(existing)
     steps = [
         *_make(roles, existing),
+        *_set(roles, there),
         _lend(roles),
         _close_doors(roles),
+        _close_large_objects(roles),
         _let_in(roles, there),
         _own(roles),
         *grant_tables(roles, there),
@@ -84,28 +100,21 @@ def plan(roles: Roles, *, raw_edits: bool = False) -> list[SqlStep]:
     return [step for step in steps if step.statements]
 
 
-def _existing(roles: Roles) -> dict[str, tuple[bool, Sequence[str]]]:
-    """The roles that exist, with whether each has more rights than to log in, and its settings."""
+def _existing(roles: Roles) -> dict[str, bool]:
+    """The roles that exist, with whether each has more rights than to log in."""
     kinds = {name: kind for kind, name in roles.names.items()}
-    rows = fetch(EXISTING, [list(kinds)])
-    return {kinds[name]: (bool(too_much), settings or ()) for name, too_much, settings in rows}
+    return {kinds[name]: bool(too_much) for name, too_much in fetch(EXISTING, [list(kinds)])}
 
 
-def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> Iterator[SqlStep]:
+def _make(roles: Roles, existing: Mapping[str, bool]) -> Iterator[SqlStep]:
     for kind in KINDS:
         role = roles.identifier(kind)
-        has_too_much, set_already = existing.get(kind, (False, ()))
         statements: list[sql.Composable] = []
         if kind not in existing:
             statements.append(sql.SQL("CREATE ROLE {} LOGIN").format(role))
-        if has_too_much:
+        if existing.get(kind):
             no = "NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
             statements.append(sql.SQL(f"ALTER ROLE {{}} {no}").format(role))
-        statements += [
-            sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value))
-            for name, value in SETTINGS.get(kind, {}).items()
-            if f"{name}={value}" not in set_already
-        ]
         yield SqlStep(f"The role {roles[kind]}; give it a password if the server requires one", tuple(statements))
     members = fetch(MEMBERS, [roles["migrator"], list(roles.names.values())])
     revoke = sql.SQL("REVOKE {} FROM {}")
@@ -113,6 +122,31 @@ def _make(roles: Roles, existing: Mapping[str, tuple[bool, Sequence[str]]]) -> I
         "No role can become the migrator",
         tuple(revoke.format(roles.identifier("migrator"), sql.Identifier(member)) for (member,) in members),
     )
+
+
+def _set(roles: Roles, there: set[str]) -> Iterator[SqlStep]:
+    """The settings with which each role begins a connection, and no others: a role can change its own."""
+    now = settings_of([roles[kind] for kind in there])
+    database = sql.Identifier(fetch("SELECT current_database()")[0][0])
+    for kind in KINDS:
+        role, wanted = roles.identifier(kind), SETTINGS.get(kind, {})
+        found = [each for each in now if each.role == roles[kind]]
+        everywhere = {each.name: each.value for each in found if not each.is_here_only}
+        statements: list[sql.Composable] = [
+            sql.SQL("ALTER ROLE {} RESET {}").format(role, sql.Identifier(name)) for name in everywhere.keys() - wanted
+        ]
+        statements += [
+            sql.SQL("ALTER ROLE {} IN DATABASE {} RESET {}").format(role, database, sql.Identifier(each.name))
+            for each in found
+            if each.is_here_only
+        ]
+        statements += [
+            sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(name), sql.Literal(value))
+            for name, value in wanted.items()
+            if everywhere.get(name) != value
+        ]
+        is_allowed = kind not in there or bool(fetch(MAY_ALTER, [roles[kind]])[0][0])
+        yield SqlStep(f"Settings of {roles[kind]}", tuple(statements), is_allowed=is_allowed)
 
 
 def _lend(roles: Roles) -> SqlStep:
@@ -141,18 +175,40 @@ def _close_doors(roles: Roles) -> SqlStep:
         if not fetch(f"SELECT {function}('public', %s, %s)", [name, right])[0][0]:
             continue
         where = sql.SQL(f"{right} ON {kind} {{}}").format(sql.Identifier(name))
-        others = fetch(
-            "SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND rolname <> ALL (%s)"
-            " AND has_database_privilege(oid, current_database(), 'CONNECT') ORDER BY rolname",
-            [[*roles.names.values(), *never]],
-        )
         grant = sql.SQL("GRANT {} TO {}")
-        statements += [grant.format(where, sql.Identifier(other)) for (other,) in others]
+        others = _others_that_connect([*roles.names.values(), *never])
+        statements += [grant.format(where, sql.Identifier(other)) for other in others]
         statements.append(sql.SQL("REVOKE {} FROM PUBLIC").format(where))
     return SqlStep(
         "PUBLIC loses the right to create tables, including temporary ones; existing roles keep it",
         tuple(statements),
     )
+
+
+def _close_large_objects(roles: Roles) -> SqlStep:
+    """Large objects are in no table that anybody counts, audits or erases. Their functions belong to PostgreSQL itself,
+    so only a superuser can take them from PUBLIC; `check_deploy` reports them otherwise.
+    """
+    purpose = "PUBLIC loses the functions of large objects; existing roles keep them"
+    functions = sql.SQL(", ").join(sql.SQL(name) for (name,) in fetch(LARGE_OBJECTS))
+    is_superuser = fetch("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")[0][0]
+    if not is_superuser or not functions.as_string(None):
+        return SqlStep(purpose, ())
+    agents = [role for store in registry.known_stores() for role in store.agent_roles]
+    others = sql.SQL(", ").join(map(sql.Identifier, _others_that_connect([*roles.names.values(), *agents])))
+    grant = sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(functions, others)
+    revoke = sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(functions)
+    return SqlStep(purpose, (grant, revoke) if others.as_string(None) else (revoke,))
+
+
+def _others_that_connect(names: Sequence[str]) -> list[str]:
+    """Roles that may log in to this database, without superusers and without these."""
+    rows = fetch(
+        "SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND rolname <> ALL (%s)"
+        " AND has_database_privilege(oid, current_database(), 'CONNECT') ORDER BY rolname",
+        [list(names)],
+    )
+    return [name for (name,) in rows]
 
 
 def _let_in(roles: Roles, there: set[str]) -> SqlStep:

@@ -187,6 +187,31 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 """Settings with which each role begins a connection."""
 
 
+SETTINGS_NOW = """
+SELECT r.rolname, s.setdatabase <> 0, split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
+FROM pg_db_role_setting AS s JOIN pg_roles AS r ON r.oid = s.setrole CROSS JOIN unnest(s.setconfig) AS one
+WHERE r.rolname = ANY (%s)
+  AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+ORDER BY 1, 2, 3
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSetting:
+    """A setting with which a role begins a connection."""
+
+    role: str
+    is_here_only: bool
+    """In this database, not in all."""
+    name: str
+    value: str
+
+
+def settings_of(names: Sequence[str]) -> list[RoleSetting]:
+    """Settings of these roles that apply in this database. One query."""
+    return [RoleSetting(*row) for row in fetch(SETTINGS_NOW, [list(names)])]
+
+
 @dataclass(frozen=True, slots=True)
 class Roles:
     """Role names; all have one prefix, because roles belong to the whole server."""

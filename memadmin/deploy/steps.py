@@ -15,7 +15,7 @@ class SqlStep:
     purpose: str
     statements: tuple[sql.Composable, ...]
     is_allowed: bool = True
-    """False if only another role may run it: the owner of the agents' tables."""
+    """False if only another role may run it: the owner of the agents' tables, or an administrator of the roles."""
 
     @property
     def as_text(self) -> list[str]:

@@ -25,6 +25,20 @@ CREATE TABLE agent_messages (
 """
 
 
+BACK_TO_PUBLIC = r"""
+DO $$
+DECLARE
+    each regprocedure;
+BEGIN
+    FOR each IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+        AND (proname LIKE 'lo\_%' AND proname NOT IN ('lo_import', 'lo_export') OR proname IN ('loread', 'lowrite'))
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', each);
+    END LOOP;
+END $$
+"""
+
+
 def our_roles() -> roles.Roles:
     """Of this database alone: roles belong to the server, which another process of the test run uses too."""
     return roles.Roles(f"roles_of_{connection.settings_dict['NAME']}")
@@ -54,6 +68,7 @@ def take_away(names: roles.Roles) -> None:
     for name in map(connection.ops.quote_name, names.names.values()):
         run_sql(f"REASSIGN OWNED BY {name} TO CURRENT_USER; DROP OWNED BY {name}; DROP ROLE {name}")
     run_sql(f"GRANT CONNECT, TEMPORARY ON DATABASE {database()} TO PUBLIC")
+    run_sql(BACK_TO_PUBLIC)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ OF_THE_DATABASE = (
     rights.own_roles,
     rights.grants,
     rights.ways_round,
+    rights.role_settings,
     rights.agents,
     enforcement.functions,
     enforcement.triggers,
@@ -123,6 +124,38 @@ def test_rights_that_are_wider_are_found(grant: str, ours: Roles) -> None:
     with connected_as(ours["web"]):
         found = [hint for check in (rights.grants, rights.ways_round, rights.agents) for hint in hints(check)]
     assert any(WIDER[grant] in hint for hint in found), found
+
+
+STOPS = {
+    "row_security = off": "row_security = off",
+    "default_transaction_read_only = on": "default_transaction_read_only = on",
+    "search_path = nowhere": "search_path = nowhere",
+    "statement_timeout = 1": "statement_timeout = 1",
+    "lock_timeout = '20ms'": "lock_timeout = 20ms",
+    "statement_timeout = '30s'": "",
+    "work_mem = '8MB'": "",
+}
+
+
+@pytest.mark.parametrize("setting", STOPS)
+def test_settings_with_which_one_agent_stops_all_are_found(setting: str, ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    for where in ("", f" IN DATABASE {database()}"):
+        with connected_as(ours["agents"]):
+            run_sql(f"ALTER ROLE CURRENT_USER{where} SET {setting}")
+        with connected_as(ours["web"]):
+            found = hints(rights.role_settings)
+        assert [STOPS[setting] in hint for hint in found] == [True] * bool(STOPS[setting])
+        assert not found or f"{where} RESET {setting.split()[0]}".replace('"', "") in found[0]
+        run_sql(f'ALTER ROLE "{ours["agents"]}"{where} RESET ALL')
+
+
+def test_large_objects_of_the_application_and_of_agents_are_found(ours: Roles) -> None:
+    make_store(agent_roles=[ours["agents"]])
+    run_sql("GRANT EXECUTE ON FUNCTION lo_from_bytea(oid, bytea) TO PUBLIC")
+    with connected_as(ours["web"]):
+        found = hints(rights.ways_round, "warning")
+    assert [hint.split()[0] for hint in found] == sorted([ours["web"], ours["agents"]])
 
 
 def test_agents_that_own_their_tables_are_told(ours: Roles) -> None:

@@ -67,6 +67,15 @@ def test_nothing_is_missing_once_they_are_in_force(ours: Roles) -> None:
         ("REVOKE ALL ON FUNCTION memadmin_uuid7() FROM PUBLIC, {web}", "GRANT EXECUTE ON FUNCTION memadmin_uuid7()"),
         ("ALTER ROLE {web} CREATEROLE", "NOSUPERUSER NOCREATEDB NOCREATEROLE"),
         ("ALTER ROLE {web} RESET statement_timeout", "\"statement_timeout\" = '30s'"),
+        ("ALTER ROLE {agents} SET row_security = off", 'ALTER ROLE {agents} RESET "row_security"'),
+        ("ALTER ROLE {agents} SET default_transaction_read_only = on", 'RESET "default_transaction_read_only"'),
+        ("ALTER ROLE {agents} IN DATABASE {database} SET row_security = off", "IN DATABASE {database} RESET"),
+        ("ALTER ROLE {web} IN DATABASE {database} SET statement_timeout = 1", "IN DATABASE {database} RESET"),
+        ("ALTER ROLE {web} SET statement_timeout = 1", "\"statement_timeout\" = '30s'"),
+        (
+            "GRANT EXECUTE ON FUNCTION lo_creat(int) TO PUBLIC",
+            "REVOKE EXECUTE ON FUNCTION lo_creat(integer) FROM PUBLIC",
+        ),
         ("GRANT {migrator} TO {web}", "REVOKE {migrator} FROM {web}"),
         ("ALTER TABLE sessions_app_subject OWNER TO CURRENT_USER", "OWNER TO {migrator}"),
         ("GRANT DELETE ON agent_messages TO {web}", 'REVOKE ALL ON TABLE "public"."agent_messages" FROM {web}'),
@@ -75,7 +84,7 @@ def test_nothing_is_missing_once_they_are_in_force(ours: Roles) -> None:
     ],
 )
 def test_what_came_to_differ_is_put_right_again(ours: Roles, damage: str, repair: str) -> None:
-    names = {kind: f'"{name}"' for kind, name in ours.names.items()}
+    names = {kind: f'"{name}"' for kind, name in ours.names.items()} | {"database": database()}
     run_sql(damage.format(**names))
     planned = plan.plan(ours)
     assert repair.format(**names) in "\n".join(step.as_script() for step in planned)
@@ -129,6 +138,40 @@ def test_what_only_the_owner_of_the_agents_tables_can_grant_is_said(in_force: Ro
     for statement in str(caught.value).splitlines()[1:]:
         run_sql(statement)
     assert plan.plan(in_force) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_agent_that_changed_its_own_settings_does_not_keep_the_migrator_from_its_work(in_force: Roles) -> None:
+    bring_into_force(in_force)
+    with logged_in_as(in_force["agents"]):
+        run_sql("ALTER ROLE CURRENT_USER SET row_security = off")
+    run_sql(f'REVOKE SELECT ON sessions_app_subject FROM "{in_force["web"]}"')
+    with logged_in_as(in_force["migrator"]), pytest.raises(CommandError, match=r"has to run the rest") as caught:
+        command(in_force, "--apply")
+    [statement] = str(caught.value).splitlines()[1:]
+    run_sql(statement)
+    assert plan.plan(in_force) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_login_that_is_only_a_member_changes_nobody_but_itself(in_force: Roles) -> None:
+    """The way of docs/database-roles.md: the rights are with a role that cannot log in."""
+    bring_into_force(in_force)
+    agents, login = in_force["agents"], f"bot_of_{in_force.prefix}"
+    run_sql(f'ALTER ROLE "{agents}" NOLOGIN; CREATE ROLE "{login}" LOGIN IN ROLE "{agents}"')
+    try:
+        with logged_in_as(login):
+            assert "permission denied" in refusal(f'ALTER ROLE "{agents}" SET row_security = off')
+            run_sql(f'SET ROLE "{agents}"')
+            # As the role itself it may; and nobody begins a connection with it.
+            run_sql(f'ALTER ROLE "{agents}" SET row_security = off')
+        for role in (login, in_force["web"]):
+            with logged_in_as(role):
+                assert value_of("SHOW row_security") == "on"
+        assert any("RESET" in text for step in plan.plan(in_force) for text in step.as_text)
+        assert "LOGIN" not in "".join(text for step in plan.plan(in_force) for text in step.as_text)
+    finally:
+        run_sql(f'DROP ROLE "{login}"')
 
 
 def test_after_a_migration_the_migrator_needs_no_administrator(ours: Roles) -> None:

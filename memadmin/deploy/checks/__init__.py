@@ -24,6 +24,7 @@ OF_DATABASE: tuple[Check, ...] = (
     rights.own_roles,
     rights.grants,
     rights.ways_round,
+    rights.role_settings,
     rights.agents,
     enforcement.functions,
     enforcement.triggers,

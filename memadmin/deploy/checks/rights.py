@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from django.conf import settings
 from django.db import connection
 
 from memadmin.deploy.checks.finding import APPLY, CheckFinding, Level
-from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, Roles, our_tables
+from memadmin.deploy.roles import EVENT_COLUMNS, INSERT_ONLY, Roles, RoleSetting, our_tables, settings_of
 from memadmin.deploy.steps import fetch
 from sessions_app import registry
 from sessions_app.registry.tables import find_tables
@@ -156,6 +157,14 @@ ORDER BY 1
 """
 
 
+LARGE_OBJECTS = """
+SELECT rolname FROM pg_roles WHERE rolname = ANY (%s) AND NOT rolsuper
+  AND (has_function_privilege(oid, 'lo_from_bytea(oid,bytea)', 'EXECUTE')
+       OR has_function_privilege(oid, 'lo_creat(integer)', 'EXECUTE'))
+ORDER BY 1
+"""
+
+
 def ways_round() -> Iterator[CheckFinding]:
     """Rights that bypass triggers or records, without a right on any table of ours."""
     schema, database, role, has_temporary = fetch(
@@ -187,6 +196,44 @@ def ways_round() -> Iterator[CheckFinding]:
         yield CheckFinding(
             "error", "grants", f"{member} is a member of {above} and so bypasses every rule here. Revoke that."
         )
+
+    for (keeper,) in fetch(LARGE_OBJECTS, [[role, *_agent_roles()]]):
+        yield CheckFinding(
+            "warning",
+            "grants",
+            f"{keeper} may store large objects, which are not audited, erased or limited. Run `db_roles --apply` as a"
+            f" superuser, or have the functions lo_… of {database} revoked from PUBLIC.",
+        )
+
+
+STOPPING = ("row_security", "default_transaction_read_only", "search_path", "role", "session_replication_role")
+TIMEOUTS = ("statement_timeout", "lock_timeout", "transaction_timeout", "idle_in_transaction_session_timeout")
+SHORTEST_MS = 1000
+MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "": 1}
+
+
+def role_settings() -> Iterator[CheckFinding]:
+    """Settings that stop a role's work, or move it to other tables. A login can set them for itself, and so for every
+    program that uses it.
+    """
+    worker = [str(settings.WORKER_DATABASE.get("USER", ""))] if settings.WORKER_DATABASE else []
+    own = fetch("SELECT session_user::text")[0][0]
+    for setting in settings_of([own, *worker, *_agent_roles()]):
+        if setting.name in STOPPING or (setting.name in TIMEOUTS and 0 < _milliseconds(setting) < SHORTEST_MS):
+            where = " IN DATABASE " + fetch("SELECT current_database()")[0][0] if setting.is_here_only else ""
+            yield CheckFinding(
+                "error",
+                "role-settings",
+                f"{setting.role} begins each connection with {setting.name} = {setting.value}, which can stop every"
+                f" program that uses it. {APPLY} For a role of your own, run ALTER ROLE {setting.role}{where} RESET"
+                f" {setting.name}.",
+            )
+
+
+def _milliseconds(setting: RoleSetting) -> float:
+    """The length of a time limit; 0 for none, and for a text that is none."""
+    found = re.fullmatch(r"([0-9.]+) ?(us|ms|s|min|h|d|)", setting.value.strip())
+    return float(found[1]) * MILLISECONDS[found[2]] if found else 0
 
 
 OTHERS_WITH_RIGHTS = """

@@ -59,7 +59,9 @@ class Command(BaseCommand):
             self.stdout.write("-- Nothing is missing.")
         if left:
             statements = "\n".join(f"{statement};" for step in left for statement in step.as_text)
-            raise CommandError(f"Only the owner of the agents' tables can grant the rest, with\n{statements}")
+            raise CommandError(
+                f"The owner of the agents' tables, or an administrator of the roles, has to run the rest:\n{statements}"
+            )
 
     def apply(self, steps: Sequence[SqlStep]) -> None:
         count = sum(len(step.statements) for step in steps)
