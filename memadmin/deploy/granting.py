@@ -89,6 +89,7 @@ FOR_THE_APPLICATION = (
     "memadmin_erase_name(",
     "memadmin_knows_key(",
     "memadmin_name_actor(",
+    "memadmin_name_cause(",
     "memadmin_subject_group(",
 )
 """Functions with their owner's rights that the application itself calls."""

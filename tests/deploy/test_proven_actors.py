@@ -83,6 +83,12 @@ def test_broken_variant_without_the_check_believes_it(ours: Roles, ref: uuid.UUI
         assert who(latest()) == ("person", "support")
 
 
+def test_cause_of_the_application_is_kept_whoever_acts(ours: Roles) -> None:
+    with connected_as(ours["web"]), audit.recording(TRIED) as cause:
+        run_sql(ADD_SUBJECT)
+        assert latest().cause == cause.id
+
+
 def test_cause_made_by_hand_does_not_hide_a_change(ours: Roles) -> None:
     with connected_as(ours["web"]):
         run_sql(SET.format("cause", uuid.uuid4()))

@@ -26,7 +26,9 @@ UNKNOWN_KEY = (
 
 
 def proof_of(kind: str, label: str, user_id: int | None) -> str:
-    """A proof for the arguments of `memadmin_name_actor`, valid for five minutes."""
+    """A proof for the arguments of `memadmin_name_actor` or, of the kind `cause`, `memadmin_name_cause`; valid for five
+    minutes.
+    """
     key = _key(settings.SECRET_KEY)
     seconds = int(time.time())
     message = f"{seconds}:{'' if user_id is None else user_id}:{kind}:{label}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 from django.db.models import Model
 
-from memadmin.audit.log import actors, ids
+from memadmin.audit.log import actors, ids, proofs
 from memadmin.audit.log.actors import Actor
 from memadmin.audit.log.types import EventType
 
@@ -41,7 +41,7 @@ INSERT_BY_ACTOR = INSERT_EVENT.format(actor_ref="memadmin_acting(%(actor_kind)s,
 WITH_DETAIL = """
 WITH detail AS (INSERT INTO audit_detail (event_id, salt, details) VALUES (%(id)s, %(salt)s, %(details)s))
 """
-SET_CAUSE = "SELECT set_config('memadmin.cause', %s, true)"
+SET_CAUSE = "SELECT set_config('memadmin.cause', memadmin_name_cause(%s, %s), true)"
 
 
 class NotInTransaction(Exception):
@@ -102,7 +102,7 @@ def recording(event_type: EventType, *, by: By = None, using: str = DEFAULT_DB_A
     _require_transaction(event_type, using)
     event = Recording(ids.uuid7())
     with connections[using].cursor() as cursor:
-        cursor.execute(SET_CAUSE, [str(event.id)])
+        cursor.execute(SET_CAUSE, [event.id, proofs.proof_of("cause", str(event.id), None)])
     yield event
     if not event.is_void:
         _write(event_type, event, _actor(by), using)

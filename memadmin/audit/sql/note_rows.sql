@@ -55,7 +55,7 @@ BEGIN
 END $$;
 
 -- The same by the actor that the connection names. Anybody may set anything in their own connection: believed is only a
--- token that the application got for a proof. A cause without one must be an event of this time, which shows by itself.
+-- token that the application got for a proof. A cause without either must be an event of this time, which shows by itself.
 CREATE OR REPLACE FUNCTION memadmin_record_rows(
     event_type text, kind text, refs uuid[], subjects uuid[], total bigint, details text
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -63,18 +63,22 @@ DECLARE
     uuid_form CONSTANT text := '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
     is_ours CONSTANT boolean := has_any_column_privilege(session_user, 'audit_event', 'INSERT');
     named CONSTANT text := CASE WHEN is_ours THEN memadmin_proven_actor('memadmin.actor') END;
-    given_cause text := CASE WHEN is_ours THEN
-        substring(current_setting('memadmin.cause', true), '^' || uuid_form || '$')
-    END;
+    caused text;
 BEGIN
-    IF given_cause IS NOT NULL AND named IS NULL THEN
-        IF NOT EXISTS (SELECT FROM audit_event WHERE id = given_cause::uuid AND at >= transaction_timestamp()) THEN
-            given_cause := NULL;
+    IF is_ours THEN
+        caused := substring(memadmin_proven_actor('memadmin.cause') FROM '^cause:(.+)$');
+        IF caused IS NULL THEN
+            caused := substring(current_setting('memadmin.cause', true) FROM '^' || uuid_form || '$');
+            IF named IS NULL AND NOT EXISTS (
+                SELECT FROM audit_event WHERE id = caused::uuid AND at >= transaction_timestamp()
+            ) THEN
+                caused := NULL;
+            END IF;
         END IF;
     END IF;
     PERFORM memadmin_write_rows(
         event_type, kind, refs, subjects, total, details,
-        split_part(named, ':', 1), split_part(named, ':', 2)::uuid, given_cause::uuid
+        split_part(named, ':', 1), split_part(named, ':', 2)::uuid, caused::uuid
     );
 END $$;
 

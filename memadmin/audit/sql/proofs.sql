@@ -93,6 +93,16 @@ BEGIN
     RETURN found;
 END $$;
 
+-- The value of `memadmin.cause` for an event that the application adds after the changes that it causes.
+CREATE OR REPLACE FUNCTION memadmin_name_cause(event_id uuid, proof text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF memadmin_is_proof('cause', event_id::text, NULL, proof) THEN
+        RETURN memadmin_token('cause', event_id);
+    END IF;
+    RETURN event_id::text;
+END $$;
+
 -- Whether a key of the application is stored here.
 CREATE OR REPLACE FUNCTION memadmin_knows_key(key_name text) RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -101,4 +111,4 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION memadmin_name_actor(text, text, bigint, text), memadmin_acting(text, text, bigint, text),
-    memadmin_knows_key(text) FROM PUBLIC;
+    memadmin_name_cause(uuid, text), memadmin_knows_key(text) FROM PUBLIC;
