@@ -174,7 +174,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
-    "allauth.usersessions",
+    "memadmin.accounts.apps.OpenSessionsConfig",
     "django_htmx",
     "template_partials",
     "csp",
@@ -298,6 +298,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 IDLE_LIMIT = timedelta(minutes=environment.positive_integer("MEMADMIN_IDLE_MINUTES"))
 SESSION_LIMIT = timedelta(hours=environment.positive_integer("MEMADMIN_SESSION_HOURS"))
 SESSION_COOKIE_AGE = int(SESSION_LIMIT.total_seconds())
+SESSION_ENGINE = "memadmin.accounts.session_store"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS

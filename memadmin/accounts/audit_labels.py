@@ -19,7 +19,7 @@ def user_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
         ref: Name(
             f"account {user.get_username()}", reverse("admin:auth_user_change", args=[user.pk]) if may_open else ""
         )
-        for ref, user in by_ref(User.objects.all(), refs).items()
+        for ref, user in by_ref(User.objects.defer("password"), refs).items()
     }
 
 
@@ -31,4 +31,4 @@ def role_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
 @finds("auth.user")
 def users_called(viewer: User, text: str) -> Iterable[UUID]:
     """Accounts by their user name."""
-    return [ids.ref_of(user) for user in User.objects.filter(username=text)]
+    return [ids.ref_of(user) for user in User.objects.defer("password").filter(username=text)]

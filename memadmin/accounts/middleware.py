@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 from django_htmx.http import HttpResponseClientRedirect
 
+from memadmin.accounts import open_sessions
 from memadmin.accounts.reauth import has_second_factor, note_use, why_over
 from memadmin.web.reauth import READING
 
@@ -59,7 +60,7 @@ class SessionLimits:
             logout(request)
             request.session[ENDED] = reason
         elif "X-Background" not in request.headers and note_use(request):
-            UserSession.objects.filter(session_key=request.session.session_key).update(last_seen_at=now())
+            UserSession.objects.filter(session_key=open_sessions.key_of(request)).update(last_seen_at=now())
 
 
 class SecondFactor:

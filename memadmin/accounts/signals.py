@@ -18,7 +18,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from memadmin import audit
-from memadmin.accounts import audit_events, reauth, user_actions
+from memadmin.accounts import audit_events, open_sessions, reauth, user_actions
 
 
 @receiver(user_logged_in)
@@ -50,6 +50,8 @@ def record_sign_in(request: HttpRequest, user: User, **kwargs: Any) -> None:
     with_what = [record.get("type") or record["method"] for record in get_authentication_records(request, user)]
     reason = {"socialaccount": "company_account"}.get(with_what[-1], with_what[-1]) if with_what else ""
     audit.record_alone(audit_events.SIGNED_IN, by=user, target=user, reason_code=reason)
+    open_sessions.open_to(user)
+    open_sessions.record(request, user)
 
 
 @receiver(authentication_failed)
@@ -66,9 +68,11 @@ def record_new_factor(instance: Authenticator, created: bool, **kwargs: Any) -> 
 
 
 @receiver(password_changed)
-def record_new_password(user: User, **kwargs: Any) -> None:
+def record_new_password(request: HttpRequest, user: User, **kwargs: Any) -> None:
     with transaction.atomic():
         audit.record(audit_events.PASSWORD_CHANGED, by=user, target=user)
+    # The session of this browser has a new key.
+    open_sessions.record(request, user)
 
 
 @receiver(post_save, sender=User)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from memadmin import audit
-from memadmin.accounts import audit_events
+from memadmin.accounts import audit_events, open_sessions
 
 
 class OwnSecondFactor(Exception):
@@ -72,5 +72,5 @@ def end_sessions(person: User, sessions: Iterable[UserSession], *, by: User | No
     if ending:
         audit.record(audit_events.SESSIONS_ENDED, by=by, target=person, counters={"sessions": len(ending)})
     for session in ending:
-        session.end()
+        open_sessions.end(session)
     return len(ending)

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.timezone import now
 
@@ -115,6 +115,11 @@ def mark_of(raw: str) -> str:
     return salted_hmac("sessions_app.redaction", raw.encode(errors="surrogatepass"), algorithm="sha256").hexdigest()
 
 
+def redactions() -> QuerySet[Redaction]:
+    """Redactions with subject and requester, without the password hash, which the worker may not read."""
+    return Redaction.objects.select_related("subject", "requested_by").defer("requested_by__password")
+
+
 # --- carried out ------------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +128,7 @@ def work(lease: Lease) -> None:
 
     Raises what the lease raises.
     """
-    redaction = Redaction.objects.select_related("subject", "requested_by").get(run=lease.run)
+    redaction = redactions().get(run=lease.run)
     if not begin(lease, redaction):
         return
     target_text = TextToRedact.parse(redaction.text) if redaction.text else None
@@ -203,7 +208,7 @@ def forget_searches(target_text: TextToRedact | None) -> int:
 
 def finish(run: Run) -> None:
     """Records the outcome and deletes the text, in the transaction in which the run ends, in whatever state."""
-    redaction = Redaction.objects.select_related("subject", "requested_by").get(run=run)
+    redaction = redactions().get(run=run)
     outcome = RedactionOutcome.of(run)
     counters = {"items": outcome.items, "places": outcome.places, "left": outcome.left}
     is_about_subject = redaction.record_id is None

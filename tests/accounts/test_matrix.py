@@ -20,7 +20,6 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission, User
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection, transaction
 from django.http import HttpResponse
 from django.template.backends.django import Template
@@ -29,6 +28,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.timezone import now
 
 from memadmin.accounts.grants import services as grants
+from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
 from memadmin.web import errors
@@ -123,7 +123,8 @@ def somebody(role: str) -> User:
 def browser_of(user: User) -> Client:
     """Signed in, and in the list of where they are."""
     client = signed_in(user)
-    UserSession.objects.create(user=user, ip="127.0.0.1", session_key=client.session.session_key, user_agent="")
+    key = digest_of(client.session.session_key or "")
+    UserSession.objects.create(user=user, ip="127.0.0.1", session_key=key, user_agent="")
     return client
 
 

@@ -10,6 +10,8 @@ from datetime import timedelta
 
 import pytest
 from allauth.usersessions.models import UserSession
+from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.db import connection
@@ -20,6 +22,7 @@ from django.utils.timezone import now
 from pytest_django.fixtures import Settings
 
 from memadmin.accounts.reauth import SEEN_AT, SIGNED_IN_AT
+from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
 from tests.people import person, signed_in_by_password
 from tests.raw_edits import WHY
@@ -79,10 +82,10 @@ class TestLimits:
 
     def test_what_ended_is_gone(self, clerk: User) -> None:
         client = signed_in_by_password(clerk)
-        key = client.session.session_key
+        key = client.session.session_key or ""
         let_pass(client, seconds=15 * 60, since=SEEN_AT)
         client.get(ACCOUNT)
-        assert not Session.objects.filter(session_key=key).exists()
+        assert not Session.objects.filter(session_key=digest_of(key)).exists()
 
     def test_use_is_written_once_a_minute_at_most(self, clerk: User) -> None:
         client = signed_in_by_password(clerk)
@@ -117,6 +120,35 @@ class TestLimits:
         del session[SIGNED_IN_AT], session[SEEN_AT]
         session.save()
         assert client.get(ACCOUNT).status_code == 302
+
+
+class TestWhatIsStored:
+    def test_opens_no_session(self, clerk: User) -> None:
+        """Somebody reads the tables, or a dump of them, and tries all that is in there as a cookie."""
+        client = signed_in_by_password(clerk)
+        key = client.session.session_key
+        rows = [*Session.objects.values_list("session_key", "session_data"), *UserSession.objects.values_list()]
+        words = {str(word) for row in rows for word in row}
+        assert key not in words
+        for word in words:
+            thief = Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={word}"})
+            assert thief.get(ACCOUNT).status_code == 302
+        assert Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={key}"}).get(ACCOUNT).status_code == 200
+
+    def test_is_found_and_ended_by_its_key(self, clerk: User) -> None:
+        store = SessionStore()
+        store["said"] = "tea"
+        store.save()
+        key = str(store.session_key)
+        assert Session.objects.get().session_key == digest_of(key)
+        for found in (SessionStore(key).load(), async_to_sync(SessionStore(key).aload)()):
+            assert found == {"said": "tea"}
+        assert SessionStore().exists(key)
+        assert not SessionStore().exists(digest_of(key))
+        store.cycle_key()
+        assert (SessionStore(key).load(), SessionStore(store.session_key).load()) == ({}, {"said": "tea"})
+        SessionStore().delete(store.session_key)
+        assert not Session.objects.exists()
 
 
 class TestChangesTakeEffectAtOnce:
@@ -171,8 +203,8 @@ class TestOwnList:
 
     def test_signs_out_one(self, clerk: User) -> None:
         here, there = signed_in_by_password(clerk), signed_in_by_password(clerk)
-        key = there.session.session_key
-        here.post(reverse("accounts:session-end", args=[UserSession.objects.get(session_key=key).pk]))
+        key = there.session.session_key or ""
+        here.post(reverse("accounts:session-end", args=[UserSession.objects.get(session_key=digest_of(key)).pk]))
         assert there.get(ACCOUNT).status_code == 302
         assert here.get(ACCOUNT).status_code == 200
 

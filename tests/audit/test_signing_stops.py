@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from memadmin.audit.models import AuditCheckpoint, AuditLeaf, AuditPending, AuditVerdict
-from memadmin.audit.transparency import anchors, checkpoints, notes, sequencer, status, verified_tree
+from memadmin.audit.transparency import anchors, checkpoints, notes, sequencer, status, tree_store, verified_tree
 from memadmin.audit.transparency.notes import SigningKey
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.audit.transparency.tree import Frontier
@@ -169,11 +169,14 @@ def test_leaves_of_other_processes_are_read_once(running: Sequencer, monkeypatch
     for _ in range(3):
         write_events(7)
         other.step(is_last=True)
-    read = []
-    leaves = verified_tree.tree_store.leaves
-    monkeypatch.setattr(
-        verified_tree.tree_store, "leaves", lambda start, stop: [read.append((start, stop)), leaves(start, stop)][1]
-    )
+    read: list[tuple[int, int]] = []
+    leaves = tree_store.leaves
+
+    def note_read(start: int, stop: int) -> Iterator[bytes]:
+        read.append((start, stop))
+        return leaves(start, stop)
+
+    monkeypatch.setattr(tree_store, "leaves", note_read)
     record_events(1)
     batch = running.step(is_last=True)
     assert batch
@@ -252,7 +255,12 @@ def test_running_sequencer_logs_it_once(
     as_owner("UPDATE audit_leaf SET hash = sha256('forged') WHERE index = 0")
     turns, stop = threading.Semaphore(0), threading.Event()
     note_stop = verified_tree.note_stop
-    monkeypatch.setattr(verified_tree, "note_stop", lambda problem: (note_stop(problem), turns.release()))
+
+    def note_stop_and_count(problem: TreeRewritten) -> None:
+        note_stop(problem)
+        turns.release()
+
+    monkeypatch.setattr(verified_tree, "note_stop", note_stop_and_count)
     with somebody_else() as start:
         working = start(lambda: Sequencer().run(stop))
         for _ in range(3):

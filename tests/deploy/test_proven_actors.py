@@ -115,7 +115,7 @@ def test_version_of_a_memory_has_no_author_by_hand(ours: Roles, ref: uuid.UUID) 
     assert MemoryVersion.objects.get(memory=memory).author_kind == "database"
 
 
-def name_actor(*arguments: object) -> str:
+def name_actor(*arguments: str | int | None) -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT memadmin_name_actor(%s, %s, %s, %s)", arguments)
         return str(cursor.fetchone()[0])

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from memadmin import audit
 from memadmin.audit.log import types
 from memadmin.audit.models import AuditEvent
-from memadmin.deploy.roles import APPLICATION, INSERT_ONLY, OF_AGENTS, Roles, our_tables
+from memadmin.deploy.roles import APPLICATION, INSERT_ONLY, OF_AGENTS, SIGNING_IN, Roles, our_tables
 from tests.agents import run_sql
 from tests.deploy.connecting import bring_into_force, connected_as, logged_in_as, refusal
 
@@ -81,6 +81,24 @@ FORGERIES = [
         "skip triggers",
         "SET session_replication_role = replica",
         "GRANT SET ON PARAMETER session_replication_role TO {role}",
+    ),
+    Forgery(
+        "read sessions",
+        "SELECT session_key, session_data FROM django_session",
+        "GRANT SELECT ON django_session TO {role}",
+        (WORKER, AUDITOR, AGENTS),
+    ),
+    Forgery(
+        "read password hashes",
+        "SELECT username, password FROM auth_user",
+        "GRANT SELECT ON auth_user TO {role}",
+        (WORKER, AUDITOR, AGENTS),
+    ),
+    *(
+        Forgery(
+            f"read {table}", f"SELECT * FROM {table}", f"GRANT SELECT ON {table} TO {{role}}", (WORKER, AUDITOR, AGENTS)
+        )
+        for table in SIGNING_IN
     ),
     Forgery("become the owner", "SET ROLE {migrator}", "GRANT {migrator} TO {role}"),
     Forgery("make a role", "CREATE ROLE one_role_more", "ALTER ROLE {role} CREATEROLE"),

@@ -26,7 +26,10 @@ class ContentGrantQuerySet(models.QuerySet["ContentGrant"]):
 
     def with_people(self) -> ContentGrantQuerySet:
         """With the people and sessions shown on pages. One additional query."""
-        return self.select_related("requested_by", "decided_by", "reviewed_by").prefetch_related("sessions")
+        people = ("requested_by", "decided_by", "reviewed_by")
+        # The worker, which sends notices, may not read password hashes.
+        hashes = [f"{person}__password" for person in people]
+        return self.select_related(*people).defer(*hashes).prefetch_related("sessions")
 
     def open_at(self, at: datetime) -> ContentGrantQuerySet:
         """Grants that are active at this instant: opened, not expired and not ended."""

@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from memadmin.accounts import access, user_actions
+from memadmin.accounts import access, open_sessions, user_actions
 from memadmin.web.pages import operator_page
 from memadmin.web.requests import OperatorRequest
 
@@ -25,13 +25,12 @@ from memadmin.web.requests import OperatorRequest
 def account(request: OperatorRequest) -> HttpResponse:
     factors = list(Authenticator.objects.filter(user=request.user).order_by("created_at", "pk"))
     codes = next((factor for factor in factors if factor.type == Authenticator.Type.RECOVERY_CODES), None)
-    open_sessions: list[UserSession] = UserSession.objects.purge_and_list(request.user)
     context = {
         "factors": [factor for factor in factors if factor is not codes],
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else 0,
         "has_app": any(factor.type == Authenticator.Type.TOTP for factor in factors),
-        "open_sessions": sorted(open_sessions, key=lambda session: session.last_seen_at, reverse=True),
-        "this_session": request.session.session_key,
+        "open_sessions": open_sessions.open_to(request.user),
+        "this_session": open_sessions.key_of(request),
     }
     return render(request, "accounts/account.html", context)
 
@@ -45,7 +44,7 @@ def end_session(request: OperatorRequest, session_id: int) -> HttpResponse:
 
 @operator_page(methods="POST")
 def end_other_sessions(request: OperatorRequest) -> HttpResponse:
-    others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
+    others = UserSession.objects.filter(user=request.user).exclude(session_key=open_sessions.key_of(request))
     user_actions.end_sessions(request.user, others, by=request.user)
     messages.success(request, "You are signed out everywhere else.")
     return redirect("accounts:account")
