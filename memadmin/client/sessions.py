@@ -17,7 +17,7 @@ from memadmin.client.connection import Connection, Console, ConsoleUnavailable, 
 from memadmin.client.secret_text import SecretRefused, mask_item
 from memadmin.client.subjects import NOBODY, USER_ID, Finder, Named, Subject, find_subject, subject_of
 
-__all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectErased"]
+__all__ = ["ERASED", "GovernedSession", "SecretRefused", "Subject", "SubjectErased", "SubjectMismatch"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 OURS = {
     *("inner", "subject", "record", "session_id", "session_settings", *METHODS),
     *("_console", "_store", "_subject_in", "_ticket", "_agent", "_secrets", "_erased"),
-    *("_registered", "_inner_takes_wrapper"),
+    *("_registered", "_inner_takes_wrapper", "_is_subject_given", "_found_for"),
 }
 """The attributes that are not the inner session's."""
 
@@ -44,12 +44,24 @@ class SubjectErased(Exception):
         self.session_id = session_id
 
 
+class SubjectMismatch(Exception):
+    """The context of a run names another subject than the session has. Nothing was read, stored or injected."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            "This session belongs to another subject than the context of this run."
+            " Use a GovernedSession with its own session id for each subject."
+        )
+        self.session_id = session_id
+
+
 class GovernedSession(SessionABC):
     """Wraps a session of the SDK; use it in its place.
 
     `store` is the console's name for the place where `inner` keeps its items. The subject is given, or
     found in the context of the first run: `subject_in` is the attribute or key of the context object that has it, or a
-    function of that object. Both are sent to the console once, as are ticket and agent.
+    function of that object. Both are sent to the console once, as are ticket and agent. A later run whose context names
+    another subject raises SubjectMismatch; one whose context names none gets no memories of the first.
 
     `secrets` decides about keys, passwords and card numbers in stored texts: "keep", "mask", or "refuse",
     which raises SecretRefused out of the run. `erased` decides about a write to an erased session: "refuse" raises
@@ -77,6 +89,9 @@ class GovernedSession(SessionABC):
         self._console, self._store, self._subject_in = console, store, subject_in
         self._ticket, self._agent = ticket, agent
         self._secrets, self._erased = secrets, erased
+        self._is_subject_given = self.subject is not None
+        # The session id for which the subject was found: under another id it is another session.
+        self._found_for = ""
         self._registered: tuple[str, Subject | None] | None = None
         # As in the SDK: a session gets the run's context when all four of its methods take it.
         self._inner_takes_wrapper = all(_takes_wrapper(getattr(inner, method)) for method in METHODS)
@@ -153,17 +168,18 @@ class GovernedSession(SessionABC):
             await self._write("add_items", wrapper, kept)
 
     async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
+        self._subject_of_run(wrapper)
         return cast("TResponseInputItem | None", await self._write("pop_item", wrapper))
 
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
+        self._subject_of_run(wrapper)
         await self._write("clear_session", wrapper)
 
     # --- registration in the console ----------------------------------------------------------------------------------
 
     async def _may_go_on(self, wrapper: RunContextWrapper[Any] | None) -> bool:
         """Registers what is not registered yet. False where an erased session drops what is written to it."""
-        if self.subject is None and wrapper is not None:
-            self.subject = self._found_in(wrapper.context)
+        whose = self._subject_of_run(wrapper)
         may_go_on, name = True, self._known_id()
         registered = name, self.subject
         if name and self._registered != registered:
@@ -184,9 +200,30 @@ class GovernedSession(SessionABC):
                     raise SubjectErased(self.session_id) from None
         if wrapper is not None:
             known = runs.current()
-            if known is None or known.wrapper is not wrapper or known.record is not self.record:
-                runs.enter(runs.CurrentRun(name, wrapper, self.subject, self.record))
+            if (
+                known is None
+                or known.wrapper is not wrapper
+                or known.record is not self.record
+                or known.subject != whose
+            ):
+                runs.enter(runs.CurrentRun(name, wrapper, whose, self.record))
         return may_go_on
+
+    def _subject_of_run(self, wrapper: RunContextWrapper[Any] | None) -> Subject | None:
+        """The subject of this run, which is that of the session, or None where the context names none.
+
+        A subject that was not given is looked up in every run's context: a program that reuses the session for the next
+        customer would else be served the memories of the first one. Raises SubjectMismatch.
+        """
+        if self._is_subject_given or wrapper is None:
+            return self.subject
+        found, name = self._found_in(wrapper.context), self._known_id()
+        if self.subject is None or (self._found_for and self._found_for != name):
+            self.subject, self._found_for = found, name
+        elif found and found != self.subject:
+            raise SubjectMismatch(name)
+        # A run without a context object, as one that is resumed, continues the session.
+        return self.subject if found or wrapper.context is None else None
 
     async def _register(self, connection: Connection) -> UUID:
         whose = self.subject or NOBODY

@@ -21,6 +21,7 @@ from memadmin.client.hooks import MemoryHooks
 from memadmin.client.memories import Evidence, MemoryClient
 from memadmin.client.prompt_context import memory_filter
 from memadmin.client.proposal_results import RefusalReason, refused_with
+from memadmin.client.sessions import SubjectMismatch
 from memadmin.client.subjects import NOBODY, Subject
 from memadmin.client.tools import memory_tools
 from memories_app.models import Evidence as StoredEvidence
@@ -129,6 +130,28 @@ def test_a_session_under_another_id_is_registered_too(client: MemoryClient) -> N
 
     in_agent(run)
     assert SessionRecord.objects.filter(session_id__in=["s1", "s2"], subject__isnull=False).count() == 2
+
+
+def test_a_reused_session_serves_no_other_customer(client: MemoryClient, ada: StoredSubject) -> None:
+    """One session object kept by the program, whose subject was found in the context of its first run."""
+    options: dict[str, Any] = {"call_model_input_filter": memory_filter(client), "hooks": MemoryHooks(client)}
+
+    async def run() -> list[Any]:
+        session = client.session(SQLiteSession("s1"))
+        seen = [await talk(session, "Tea?", context=Customer("ada"), **options)]
+        before = await session.get_items()
+        with pytest.raises(SubjectMismatch, match="another subject"):
+            await talk(session, "No, I meant tea.", context=Customer("bob"), **options)
+        assert await session.get_items() == before
+        # The customer of the session is served as before; a visitor without an id is not served as that customer.
+        seen += [await talk(session, "Tea?", context=Customer(who), **options) for who in ("ada", "")]
+        session.session_id = "s2"
+        return [*seen, await talk(session, "Tea?", context=Customer("bob"), **options)]
+
+    assert [TEA in instructed(model) for model in in_agent(run)] == [True, True, False, False]
+    assert not Signal.objects.filter(kind="correction").exists()
+    subjects = dict(SessionRecord.objects.values_list("session_id", "subject__aliases__key"))
+    assert subjects == {"s1": "ada", "s2": "bob"}
 
 
 def test_nobody_is_not_everybody(client: MemoryClient) -> None:
