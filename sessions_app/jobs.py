@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.utils.timezone import now
 from procrastinate.contrib.django import app
 
+from memadmin.web import job_queue
 from memadmin.web.periodic import is_stale
 from sessions_app.models import SessionStore, TextSearch
 from sessions_app.services import discovery, health_checks, inspection, outbox, path_watch, patterns
@@ -73,8 +72,14 @@ def forget_old_searches(timestamp: int) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="retry_stalled_jobs")
 async def retry_stalled_jobs(timestamp: int) -> None:
-    """Retries jobs of workers that died; procrastinate detects them but does not retry."""
-    if is_stale(timestamp):
-        return
-    for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=timedelta(seconds=30).total_seconds()):
-        await app.job_manager.retry_job(job)
+    """Recovers the jobs of workers that died."""
+    if not is_stale(timestamp):
+        await job_queue.recover_orphans()
+
+
+@app.periodic(cron="29 3 * * *")
+@app.task(queueing_lock="forget_old_jobs")
+async def forget_old_jobs(timestamp: int) -> None:
+    """Deletes failed jobs after three days."""
+    if not is_stale(timestamp):
+        await job_queue.forget_old_jobs()

@@ -11,6 +11,7 @@ from memadmin.runs import services
 from memadmin.runs.forms import FinishedRuns, SpeedLimit
 from memadmin.runs.models import Run
 from memadmin.runs.view_models import view_of
+from memadmin.web import job_queue
 from memadmin.web.fragments import render_page_or_fragment
 from memadmin.web.lists import ListPage
 from memadmin.web.pages import operator_page
@@ -33,6 +34,8 @@ def run_list(request: OperatorRequest) -> HttpResponse:
         "filters": filters,
         "unfinished": [view_of(run, request.user) for run in unfinished],
         "finished": [view_of(run, request.user) for run in page.rows],
+        # Called by the whole page, not by the part that refreshes itself.
+        "job_problems": job_queue.problems,
     }
     return RUNS.render(request, context, page, status=400 if filters.problems else 200)
 

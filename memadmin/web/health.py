@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from memadmin.web import job_queue
+
 
 @require_safe
 @login_not_required
@@ -26,9 +28,23 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when pages can be served, else 503 with the reasons: sentences without details, since access is public."""
+    """200 when pages can be served, else 503 with the reasons: sentences without details, since access is public.
+
+    `degraded` is for monitoring. It does not change the status: no other web server would do the jobs.
+    """
     problems = reasons_not_to_serve()
-    return JsonResponse({"ready": not problems, "problems": problems}, status=503 if problems else 200)
+    degraded = [] if problems else reasons_for_alarm()
+    answer = {"ready": not problems, "problems": problems, "degraded": degraded}
+    return JsonResponse(answer, status=503 if problems else 200)
+
+
+def reasons_for_alarm() -> list[str]:
+    """Problems that pages can be served with, as sentences without details. At most three queries."""
+    try:
+        has_problems = job_queue.has_problems()
+    except Error:
+        return ["The state of the background jobs is unknown. Run `memadmin check_deploy`."]
+    return ["Background jobs are stuck, overdue or failed. Run `memadmin check_deploy`."] if has_problems else []
 
 
 _checks: list[Callable[[], Sequence[str]]] = []

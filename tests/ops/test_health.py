@@ -19,7 +19,7 @@ def test_healthz_answers_without_a_database(client: Client) -> None:
 @pytest.mark.django_db
 def test_readyz_is_ready_when_all_migrations_are_there(client: Client) -> None:
     response = client.get("/readyz")
-    assert (response.status_code, response.json()) == (200, {"ready": True, "problems": []})
+    assert (response.status_code, response.json()) == (200, {"ready": True, "problems": [], "degraded": []})
 
 
 @pytest.mark.django_db

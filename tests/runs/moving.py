@@ -53,9 +53,11 @@ def tables(rows: int) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(TABLES)
         cursor.execute("INSERT INTO runs_todo SELECT generate_series(1, %s)", [rows])
-    yield
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE runs_todo, runs_done")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE runs_todo, runs_done")
 
 
 def count_done() -> tuple[int, int]:

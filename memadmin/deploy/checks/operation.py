@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core import checks
-from django.template.defaultfilters import pluralize
 from django.utils.timezone import now
 
 from memadmin.audit.transparency import checkpoints, status
 from memadmin.deploy.checks.finding import CheckFinding, Level
 from memadmin.deploy.steps import fetch
+from memadmin.web import job_queue
 from sessions_app import registry
 
 VERDICT_LASTS = timedelta(days=2)
@@ -51,10 +51,8 @@ def worker() -> Iterator[CheckFinding]:
             "worker",
             "No worker is running: audit events are not sequenced and jobs are not done. Start `worker`.",
         )
-    ((failed,),) = fetch("SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'")
-    if failed:
-        hint = f"{failed:,} job{pluralize(failed)} failed: see the worker's log."
-        yield CheckFinding("warning", "worker", hint)
+    for problem in job_queue.problems():
+        yield CheckFinding("error", problem.check, problem.sentence)
 
 
 def stores() -> Iterator[CheckFinding]:
