@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 from django.db.models.functions import Now
@@ -109,7 +110,6 @@ def failed_jobs() -> QuerySet[ProcrastinateJob]:
     return with_last_event("failed").filter(last_event_at__gt=Now() - FAILED_WITHIN)
 
 
-def with_last_event(status: str) -> QuerySet[ProcrastinateJob]:
+def with_last_event(status: str) -> QuerySet[Any]:
     """Jobs with this status and the time at which they got it."""
-    jobs: QuerySet[ProcrastinateJob] = ProcrastinateJob.objects.filter(status=status)
-    return jobs.annotate(last_event_at=Max("procrastinateevent__at"))
+    return ProcrastinateJob.objects.filter(status=status).annotate(last_event_at=Max("procrastinateevent__at"))

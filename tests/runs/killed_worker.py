@@ -55,13 +55,13 @@ async def work(pass_moment: Callable[[], None]) -> None:
 
         async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
             pass_moment()
-            row = await super().execute_query_one_async(query, **arguments)
+            row: dict[str, Any] = await super().execute_query_one_async(query, **arguments)
             pass_moment()
             return row
 
         async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
             pass_moment()
-            rows = await super().execute_query_all_async(query, **arguments)
+            rows: list[dict[str, Any]] = await super().execute_query_all_async(query, **arguments)
             pass_moment()
             return rows
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
@@ -38,7 +40,7 @@ def make_job(
     return job
 
 
-def insert(statement: str, *values: object) -> int:
+def insert(statement: str, *values: str | None) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         (number,) = cursor.fetchone()
@@ -68,7 +70,7 @@ def test_failed_jobs_are_kept_for_three_days() -> None:
     assert states() == {recent: "failed", waiting: "todo"}, old
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, dict[str, Any]] = {
     "jobs-stuck": {"status": "doing", "since": "10 minutes"},
     "jobs-overdue": {"status": "todo", "since": "20 minutes"},
     "jobs-failed": {"status": "failed", "since": "2 hours"},
