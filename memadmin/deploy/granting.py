@@ -87,6 +87,7 @@ FOR_THE_APPLICATION = (
     "memadmin_acting(",
     "memadmin_erase_details(",
     "memadmin_erase_name(",
+    "memadmin_has_user_quote(",
     "memadmin_knows_key(",
     "memadmin_name_actor(",
     "memadmin_name_cause(",

@@ -394,6 +394,7 @@ def _quote(record: SessionRecord, said: SessionMessage, text: str) -> ProposedQu
         said_at=said.at,
         signal_id=said.signal_id,
         tools=said.tools,
+        said_by_user=said.speaker == "user" and said.signal_id is None,
     )
 
 

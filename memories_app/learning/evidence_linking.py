@@ -1,4 +1,4 @@
-"""Linking of quotes to items of sessions, and detection of the tools that may have influenced them.
+"""Linking of quotes to items of sessions, with the role that said them and the tools that may have influenced them.
 
 Agents quote text without the ids of items in their store, and must not state its origin themselves.
 """
@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.timezone import now
 
-from memadmin.client.items import text_of
+from memadmin.client.items import is_from_user, text_of
 from memadmin.client.secret_text import mask_text
 from memories_app.models import Evidence
 from memories_app.tool_provenance import ToolsBehind
@@ -35,14 +35,14 @@ BATCH = 100
 
 
 def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
-    """Links quotes stored `within` this time to their items, with the tools behind them; returns the number of links.
+    """Links quotes stored `within` this time to their items, with role and tools; returns the number of links.
     An item named by an agent stays.
 
     One query, and for each quoted session two and the pages of items, at most ten.
     """
     waiting = list(
         Evidence.objects.filter(
-            Q(item_id="") | Q(tools__isnull=True),
+            Q(item_id="") | Q(tools__isnull=True) | Q(said_by_user__isnull=True),
             record_id__isnull=False,
             gone_at=None,
             memory__proposed_at__gt=now() - within,
@@ -60,7 +60,7 @@ def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
         if evidence.record_id and (place := places[evidence.record_id].get(evidence.quote)):
             # A redaction may have removed the quote meanwhile, together with its item.
             found += Evidence.objects.filter(pk=evidence.pk, gone_at=None).update(
-                item_id=evidence.item_id or place.item_id, tools=place.tools
+                item_id=evidence.item_id or place.item_id, tools=place.tools, said_by_user=place.is_from_user
             )
     return found
 
@@ -69,6 +69,7 @@ def place_evidence(*, within: timedelta = LATE, limit: int = BATCH) -> int:
 class QuoteLocation:
     item_id: str
     tools: list[str]
+    is_from_user: bool
 
 
 def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
@@ -80,15 +81,21 @@ def _places_of(record_id: UUID, quotes: Set[str]) -> dict[str, QuoteLocation]:
     try:
         page = backend.last_page(record.session_id, PAGE)
         for _ in range(MOST_PAGES):
-            in_page = {text: item for item in page.items for text in texts_of(item) if text in quotes}
+            # Of repeated text, the last occurrence.
+            in_page = {
+                text: (item, from_user)
+                for item in page.items
+                for text, from_user in texts_of(item).items()
+                if text in quotes
+            }
             before = None
             if in_page:
                 # The first items of a page belong to a run that called its tools on the page before.
                 before = backend.page_before(record.session_id, page.items[0].position, PAGE)
                 behind = _tools_at([*before.items, *page.items])
-                # Of repeated text, the last occurrence.
                 places = {
-                    text: QuoteLocation(item.id, behind.get(item.id, [])) for text, item in in_page.items()
+                    text: QuoteLocation(item.id, behind.get(item.id, []), from_user)
+                    for text, (item, from_user) in in_page.items()
                 } | places
             if not page.items or quotes <= places.keys():
                 break
@@ -106,14 +113,14 @@ def _tools_at(items: Sequence[StoredItem]) -> dict[str, list[str]]:
     return found
 
 
-def texts_of(item: StoredItem) -> tuple[str, ...]:
-    """Texts of an item, unchanged and with masked secrets, as agents quote it."""
+def texts_of(item: StoredItem) -> dict[str, bool]:
+    """Texts of an item, unchanged and with masked secrets, as agents quote it; each with whether a user wrote it."""
     try:
         content = parse_json(item.raw)
     except NotJson:
-        return ()
+        return {}
     if not isinstance(content, dict):
-        return ()
+        return {}
     output = content.get("output")
     text = output if isinstance(output, str) else text_of(content)
-    return (text, mask_text(text)[0]) if text else ()
+    return dict.fromkeys((text, mask_text(text)[0]), is_from_user(content)) if text else {}

@@ -47,6 +47,8 @@ class ProposedQuote:
     signal_id: UUID | None = None
     tools: Sequence[str] | None = None
     """Tools that may have influenced it; None if not determined."""
+    said_by_user: bool | None = None
+    """Whether it was read in a user's item; None if the caller did not read it."""
 
 
 class ChangesNothing(Unproposable):
@@ -133,6 +135,7 @@ def add_evidence(memory: Memory, quotes: Iterable[ProposedQuote]) -> None:
             said_at=quote.said_at,
             signal_id=quote.signal_id,
             tools=None if quote.tools is None else list(quote.tools),
+            said_by_user=quote.said_by_user,
         )
         for quote in quotes
     )

@@ -86,6 +86,21 @@ INSTRUCTION_ELSEWHERE = re.compile(
     r"|(?:تجاهل|انس).{0,40}(?:تعليمات|قواعد|أوامر)",
     re.IGNORECASE | re.DOTALL,
 )
+AUTHORITY = re.compile(
+    r"\b(?:treat|regard|handle|trust)\s+(?:them|him|her|me|us|this|the)\b.{0,40}\b(?:as|like)\b"
+    r"|\b(?:is|are|am|be|as|call\s+(?:me|him|her|them))\s+(?:also\s+)?(?:an?\s+|the\s+|our\s+|your\s+)?(?:\w+\s+)?"
+    r"(?:admins?|administrators?|superusers?|super\s+users?|root)\b"
+    r"|\b(?:is|are|am)\s+(?:an?\s+|the\s+)?(?:\w+\s+)?(?:owner|employee|manager|supervisor|member|developer|operator|staff)s?"
+    r"\s+(?:of|at|for|in)\s+(?:this|the|our|your)\s+(?:shop|store|company|service|platform|system|team|site)\b"
+    r"|\b(?:admin|administrator|root|elevated|special|full|unlimited)\s+(?:rights?|access|privileges?|permissions?)\b"
+    r"|\b(?:is|are|am)\s+(?:authori[sz]ed|allowed|permitted|entitled)\s+to\b"
+    r"|\bwithout\s+(?:any\s+|further\s+)?(?:verification|verifying|authentication|authori[sz]ation|approval)\b"
+    r"|\b(?:ist|bin|sind)\s+(?:ein\w*\s+|der\s+|die\s+)?admin\w*|\bbehand\w+\s+(?:ihn|sie|mich)\s+(?:als|wie)\b"
+    r"|\b(?:est|suis)\s+(?:une?\s+|l.)?administrat\w+|\btraite\w*[- ](?:le|la|les|moi)\s+comme\b"
+    r"|\b(?:es|soy)\s+(?:una?\s+|el\s+|la\s+)?administrador\w*|\btr[aá]t\w+\s+como\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A role or rights that the text claims for its subject: an agent would act on it."""
 LOOKALIKES = str.maketrans("асеіјорѕухАСЕІЈОРЅХοαε_", "aceijopsyxACEIJOPSXoae ")
 """Letters of other alphabets that look Latin, and substitutes for spaces."""
 
@@ -115,6 +130,8 @@ def _in_text(text: str, regions: Sequence[str]) -> Iterator[Risk]:
             yield Risk(flag, SENSITIVE[flag][0], *word.span())
     if match := INSTRUCTION.search(_as_read(text)) or INSTRUCTION_ELSEWHERE.search(text):
         yield Risk("instruction", "Possible instruction to the agent", *match.span())
+    if match := AUTHORITY.search(_as_read(text)):
+        yield Risk("authority", "Claims a role or special rights", *match.span())
     if match := LINK.search(text):
         yield Risk("link", "Contains a link", *match.span())
     if match := INVISIBLE.search(text):

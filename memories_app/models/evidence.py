@@ -38,6 +38,8 @@ class Evidence(models.Model):
     said_at = models.DateTimeField(null=True)
     # Tools: the one whose output it is, or those called in the run before an assistant's message; null if unknown.
     tools = ArrayField(models.CharField(max_length=LONGEST_TOOL), null=True, blank=True)
+    # Whether the console found the quote in a user's item of the session; null if it found no such item yet.
+    said_by_user = models.BooleanField(null=True, editable=False)
     signal = models.ForeignKey("Signal", null=True, on_delete=models.SET_NULL, related_name="+")
     # Time at which its item was found missing; the quote is empty then.
     gone_at = models.DateTimeField(null=True)
@@ -58,7 +60,8 @@ class Evidence(models.Model):
             *audit.govern(
                 "evidence",
                 columns=[
-                    *("memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "tools", "signal")
+                    *("memory", "version", "record_id", "session_id", "item_id", "speaker", "quote", "tools", "signal"),
+                    "said_by_user",
                 ],
                 hidden=["session_id", "quote"],
                 agents_add=True,

@@ -23,6 +23,7 @@ FLAGS = {
     "sexuality": Flag("may reveal sexuality", "eye-exclamation"),
     "offence": Flag("may reveal an offence", "eye-exclamation"),
     "instruction": Flag("possible instruction", "prompt"),
+    "authority": Flag("claims a role or rights", "shield-lock"),
     "link": Flag("link", "arrow-right"),
     "invisible": Flag("invisible characters", "eye-off"),
 }
@@ -39,6 +40,7 @@ CHECKS = (
     ("No contact details found", {"contact"}),
     ("No sensitive category found", {"health", "belief", "politics", "origin", "sexuality", "offence"}),
     ("Not an instruction", {"instruction"}),
+    ("No claim of a role or rights", {"authority"}),
     ("No link and no invisible character", {"link", "invisible"}),
 )
 """Checks: the sentence for a text without findings, and their flags."""

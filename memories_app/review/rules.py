@@ -1,8 +1,8 @@
 """Approval rules: automatic approvals, with a sample that a person checks.
 
 A rule approves new proposals that were screened and compared, replace and contradict nothing, are no duplicates of
-memories or proposals, and are not claimed. Never shared or risky ones, nor those from a tool or a page, as in the gate,
-nor those of a person, who could have made the rule.
+memories or proposals, and are not claimed. Never shared or risky ones, those from a tool or a page, or those without a
+quote that was found in a user's item, as in the gate; nor those of a person, who could have made the rule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, Value
 from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
@@ -44,6 +44,10 @@ CONDITIONS = ("kinds", "provenance", "sources", "extractor", "min_confidence")
 COLUMNS = ("name", *CONDITIONS, "sample_percent", "is_active")
 
 
+HAS_USER_QUOTE = Func("pk", "subject", function="memadmin_has_user_quote", output_field=BooleanField())
+"""What the gate asks for, too: kind, source and confidence are the proposer's own words."""
+
+
 class SampleDecided(Overtaken):
     sentence = "This sample has already been checked."
 
@@ -51,6 +55,7 @@ class SampleDecided(Overtaken):
 def taken_by(rule: ApprovalRule, memories: MemoryQuerySet) -> MemoryQuerySet:
     """Memories that match its conditions. Used for approvals and for the preview of a rule."""
     taken = memories.filter(
+        HAS_USER_QUOTE,
         subject__isnull=False,
         risk_flags=[],
         replaces__isnull=True,

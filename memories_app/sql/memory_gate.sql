@@ -2,7 +2,7 @@
 -- approve this very text. A proposal to change a memory is about the subject of that memory: approved text goes there,
 -- and the gate compares the two. Of several ids of one subject the agent may know another.
 
-CREATE FUNCTION memadmin_memory_gate() RETURNS trigger
+CREATE OR REPLACE FUNCTION memadmin_memory_gate() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     people int;
@@ -46,7 +46,11 @@ BEGIN
     END IF;
     IF NEW.status = 'approved' AND (OLD.status <> 'approved' OR NEW.content_hash <> OLD.content_hash) THEN
         -- Approvals of this very text, of the memory itself or of a proposal to change it, since it last waited.
-        SELECT count(DISTINCT r.reviewer_id), coalesce(bool_or(r.rule_id IS NOT NULL AND m.source NOT IN ('tool', 'web')), false),
+        SELECT count(DISTINCT r.reviewer_id),
+               coalesce(bool_or(
+                   r.rule_id IS NOT NULL AND m.source NOT IN ('tool', 'web')
+                   AND memadmin_has_user_quote(m.id, m.subject_id)
+               ), false),
                coalesce(bool_or(m.risk_flags <> '{}'), false)
         INTO people, by_rule, is_risky
         FROM memories_app_review AS r JOIN memories_app_memory AS m ON m.id = r.memory_id

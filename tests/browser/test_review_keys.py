@@ -16,6 +16,7 @@ from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.review.undoing import UNDO_WITHIN
 from tests.browser import looking
 from tests.browser.conftest import Watch
+from tests.memories.builders import user_quote
 from tests.memories.queue import waiting
 from tests.people import person
 
@@ -37,6 +38,7 @@ def open_review(page: Page, memory: Memory) -> Locator:
 def sampled(statement: str) -> Memory:
     """What a rule approved, to be looked at all the same."""
     memory = waiting(statement, provenance="explicit", confidence=0.9)
+    user_quote(memory)
     rule, _ = ApprovalRule.objects.get_or_create(name="Explicit preferences", defaults={"is_active": True})
     Review.objects.create(
         memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash, is_sample=True

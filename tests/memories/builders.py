@@ -11,6 +11,7 @@ from django.db.models import Model
 from memadmin.client import embedding
 from memories_app.models import ApprovalRule, Distillation, Evidence, LearningStop, Memory, Recall, Review, Signal
 from sessions_app.models import Subject
+from tests.builders import make_session
 
 
 def proposed(statement: str = "Drinks tea.", *, subject: Subject | None = None, **columns: Any) -> Memory:
@@ -39,6 +40,13 @@ def approved(
     memory.save(update_fields=["status", "embedding", "embedder", "embedded_hash"])
     memory.refresh_from_db()
     return memory
+
+
+def user_quote(memory: Memory, words: str = "Tea, please.", **columns: Any) -> Evidence:
+    """Evidence as the console leaves it that found the quote in a user's item of a session of the subject."""
+    record = make_session(subject=memory.subject)
+    said = {"record_id": record.pk, "session_id": record.session_id, "item_id": "1", "speaker": "user", "tools": []}
+    return Evidence.objects.create(memory=memory, quote=words, **{**said, "said_by_user": True} | columns)
 
 
 def reviewer_number(number: int) -> User:

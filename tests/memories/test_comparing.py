@@ -16,7 +16,7 @@ from memories_app.review.decisions import approve_memory, reject_memory
 from memories_app.review.rules import apply_rules
 from sessions_app.models import Subject
 from tests.builders import make_subject
-from tests.memories.builders import approved, reviewer_number
+from tests.memories.builders import approved, reviewer_number, user_quote
 from tests.memories.test_rules import a_rule
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +62,7 @@ def test_only_people_end_it() -> None:
     proposal = Memory.objects.awaiting_review().get()
     screen_memories()
     embed_memories()
+    user_quote(proposal)
     a_rule()
     apply_rules()
     assert not Review.objects.filter(memory=proposal).exists(), "no rule takes it"

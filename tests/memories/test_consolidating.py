@@ -31,7 +31,7 @@ from sessions_app.models import Subject
 from tests.builders import make_subject
 from tests.deploy.connecting import connected_as
 from tests.meanwhile import comes_to_wait, somebody_else
-from tests.memories.builders import approved, proposed, reviewer_number
+from tests.memories.builders import approved, proposed, reviewer_number, user_quote
 
 DAY = timedelta(days=1)
 LONG_AGO = UNUSED_AFTER + DAY
@@ -89,6 +89,7 @@ def by_rule(statement: str = "Drinks tea.", *, confidence: float = 0.5, age: tim
     """A memory that a rule approved, so long ago."""
     memory = proposed(statement, subject=make_subject(), confidence=confidence)
     rule = ApprovalRule.objects.get_or_create(name="all")[0]
+    user_quote(memory)
     Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
     Memory.objects.filter(pk=memory.pk).update(status="approved", decided_at=now() - age)
     return memory

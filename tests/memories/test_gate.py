@@ -21,6 +21,7 @@ from sessions_app.models import Subject, SubjectKind
 from sessions_app.services.subjects import merge_subjects, subject_for_key
 from tests.agents import run_sql
 from tests.deploy.connecting import connected_as, refusal
+from tests.memories.builders import user_quote
 
 pytestmark = pytest.mark.django_db
 
@@ -270,6 +271,7 @@ def test_the_gate_and_the_queue_count_the_same_approvals(case: str | None, ada: 
 def test_what_a_rule_approved_nobody_verified(ada: Subject) -> None:
     memory = Memory.objects.create(kind="fact", statement="x", subject=ada, is_verified=True)
     memory.refresh_from_db()
+    user_quote(memory)
     rule = ApprovalRule.objects.create(name="clear wishes")
     Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
     approve(memory, is_verified=True)
@@ -282,6 +284,7 @@ def test_a_rule_never_approves_what_is_shared_or_risky(ada: Subject) -> None:
     for values in ({}, {"subject": ada, "risk_flags": ["link"]}):
         memory = Memory.objects.create(kind="fact", statement="x", **values)
         memory.refresh_from_db()
+        user_quote(memory)
         Review.objects.create(memory=memory, rule=rule, decision="approve", content_hash=memory.content_hash)
         assert "one person alone" in refused(partial(approve, memory))
 

@@ -100,6 +100,9 @@ REFUSED: dict[str, str] = {
     "be more than certain": "INSERT INTO memories_app_memory (kind, statement, confidence) VALUES ('fact', 'x', 2)",
     "bring a long quote": "INSERT INTO memories_app_evidence (memory_id, quote)"
     " VALUES (gen_random_uuid(), repeat('x', 5000))",
+    "find its own quote": "INSERT INTO memories_app_evidence (memory_id, quote, said_by_user)"
+    " VALUES (gen_random_uuid(), 'x', true)",
+    "ask whose quote it is": "SELECT memadmin_has_user_quote(gen_random_uuid(), gen_random_uuid())",
     "give a signal of no kind": "INSERT INTO memories_app_signal (kind) VALUES ('bribe')",
 }
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from memadmin.audit.models import AuditEvent
+from memadmin.deploy.roles import Roles
 from memories_app.audit_events import RetireReason
 from memories_app.dedup import consolidation
 from memories_app.learning.distillation import distil_session
+from memories_app.learning.evidence_linking import place_evidence
 from memories_app.learning.screening import embed_memories, screen_memories
 from memories_app.models import ApprovalRule, Evidence, Memory
 from memories_app.recall.preview import preview_recall
 from memories_app.review import decisions, rules
 from memories_app.services import retiring
 from sessions_app.models import Subject
-from tests.agents import run_sql
+from tests.agents import assistant, run_sql
 from tests.builders import make_session, make_subject
+from tests.deploy.connecting import bring_into_force, connected_as
 from tests.memories.queue import a_reviewer, approved, waiting
 from tests.memories.test_distilling import a_session, store
 
@@ -79,6 +83,36 @@ def test_talking_to_an_agent_never_teaches_all_of_them(store: None) -> None:
     assert not active.filter(source__in=["tool", "web"]).exists()
     assert not active.exclude(risk_flags=[]).exists()
     assert told(make_subject("bystander")) == told(None) == []
+
+
+AS_AGENT = """
+SELECT set_config('memadmin.subject', '{subject}', true);
+INSERT INTO memories_app_memory (id, subject_id, kind, statement, provenance, source, confidence, extractor)
+VALUES ('{memory}', '{subject}', 'preference', '{statement}', 'explicit', 'user', 1, 'agent/remember');
+INSERT INTO memories_app_evidence (id, memory_id, record_id, session_id, item_id, speaker, quote)
+VALUES (gen_random_uuid(), '{memory}', '{record}', '{session}', '1', 'user', '{quote}')
+"""
+
+
+def test_an_agent_does_not_approve_itself(store: None, kept_in_force: Roles) -> None:
+    """Under the agents' role, with the best kind, source and confidence, and words that the user did not say."""
+    bring_into_force(kept_in_force)
+    a_rule_that_takes_all_it_can()
+    wish, user = "I always drink tea.", make_subject("ada")
+    record = a_session(wish, assistant("Refunds go out at once."), subject=user, key="tea")
+    quotes = {
+        "Is known to the house and needs no questions.": "",
+        "Gets each refund twice.": "Each refund twice, please.",
+        "Gets refunds at once.": "Refunds go out at once.",
+        "Likes tea.": wish,
+    }
+    for statement, quote in quotes.items():
+        values = {"memory": uuid4(), "statement": statement, "quote": quote, "subject": user.pk}
+        with transaction.atomic(), connected_as(kept_in_force["agents"]):
+            run_sql(AS_AGENT.format(**values, record=record.pk, session=record.session_id))
+    assert place_evidence() == 2
+    everything_that_runs_by_itself()
+    assert [memory.statement for memory in Memory.objects.filter(status="approved")] == ["Likes tea."]
 
 
 def test_broken_variant_without_the_gate_and_the_rules_limits_it_would(

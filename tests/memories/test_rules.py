@@ -16,6 +16,9 @@ from memories_app.learning.screening import embed_memories
 from memories_app.models import ApprovalRule, Memory, Review
 from memories_app.review import claiming, decisions, rules
 from memories_app.services.refusals import NotApproved
+from sessions_app.models import SessionRecord
+from tests.builders import make_session, make_subject
+from tests.memories.builders import user_quote
 from tests.memories.queue import a_reviewer, approved, propose, waiting
 from tests.people import signed_in
 
@@ -30,9 +33,10 @@ def a_rule(**values: Any) -> ApprovalRule:
     )
 
 
-def sure(statement: str = "", **values: Any) -> Memory:
-    """With its vector, as the job leaves it that makes them."""
+def sure(statement: str = "", *, quote: dict[str, Any] | None = None, **values: Any) -> Memory:
+    """With its vector and a quote of the user, as the jobs leave it that make and find them."""
     memory = waiting(statement, **{"confidence": 0.9} | values)
+    user_quote(memory, **quote or {})
     embed_memories()
     return memory
 
@@ -74,7 +78,7 @@ class TestApplying:
     def test_what_was_not_screened_is_held_changes_or_contradicts_it_leaves_too(self) -> None:
         a_rule()
         known = approved("Prefers tea.", key="drink")
-        propose(confidence=0.9)
+        user_quote(propose(confidence=0.9))
         claiming.claim(sure(), by=a_reviewer())
         sure("Prefers gin.", replaces=known)
         sure("Prefers rum.", subject=known.subject, key="drink")
@@ -117,7 +121,7 @@ class TestApplying:
 
     def test_what_was_not_compared_waits_for_its_vector(self, settings: Any) -> None:
         a_rule()
-        waiting(confidence=0.9)
+        user_quote(waiting(confidence=0.9))
         assert rules.apply_rules() == 0
         settings.EMBEDDER = "none"
         assert rules.apply_rules() == 1
@@ -159,6 +163,34 @@ class TestApplying:
         monkeypatch.setattr(rules, "waiting_for", lambda rule: both)
         assert rules.apply_rules() == 1
         assert (status_of(shared), status_of(other)) == ("proposed", "approved")
+
+    @pytest.mark.parametrize(
+        "quote",
+        [
+            {"said_by_user": None},
+            {"said_by_user": False},
+            {"record_id": None},
+            {"quote": "", "gone_at": now()},
+            {"of_another": "subject"},
+            {"of_another": "session, which was erased"},
+        ],
+    )
+    def test_without_a_quote_that_was_found_neither_rule_nor_gate_approves(
+        self, quote: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rule, other = a_rule(), quote.get("of_another", "")
+        record = make_session(subject=make_subject() if other == "subject" else None)
+        quote = {"record_id": record.pk} if other else dict(quote)
+        words = quote.pop("quote", "Tea, please.")
+        memory = sure(quote={"words": words, **quote})
+        if other.startswith("session"):
+            SessionRecord.objects.filter(pk=record.pk).update(subject=memory.subject, erased_at=now())
+        assert rules.apply_rules() == 0
+        # By the database, too.
+        monkeypatch.setattr(rules, "waiting_for", lambda rule: Memory.objects.filter(pk=memory.pk))
+        with pytest.raises(NotApproved):
+            rules.approve_by_rule(memory, rule)
+        assert status_of(memory) == "proposed"
 
     @pytest.mark.parametrize("source", rules.UNTRUSTED)
     def test_no_rule_takes_what_a_tool_or_a_page_said_though_it_names_them(self, source: str) -> None:

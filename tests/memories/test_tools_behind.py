@@ -83,6 +83,8 @@ class TestIsNoted:
             "Prefers refunds in cash.": [],
             "Asked for a refund.": ["lookup_refund"],
         }
+        by_user = Evidence.objects.filter(said_by_user=True).values_list("memory__statement", flat=True)
+        assert set(by_user) == {"Prefers refunds in cash.", "Asked for a refund."}
 
     @pytest.mark.parametrize(
         ("quote", "tools"),
@@ -106,6 +108,8 @@ class TestIsNoted:
         evidence = Evidence.objects.get()
         assert evidence.item_id
         assert evidence.tools == tools
+        # What the agent says of the speaker does not count.
+        assert evidence.said_by_user == (not tools)
         assert place_evidence() == 0
 
     def test_and_what_an_agent_named_as_the_item_stays(self, store: None) -> None:
