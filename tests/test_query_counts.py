@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from memadmin.accounts.models import RoleRequest
 from memadmin.audit.models import AuditEvent
 from memadmin.web.paging import sign_cursor, sort_keys
 from sessions_app.models import SessionFinding, SessionIdPattern, SessionRecord, SessionStore, Subject, SubjectAlias
@@ -30,7 +31,7 @@ LONG = "a-long-one"
 """The session whose timeline grows."""
 
 QUERIES = {
-    "overview": 20,
+    "overview": 22,
     "sessions": 12,
     "sessions of a subject": 14,
     "sessions of a ticket": 12,
@@ -50,6 +51,7 @@ QUERIES = {
     "store": 20,
     "connect a store": 12,
     "grants": 9,
+    "role requests": 7,
     "account": 8,
     "audit log": 24,
     "audit log of a subject": 26,
@@ -105,6 +107,10 @@ def grow(first: int, last: int) -> None:
         for number in numbers
     )
     SessionRecord.objects.filter(pk=long.pk).update(finding_count=SessionFinding.objects.count())
+    by = User.objects.get()
+    RoleRequest.objects.bulk_create(
+        RoleRequest(person=by, requested_by=by, is_superuser=True, reason="staff") for _ in numbers
+    )
 
 
 @pytest.fixture
@@ -147,6 +153,7 @@ def addresses() -> Mapping[str, str]:
         "store": at("sessions:store", "main"),
         "connect a store": at("sessions:connect"),
         "grants": at("accounts:grants"),
+        "role requests": at("accounts:roles"),
         "account": at("accounts:account"),
         "audit log": at("audit:list"),
         "audit log of a subject": at("audit:list", subject=whom.pk, type="reads"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 # Imported first, so that the models are registered before they are unregistered.
 import allauth.account.admin
@@ -13,8 +15,8 @@ from django.apps import apps
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.models import Group, User
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -24,6 +26,8 @@ from django.utils.decorators import method_decorator
 from memadmin import audit
 from memadmin.accounts import access, user_actions
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
+from memadmin.accounts.role_requests import services as role_requests
+from memadmin.accounts.role_requests.services import Right, is_guarded
 from memadmin.audit.audit_events import RAW_EDIT_MADE
 from memadmin.web.reauth import recently_authenticated
 
@@ -42,7 +46,8 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
     """Administrators create accounts and assign roles.
 
     Only superusers may assign single permissions, such as `raw_edit`, and change superusers: else anyone who may change
-    accounts could grant themselves all rights.
+    accounts could grant themselves all rights. Rights that open content, decide or administer become requests, which
+    another administrator confirms; taking rights away needs no second person.
     """
 
     # No bulk deletion: each deleted user is confirmed separately.
@@ -76,6 +81,41 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
             event.target, event.counters = person, {"rows": 1}
             event.reason_code, event.details = why.code, why.details
         return response
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Saves the account without the rights that need a second person; `save_related` requests them."""
+        wanted, held = rights_in(form.cleaned_data), list[Right]()
+        if change:
+            stored = User.objects.select_for_update().get(pk=obj.pk)
+            held = rights_of(stored)
+            if obj.is_active and not stored.is_active:
+                # Activating an account gives it all rights that it has, also those that this form does not show.
+                is_shown = "user_permissions" in form.cleaned_data
+                wanted, held = [*wanted, *(right for right in held if right.permission and not is_shown)], []
+        form.rights_to_request = [right for right in wanted if right not in held and right.is_guarded]
+        for right in form.rights_to_request:
+            if right.role:
+                form.cleaned_data["groups"] = form.cleaned_data["groups"].exclude(pk=right.role.pk)
+            elif right.permission is None:
+                obj.is_superuser = False
+            elif "user_permissions" in form.cleaned_data:
+                others = form.cleaned_data["user_permissions"].exclude(pk=right.permission.pk)
+                form.cleaned_data["user_permissions"] = others
+            else:
+                obj.user_permissions.remove(right.permission)
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        for right in form.rights_to_request:
+            try:
+                role_requests.request_role(form.instance, right, by=operator(request), why=why_of(request))
+            except role_requests.NotAllowed as problem:
+                messages.warning(request, str(problem))
+            else:
+                messages.warning(
+                    request, f"Not in effect yet: {right}. Another administrator has to confirm it under Role requests."
+                )
 
     def get_urls(self) -> list[URLPattern]:
         reset = self.admin_site.admin_view(self.reset_second_factor)
@@ -115,11 +155,46 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         return super().has_change_permission(request, obj)
 
 
+def rights_in(cleaned: Mapping[str, Any]) -> list[Right]:
+    """Rights that a form gives; a form without a field gives none of its kind. The roles are locked."""
+    roles = Group.objects.filter(pk__in=cleaned.get("groups", ())).select_for_update(no_key=True)
+    permissions = Permission.objects.filter(pk__in=cleaned.get("user_permissions", ())).select_related("content_type")
+    superuser = [Right()] if cleaned.get("is_superuser") else []
+    return [*(Right(role=role) for role in roles), *(Right(permission=each) for each in permissions), *superuser]
+
+
+def rights_of(person: User) -> list[Right]:
+    columns = {"groups": person.groups.all(), "user_permissions": person.user_permissions.all()}
+    return rights_in({**columns, "is_superuser": person.is_superuser})
+
+
 @admin.register(Group)
 class RoleAdmin(ReasonedEdits, GroupAdmin):
-    """Roles. Their permissions are defined in roles.py; superusers may change them."""
+    """Roles. Their permissions are defined in roles.py; superusers may change them.
+
+    A role with members gets no permission that needs a second person: each member would get it at once.
+    """
 
     actions = None
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+
+        class RoleForm(form):  # type: ignore[misc, valid-type]  # built by Django at runtime
+            def clean_permissions(self) -> Any:
+                wanted = self.cleaned_data["permissions"].select_related("content_type")
+                if not self.instance.pk:
+                    return wanted
+                role = Group.objects.select_for_update(no_key=True).get(pk=self.instance.pk)
+                added = wanted.exclude(pk__in=role.permissions.values("pk"))
+                if role.user_set.exists() and is_guarded(added):
+                    raise ValidationError(
+                        "This role has members, who would get these permissions without a second person. Add a new"
+                        " role with them, and give it to each person."
+                    )
+                return wanted
+
+        return RoleForm
 
     changeform_view = confirmed(GroupAdmin.changeform_view)
     delete_view = confirmed(GroupAdmin.delete_view)

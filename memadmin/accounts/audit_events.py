@@ -38,7 +38,33 @@ NOTICE_SENT = declare(
     "Approvers of grants were notified by e-mail; the reason code is the kind of notice.",
     object=GRANT,
     counters=("addresses",),
-    reasons=[kind for kind in Notice.Kind.values if kind != Notice.Kind.READING],
+    reasons=[kind for kind in Notice.Kind.values if kind not in (Notice.Kind.READING, Notice.Kind.ROLE)],
+)
+
+ROLE_REQUESTED = declare(
+    "role.requested",
+    "An administrator requested a role or another right for a person; which one is in the details.",
+    object="auth.user",
+    reasons=EditReason.values,
+)
+ROLE_GRANTED = declare(
+    "role.granted",
+    "A person got a right that opens content, decides or administers, confirmed by a second administrator or given by"
+    " an operator's command; which one is in the details.",
+    object="auth.user",
+    reasons=("confirmed", "operator"),
+)
+ROLE_REFUSED = declare(
+    "role.refused",
+    "A request for a right was rejected by another administrator, or withdrawn by its requester.",
+    object="auth.user",
+    reasons=("rejected", "withdrawn"),
+)
+ROLE_TOLD = declare(
+    "role.notice_sent",
+    "Compliance was notified by e-mail that a person got a right that opens content, decides or administers.",
+    object="audit.auditevent",
+    counters=("addresses",),
 )
 
 FACTORS = ("totp", "webauthn", "recovery_codes")

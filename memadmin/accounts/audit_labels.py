@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib.auth.models import Group, User
 from django.urls import reverse
 
+from memadmin.accounts.models import RoleRequest
 from memadmin.audit.log import ids as ids
 from memadmin.audit.log.label_registry import Name, by_ref, finds, names
 
@@ -26,6 +27,12 @@ def user_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
 @names("auth.group")
 def role_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
     return {ref: Name(f"role {role.name}") for ref, role in by_ref(Group.objects.all(), refs).items()}
+
+
+@names("accounts.rolerequest")
+def role_request_names(viewer: User, refs: Collection[UUID]) -> Mapping[UUID, Name]:
+    requests = RoleRequest.objects.select_related("role", "permission__content_type").filter(pk__in=refs)
+    return {request.pk: Name(f"request of {request.right_label}") for request in requests}
 
 
 @finds("auth.user")

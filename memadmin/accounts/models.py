@@ -1,4 +1,4 @@
-"""Models of access grants: the reader, the locked content, the duration and the approver."""
+"""Models of access grants, role requests and notices."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from django.urls import reverse
 from memadmin import audit
 from memadmin.accounts.audited_proxies import GovernedGroup, GovernedUser, RolePermission, UserPermission, UserRole
 from memadmin.accounts.grants import querysets
+from memadmin.accounts.role_requests import querysets as role_requests
 
 __all__ = [
     "ContentGrant",
@@ -23,6 +24,7 @@ __all__ = [
     "GrantedSession",
     "Notice",
     "RolePermission",
+    "RoleRequest",
     "UserPermission",
     "UserRole",
 ]
@@ -159,6 +161,85 @@ class GrantedSession(models.Model):
         return f"session {self.record_id} of grant {self.grant_id}"
 
 
+class RoleRequest(models.Model):
+    """A role, a single permission or superuser rights for a person: requested by one administrator, decided by another.
+
+    The explanation can be erased.
+    """
+
+    class State(models.TextChoices):
+        """State of a request, derived from its columns and the clock; not stored."""
+
+        WAITING = "waiting", "waiting for a second administrator"
+        LAPSED = "lapsed", "expired"
+        GRANTED = "granted", "granted"
+        REJECTED = "rejected", "rejected"
+        WITHDRAWN = "withdrawn", "withdrawn"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="role_requests")
+    # Of these three, one.
+    role = models.ForeignKey("auth.Group", null=True, on_delete=models.CASCADE, related_name="+")
+    permission = models.ForeignKey("auth.Permission", null=True, on_delete=models.CASCADE, related_name="+")
+    is_superuser = models.BooleanField(db_default=False, default=False)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    requested_at = models.DateTimeField(db_default=Now(), editable=False)
+    reason = models.CharField(max_length=32, choices=audit.EditReason)
+    explanation = models.TextField(max_length=2_000, blank=True)
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    decided_at = models.DateTimeField(null=True, editable=False)
+    granted_at = models.DateTimeField(null=True, editable=False)
+
+    objects = role_requests.RoleRequestQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(role__isnull=False, permission__isnull=True, is_superuser=False)
+                | Q(role__isnull=True, permission__isnull=False, is_superuser=False)
+                | Q(role__isnull=True, permission__isnull=True, is_superuser=True),
+                name="role_request_for_one_right",
+            ),
+            models.CheckConstraint(
+                condition=Q(granted_at__isnull=True)
+                | (
+                    # Explicit, because a comparison with NULL would pass.
+                    Q(decided_by__isnull=False) & ~Q(decided_by=F("requested_by")) & ~Q(decided_by=F("person"))
+                ),
+                name="role_request_granted_by_another",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index("requested_at", "id", condition=Q(decided_at__isnull=True), name="role_request_waiting"),
+            models.Index(F("requested_at").desc(), F("id").desc(), name="role_request_newest"),
+        ]
+        triggers: ClassVar = audit.govern(
+            "role_request",
+            columns=[
+                *("person", "role", "permission", "is_superuser", "requested_by", "reason"),
+                *("decided_by", "decided_at", "granted_at"),
+            ],
+        )
+
+    def __str__(self) -> str:
+        return f"role request {self.pk}"
+
+    @property
+    def right_label(self) -> str:
+        if self.role:
+            return self.role.name
+        return (
+            f"{self.permission.content_type.app_label}.{self.permission.codename}" if self.permission else "superuser"
+        )
+
+    def state_at(self, at: datetime) -> State:
+        if self.granted_at:
+            return self.State.GRANTED
+        if self.decided_at:
+            return self.State.WITHDRAWN if self.decided_by_id == self.requested_by_id else self.State.REJECTED
+        return self.State.WAITING if self.requested_at > at - role_requests.ANSWER_WITHIN else self.State.LAPSED
+
+
 class Notice(models.Model):
     """An e-mail notice to approvers of grants: sent, or the number of attempts."""
 
@@ -167,6 +248,7 @@ class Notice(models.Model):
         OPENED_ALONE = "opened_alone", "a grant opened without a second person"
         REVIEW = "review", "a grant waits for review"
         READING = "reading", "a person opened unusually many sessions"
+        ROLE = "role", "a person got a right that opens content, decides or administers"
 
     kind = models.CharField(max_length=16, choices=Kind)
     # The object of the notice: a grant, or an event of the log.

@@ -1,5 +1,5 @@
-"""E-mail notices to approvers of grants: a grant waits, opened without a second person, or needs a review; and a person
-opened unusually many sessions within an hour.
+"""E-mail notices to approvers of grants: a grant waits, opened without a second person, or needs a review; a person
+opened unusually many sessions within an hour; a person got a right that opens content, decides or administers.
 
 Due notices are derived from the grants and the log; `Notice` stores those that were sent. So a crashed worker or an
 unavailable mail server loses nothing, and no request waits for either. A notice contains the number of sessions and a
@@ -34,16 +34,23 @@ logger = logging.getLogger("memadmin.notices")
 A_ROUND = 100
 """Maximum of notices of a kind in one round."""
 
-READING_IS_NEWS = timedelta(days=7)
-"""Older reads are in the log but are not notified."""
+EVENT_IS_NEWS = timedelta(days=7)
+"""Older events are in the log but are not notified."""
 
 Kind = Notice.Kind
+
+OF_EVENTS = {Kind.READING: audit_events.READING_NOTICED, Kind.ROLE: audit_events.ROLE_GRANTED}
+"""Notices about an event of the log, and the type of the event."""
+
+SENT = {Kind.READING: audit_events.READING_TOLD, Kind.ROLE: audit_events.ROLE_TOLD}
+"""Events of sent notices; those about grants have one of their own."""
 
 SUBJECTS = {
     Kind.REQUESTED: "A grant request waits for a decision",
     Kind.OPENED_ALONE: "A grant opened without approval",
     Kind.REVIEW: "A grant has ended and must be reviewed",
     Kind.READING: "A person opened unusually many sessions",
+    Kind.ROLE: "A person got a role",
 }
 TEXTS = {
     Kind.REQUESTED: "A person requests access to {count} locked {sessions}. Decide here:",
@@ -54,6 +61,10 @@ TEXTS = {
     Kind.REVIEW: ("A grant to read {count} locked {sessions} has ended. Review the reads and record the result here:"),
     Kind.READING: "A person opened {count} {sessions} within an hour and is continuing. The audit log names the "
     "person:",
+    Kind.ROLE: (
+        "A person got a role or another right that opens content, decides or administers. The audit log names the"
+        " person, the right and who confirmed it:"
+    ),
 }
 
 
@@ -75,7 +86,7 @@ class Due:
     def session_count(self) -> int:
         if isinstance(self.about, ContentGrant):
             return len(self.about.sessions.all())
-        return int(self.about.counters["sessions"])
+        return int(self.about.counters.get("sessions", 0))
 
     @property
     def whose(self) -> int | None:
@@ -117,9 +128,10 @@ def due_at(at: datetime) -> Iterator[Due]:
     ):
         for grant in those.exclude(Exists(known.filter(grant=OuterRef("pk"), kind=kind)))[:A_ROUND]:
             yield Due(kind, grant)
-    readings = AuditEvent.objects.filter(type=audit_events.READING_NOTICED.name, at__gt=at - READING_IS_NEWS)
-    for event in readings.exclude(Exists(known.filter(event_id=OuterRef("id")))).newest_first()[:A_ROUND]:
-        yield Due(Kind.READING, event)
+    for kind, event_type in OF_EVENTS.items():
+        events = AuditEvent.objects.filter(type=event_type.name, at__gt=at - EVENT_IS_NEWS)
+        for event in events.exclude(Exists(known.filter(event_id=OuterRef("id")))).newest_first()[:A_ROUND]:
+            yield Due(kind, event)
 
 
 def claimed(due: Due) -> Notice | None:
@@ -142,8 +154,8 @@ def mail_about(due: Due, people: list[str]) -> EmailMessage:
 @transaction.atomic
 def note_sent(notice: Notice, due: Due, people: list[str]) -> None:
     counters = {"addresses": len(people)}
-    if due.kind == Kind.READING:
-        audit.record(audit_events.READING_TOLD, target=due.about, counters=counters)
+    if sent := SENT.get(due.kind):
+        audit.record(sent, target=due.about, counters=counters)
     else:
         audit.record(audit_events.NOTICE_SENT, target=due.about, reason_code=due.kind, counters=counters)
     Notice.objects.filter(pk=notice.pk).update(sent_at=now())

@@ -35,6 +35,9 @@ SUPPORT = [
     "memories_app.stop_learning",
 ]
 
+UNGUARDED = frozenset(LOG)
+"""Permissions that one administrator gives alone: they show no content and decide nothing. Any other takes two."""
+
 RUNS = ["runs.view_run", "runs.control_run"]
 
 ROLES: dict[str, list[str]] = {

@@ -8,6 +8,7 @@ own_pages = [
     path("login/", login.SignIn.as_view(), name="login"),
     path("logout/", login.sign_out, name="logout"),
     path("grants/", include("memadmin.accounts.grants.urls")),
+    path("roles/", include("memadmin.accounts.role_requests.urls")),
     path("", account.account, name="account"),
     path("sessions/<int:session_id>/end/", account.end_session, name="session-end"),
     path("sessions/end-others/", account.end_other_sessions, name="sessions-end-others"),

@@ -147,6 +147,7 @@ RIGHTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(BY_MIGRATIONS, READ),
         **dict.fromkeys(OWNERS_ALONE, ()),
         "accounts_contentgrant": CHANGE,
+        "accounts_rolerequest": CHANGE,
         # Written by a trigger alone; only an erasure takes a text out.
         "memories_app_memoryversion": ("SELECT", "UPDATE"),
         "accounts_grantedsession": CHANGE,

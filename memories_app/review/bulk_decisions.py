@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
-from memadmin.accounts.grants.services import addresses_of
+from memadmin.accounts.same_person import addresses_of
 from memories_app.models import Memory
 from memories_app.review.claiming import is_claimed_by_other, moment_of, name_of
 from memories_app.review.decisions import approve_memory, reject_memory, snooze_memory

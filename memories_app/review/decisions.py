@@ -18,7 +18,7 @@ from django.db.models import Value
 from django.db.models.functions import Greatest, Now
 
 from memadmin import audit
-from memadmin.accounts.grants.services import addresses_of
+from memadmin.accounts.same_person import is_same_person
 from memories_app import audit_events
 from memories_app.learning.proposing import check_statement
 from memories_app.learning.risk_detection import risks_of
@@ -212,13 +212,6 @@ def locked(
     if is_decision and is_same_person(by, memory.proposed_by):
         raise OwnProposal(memory)
     return memory, by_key.get(memory.replaces_id)
-
-
-def is_same_person(one: User, other: User | None) -> bool:
-    """Whether two accounts are one person: equal or with a common address, as for grants. Two queries."""
-    if other is None:
-        return False
-    return one.pk == other.pk or bool(addresses_of(one) & addresses_of(other))
 
 
 def require_fresh_base(memory: Memory, base: Memory | None, read_version: int | None) -> None:

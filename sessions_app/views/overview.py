@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.timezone import now
 
+from memadmin.accounts.audit_events import ROLE_GRANTED
 from memadmin.accounts.grants import services as grants
-from memadmin.accounts.models import ContentGrant
+from memadmin.accounts.models import ContentGrant, RoleRequest
+from memadmin.accounts.role_requests import services as role_requests
+from memadmin.audit.models import AuditEvent
 from memadmin.audit.transparency import checkpoints
 from memadmin.audit.transparency.status import latest_verdict
 from memadmin.counting import count_up_to
@@ -25,6 +29,7 @@ NEWEST_SESSIONS = 8
 
 STORES_SHOWN = 8
 """Number of stores beside them, those with problems first."""
+ROLES_ARE_NEWS = timedelta(days=7)
 
 
 @operator_page()
@@ -52,5 +57,9 @@ def overview(request: OperatorRequest) -> HttpResponse:
         every = ContentGrant.objects.exclude(requested_by=request.user)
         context["grants_to_decide"] = count_up_to(every.awaiting_decision(now()))
         context["grants_to_review"] = count_up_to(every.awaiting_review(now()))
+        granted = AuditEvent.objects.filter(type=ROLE_GRANTED.name, at__gt=now() - ROLES_ARE_NEWS)
+        context["roles_granted"] = count_up_to(granted)
+    if request.user.has_perm(role_requests.ADMINISTER):
+        context["roles_to_confirm"] = count_up_to(RoleRequest.objects.awaiting_decision(now()))
     read_audit.listed(sessions)
     return render(request, "sessions/overview.html", context)

@@ -118,6 +118,10 @@ MATRIX: dict[str, Rule] = {
     "accounts:grant-approve": verb(DECIDERS),
     "accounts:grant-refuse": verb(DECIDERS),
     "accounts:grant-review": verb(DECIDERS),
+    # Role requests
+    "accounts:roles": page(ADMINISTRATORS),
+    "accounts:role-confirm": verb(ADMINISTRATORS),
+    "accounts:role-refuse": verb(ADMINISTRATORS),
     # Runs
     "runs:list": page(RUN_VIEWERS),
     "runs:detail": page(RUN_VIEWERS),
@@ -289,7 +293,7 @@ FRESH_PROOF = {
     "POST": frozenset(
         {
             *("accounts:second-factor-remove", "mfa_activate_totp", "mfa_add_webauthn", "mfa_generate_recovery_codes"),
-            *("accounts:grant-approve", "sessions:ask", "sessions:unlock"),
+            *("accounts:grant-approve", "accounts:role-confirm", "sessions:ask", "sessions:unlock"),
             *("audit:erase-details", "audit:erase-name"),
             *("sessions:redact-item", "sessions:redact-session", "sessions:redact-subject"),
             *("sessions:reveal", "sessions:reveal-session", "sessions:attach", "sessions:detach"),

@@ -27,7 +27,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.timezone import now
 
+from memadmin import audit
 from memadmin.accounts.grants import services as grants
+from memadmin.accounts.models import RoleRequest
+from memadmin.accounts.role_requests.services import Right, request_role
 from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
@@ -174,6 +177,7 @@ def make_world(user: User) -> World:
                 record, RedactionRequest("tea leaves", reason=RedactReason.MISTAKE, by=user)
             ).pk,
             "grant_id": own.pk,
+            "request_id": role_request(colleague).pk,
             "run_id": Run.objects.create(kind="of_a_later_version").pk,
             "event_id": AuditEvent.objects.latest("number").id,
             "session_id": own_session.pk,
@@ -204,6 +208,7 @@ def make_world(user: User) -> World:
             "pattern_id": 999_999,
             "watched_id": 999_999,
             "grant_id": nothing,
+            "request_id": nothing,
             "run_id": 999_999,
             "event_id": nothing,
             "view_id": nothing,
@@ -231,6 +236,12 @@ def make_world(user: User) -> World:
             "procrastinate_procrastinatejob": make_job(),
         },
     )
+
+
+def role_request(whom: User) -> RoleRequest:
+    by = User.objects.create_user("requester")
+    by.groups.add(Group.objects.get(name="administrator"))
+    return request_role(whom, Right(role=Group.objects.get(name="compliance")), by=by, why=audit.Why("staff"))
 
 
 def make_job() -> int:

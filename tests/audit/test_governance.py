@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 
 from memadmin import audit
-from memadmin.accounts.models import ContentGrant, GrantedSession
+from memadmin.accounts.models import ContentGrant, GrantedSession, RoleRequest
 from memadmin.audit.log import ids, row_triggers, types
 from memadmin.audit.models import AuditActor, AuditEvent
 from memories_app.models import (
@@ -181,6 +181,9 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "grant.row_inserted": lambda: grant(),
     "grant.row_updated": lambda: ContentGrant.objects.update(minutes=grant().minutes + 5),
     "grant.row_deleted": lambda: grant().delete(),
+    "role_request.row_inserted": lambda: role_request(),
+    "role_request.row_updated": lambda: RoleRequest.objects.filter(pk=role_request().pk).update(reason="staff"),
+    "role_request.row_deleted": lambda: role_request().delete(),
     "granted_session.row_inserted": lambda: grant(),
     "granted_session.row_updated": lambda: (grant(), GrantedSession.objects.update(record_id=ids.uuid7())),
     "granted_session.row_deleted": lambda: grant().delete(),
@@ -226,6 +229,11 @@ def grant(**columns: Any) -> ContentGrant:
     made = ContentGrant.objects.create(requested_by=by, reason="incident", ticket="4711", **columns)
     GrantedSession.objects.create(grant=made, record_id=ids.uuid7())
     return made
+
+
+def role_request() -> RoleRequest:
+    by = User.objects.get(username="support")
+    return RoleRequest.objects.create(person=by, requested_by=by, is_superuser=True, reason="incident")
 
 
 def give_permission() -> int:

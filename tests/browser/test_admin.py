@@ -161,12 +161,12 @@ def test_administrator_adds_somebody_to_a_role(page: Page, sign_in: SignIn) -> N
     sign_in("administrator")
     newcomer = User.objects.create_user("newcomer")
     page.goto(reverse("admin:auth_user_change", args=[newcomer.pk]))
-    page.locator("#id_groups_from").select_option(label="support")
+    page.locator("#id_groups_from").select_option(label="auditor")
     page.get_by_role("button", name="Choose selected groups").click()
     say_why(page)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
-    assert newcomer.has_perm("sessions_app.read_content")
+    assert newcomer.has_perm("audit.view_auditevent")
 
 
 def test_subject_of_a_session_is_looked_up_in_a_page_of_its_own(page: Page, everything: User) -> None:

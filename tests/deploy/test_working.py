@@ -379,6 +379,7 @@ def test_commands_run_under_the_role_that_the_documentation_names(in_force: Role
             ("reset_second_factor", "support"),
         ):
             call_command(*arguments, stdout=said, stderr=said)
+        call_command("grant_role", "support", "reviewer", "--reason", "New duties.", stdout=said)
     assert "main: ok" in said.getvalue()
     assert (tmp_path / "log.jsonl").stat().st_size > 1000
 

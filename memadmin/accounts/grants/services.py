@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models, transaction
@@ -16,6 +15,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.accounts import audit_events
 from memadmin.accounts.models import ContentGrant, GrantedSession
+from memadmin.accounts.same_person import is_same_person
 
 DECIDE = "accounts.decide_grant"
 REQUEST = "accounts.request_grant"
@@ -185,18 +185,11 @@ def ending_by(grant: ContentGrant, by: User) -> GrantEnding | None:
 
 
 def require_other_person(grant: ContentGrant, by: User) -> None:
-    """Raises NotAllowed for the requester. Equal addresses mean one person (ASVS 5.0, 2.3.5; four eyes)."""
+    """Raises NotAllowed for the requester, under any account."""
     if not by.is_active or not by.has_perm(DECIDE):
         raise NotAllowed("Your role does not allow deciding on grants.")
-    if by.pk == grant.requested_by_id or addresses_of(by) & addresses_of(grant.requested_by):
+    if is_same_person(by, grant.requested_by):
         raise NotAllowed("You requested this yourself. Another person has to decide.")
-
-
-def addresses_of(user: User) -> set[str]:
-    """All e-mail addresses of this account, stated or verified, lower-cased."""
-    verified = EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True)
-    known = {user.email, *verified}
-    return {address.casefold() for address in known if address}
 
 
 def open_for(grant: ContentGrant, columns: list[str], *, by: User, reason_code: str) -> None:

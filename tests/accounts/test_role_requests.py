@@ -1,0 +1,312 @@
+"""Rights that open content, decide or administer: requested by one administrator, and confirmed by another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils.timezone import now
+
+from memadmin import audit
+from memadmin.accounts import notices
+from memadmin.accounts.models import RoleRequest
+from memadmin.accounts.role_requests import services
+from memadmin.accounts.role_requests.querysets import ANSWER_WITHIN
+from memadmin.accounts.role_requests.services import Right
+from memadmin.audit.models import AuditEvent
+from tests.people import person, signed_in
+from tests.raw_edits import WHY
+
+pytestmark = pytest.mark.django_db
+
+WHY_STAFF = audit.Why("staff", "New duties.")
+ROLES = reverse("accounts:roles")
+State = RoleRequest.State
+
+
+@pytest.fixture
+def first() -> User:
+    return person("administrator")
+
+
+@pytest.fixture
+def second() -> User:
+    return an_administrator("second")
+
+
+def an_administrator(name: str, *, email: str = "", **columns: Any) -> User:
+    user = User.objects.create_user(name, email=email, **columns)
+    user.groups.add(role("administrator"))
+    return user
+
+
+def role(name: str) -> Group:
+    return Group.objects.get(name=name)
+
+
+def permission(codename: str) -> Permission:
+    return Permission.objects.get(codename=codename)
+
+
+def requested(by: User, name: str = "compliance", *, whom: User | None = None) -> RoleRequest:
+    whom = whom or User.objects.create_user("clerk")
+    return services.request_role(whom, Right(role=role(name)), by=by, why=WHY_STAFF)
+
+
+def save(by: User, whom: User, *roles: str, **changes: Any) -> None:
+    """The form of an account in Django admin, with these roles."""
+    form = {"username": whom.username, "is_active": "on", "groups": [role(name).pk for name in roles], **WHY}
+    kept = {name: value for name, value in (form | changes).items() if value is not None}
+    response = signed_in(by).post(reverse("admin:auth_user_change", args=[whom.pk]), kept)
+    assert response.status_code == 302, response.text
+
+
+def roles_of(user: User) -> set[str]:
+    return set(user.groups.values_list("name", flat=True))
+
+
+def rights_waiting() -> list[str]:
+    return [each.right_label for each in RoleRequest.objects.order_by("requested_at", "id") if not each.decided_at]
+
+
+# --- Django admin -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["support", "reviewer", "compliance"])
+def test_one_post_gives_an_administrator_nothing(name: str, first: User) -> None:
+    save(first, first, "administrator", name)
+    assert roles_of(first) == {"administrator"}
+    assert rights_waiting() == [name]
+    event = AuditEvent.objects.get(type="role.requested")
+    assert (event.reason_code, json.loads(event.detail.details)["right"]) == ("correction", f"role {name}")
+    # The same again is the same request.
+    save(first, first, "administrator", name)
+    assert rights_waiting() == [name]
+
+
+def test_an_accomplice_does_not_become_administrator_either_and_the_log_role_needs_one_person(first: User) -> None:
+    clerk = User.objects.create_user("clerk")
+    save(first, clerk, "administrator", "auditor", last_name="Seen")
+    clerk.refresh_from_db()
+    assert (roles_of(clerk), rights_waiting(), clerk.last_name) == ({"auditor"}, ["administrator"], "Seen")
+
+
+def test_a_new_account_has_no_role(first: User) -> None:
+    form = {"username": "clerk", "password1": "f7Hq2pLw9x", "password2": "f7Hq2pLw9x", "usable_password": "true", **WHY}
+    signed_in(first).post(reverse("admin:auth_user_add"), form | {"groups": [role("support").pk], "is_superuser": "on"})
+    clerk = User.objects.get(username="clerk")
+    assert (roles_of(clerk), clerk.is_superuser) == (set(), False)
+
+
+def test_rights_are_taken_away_by_one_person(first: User) -> None:
+    clerk = person("support", "compliance")
+    save(first, clerk, "support")
+    assert (roles_of(clerk), rights_waiting()) == ({"support"}, [])
+
+
+def test_activating_an_account_gives_its_roles_and_disabling_it_keeps_them(first: User) -> None:
+    clerk = person("support", "auditor")
+    clerk.user_permissions.add(permission("raw_edit"))
+    save(first, clerk, "support", "auditor", is_active=None)
+    assert roles_of(clerk) == {"support", "auditor"}
+    save(first, clerk, "support", "auditor", is_active=None, last_name="Seen")
+    assert roles_of(clerk) == {"support", "auditor"}
+    save(first, clerk, "support", "auditor")
+    clerk = User.objects.get(pk=clerk.pk)
+    assert (clerk.is_active, roles_of(clerk), rights_waiting()) == (True, {"auditor"}, ["support"])
+    assert not clerk.has_perm("sessions_app.raw_edit")
+
+
+def test_single_permissions_and_superusers_take_a_second_superuser(first: User) -> None:
+    owner, other = (User.objects.create_superuser(name) for name in ("owner", "other"))
+    clerk = person("support")
+    raw_edit = permission("raw_edit")
+    save(owner, clerk, "support", user_permissions=[raw_edit.pk], is_superuser="on")
+    clerk = User.objects.get(pk=clerk.pk)
+    assert (clerk.is_superuser, clerk.has_perm("sessions_app.raw_edit")) == (False, False)
+    assert set(rights_waiting()) == {"sessions_app.raw_edit", "superuser"}
+    for request in RoleRequest.objects.all():
+        with pytest.raises(services.NotAllowed, match="superuser"):
+            services.confirm_role(request, by=first)
+        services.confirm_role(request, by=other)
+    clerk = User.objects.get(pk=clerk.pk)
+    assert clerk.is_superuser
+    assert clerk.user_permissions.get() == raw_edit
+
+
+def test_a_role_with_members_gets_no_permission_that_opens_content() -> None:
+    owner, auditor = User.objects.create_superuser("owner"), role("auditor")
+
+    def add(codename: str, to: Group) -> set[str]:
+        held = set(to.permissions.values_list("pk", flat=True))
+        form = {"name": to.name, "permissions": [*held, permission(codename).pk], **WHY}
+        signed_in(owner).post(reverse("admin:auth_group_change", args=[to.pk]), form)
+        return {codename} & set(to.permissions.values_list("codename", flat=True))
+
+    member = person("auditor")
+    assert add("read_content", auditor) == set()
+    member.groups.clear()
+    assert add("read_content", auditor) == {"read_content"}
+    # From now on it takes two people.
+    save(owner, member, "auditor")
+    assert (roles_of(member), rights_waiting()) == (set(), ["auditor"])
+    empty = Group.objects.create(name="readers of the log")
+    member.groups.add(empty)
+    assert add("view_auditevent", empty) == {"view_auditevent"}
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def test_another_administrator_confirms(first: User, second: User) -> None:
+    request = requested(first)
+    assert "clerk: compliance" in signed_in(second).get(ROLES).text
+    assert signed_in(second).post(reverse("accounts:role-confirm", args=[request.pk])).status_code == 302
+    assert roles_of(request.person) == {"compliance"}
+    event = AuditEvent.objects.get(type="role.granted")
+    assert event.reason_code == "confirmed"
+    assert json.loads(event.detail.details) == {"right": "role compliance", "explanation": "New duties."}
+    assert "granted" in signed_in(first).get(ROLES).text
+
+
+NOT_BY: dict[str, Callable[[User, User], User]] = {
+    "the requester": lambda first, clerk: first,
+    "the person": lambda first, clerk: clerk,
+    "a second account of the requester": lambda first, clerk: an_administrator("double", email="A@example.org"),
+    "a second account of the person": lambda first, clerk: an_administrator("double", email="b@example.org"),
+    "a disabled administrator": lambda first, clerk: an_administrator("gone", is_active=False),
+    "compliance": lambda first, clerk: person("compliance"),
+}
+
+
+@pytest.mark.parametrize("who", NOT_BY)
+def test_who_does_not_confirm(who: str, first: User) -> None:
+    User.objects.filter(pk=first.pk).update(email="a@example.org")
+    clerk = an_administrator("clerk")
+    EmailAddress.objects.create(user=clerk, email="B@example.org", verified=True)
+    by = NOT_BY[who](first, clerk)
+    request = requested(first, "support", whom=clerk)
+    with pytest.raises(services.NotAllowed):
+        services.confirm_role(request, by=by)
+    if by.is_active:
+        assert signed_in(by).post(reverse("accounts:role-confirm", args=[request.pk])).status_code == 403
+    assert roles_of(clerk) == {"administrator"}
+    assert not AuditEvent.objects.filter(type="role.granted").exists()
+
+
+def test_the_database_refuses_what_python_would_let_through(first: User) -> None:
+    request = requested(first)
+    for by in (None, first, request.person):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            RoleRequest.objects.filter(pk=request.pk).update(granted_at=request.requested_at, decided_by=by)
+
+
+MEANWHILE: dict[str, Callable[[RoleRequest], object]] = {
+    "the requester lost the right": lambda request: request.requested_by.groups.clear(),
+    "the requester was disabled": lambda request: User.objects.filter(pk=request.requested_by_id).update(
+        is_active=False
+    ),
+    "the person was disabled": lambda request: User.objects.filter(pk=request.person_id).update(is_active=False),
+    "it expired": lambda request: RoleRequest.objects.update(
+        requested_at=request.requested_at - ANSWER_WITHIN - timedelta(seconds=1)
+    ),
+    "another rejected it": lambda request: services.refuse_role(request, by=an_administrator("third")),
+    "its requester withdrew it": lambda request: services.refuse_role(request, by=request.requested_by),
+}
+
+
+@pytest.mark.parametrize("case", MEANWHILE)
+def test_what_happened_meanwhile_stops_it(case: str, first: User, second: User) -> None:
+    request = requested(first)
+    request.refresh_from_db()
+    MEANWHILE[case](request)
+    with pytest.raises(services.RoleRequestError):
+        services.confirm_role(request, by=second)
+    assert roles_of(request.person) == set()
+    assert not AuditEvent.objects.filter(type="role.granted").exists()
+
+
+def test_two_decisions_are_one(first: User, second: User) -> None:
+    request = requested(first)
+    as_both_see_it = RoleRequest.objects.get(pk=request.pk), RoleRequest.objects.get(pk=request.pk)
+    services.confirm_role(as_both_see_it[0], by=second)
+    third = an_administrator("third")
+    with pytest.raises(services.RequestAlreadyDecided):
+        services.confirm_role(as_both_see_it[1], by=third)
+    for name in ("role-confirm", "role-refuse"):
+        assert signed_in(third).post(reverse(f"accounts:{name}", args=[request.pk])).status_code == 409
+    assert AuditEvent.objects.filter(type="role.granted").count() == 1
+    assert roles_of(request.person) == {"compliance"}
+
+
+def test_an_expired_request_is_requested_anew(first: User) -> None:
+    request = requested(first)
+    request.refresh_from_db()
+    RoleRequest.objects.update(requested_at=request.requested_at - ANSWER_WITHIN - timedelta(seconds=1))
+    again = requested(first, whom=request.person)
+    assert again.pk != request.pk
+    assert "expired" in signed_in(first).get(ROLES).text
+
+
+# --- the operator's command, and notices ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("compliance", "accounts.decide_grant"),
+        ("sessions_app.raw_edit", "sessions_app.raw_edit"),
+        ("superuser", "auth.delete_user"),
+    ],
+)
+def test_an_operator_gives_a_right_where_there_is_one_administrator(
+    name: str, allowed: str, first: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("grant_role", first.username, name, "--reason", "Only one administrator here.")
+    assert User.objects.get(pk=first.pk).has_perm(allowed)
+    assert "administrator now has" in capsys.readouterr().out
+    event = AuditEvent.objects.get(type="role.granted")
+    assert event.reason_code == "operator"
+    assert json.loads(event.detail.details)["explanation"] == "Only one administrator here."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nobody", "support", "--reason", "x"], "There is no user nobody."),
+        (["administrator", "king", "--reason", "x"], "There is no role or permission king."),
+        (["administrator", "support"], "--reason"),
+    ],
+)
+def test_a_command_that_gives_nothing(arguments: list[str], sentence: str, first: User) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        call_command("grant_role", *arguments)
+    assert roles_of(first) == {"administrator"}
+
+
+def test_compliance_is_notified_at_once(first: User, second: User, compliance: Client) -> None:
+    officer = User.objects.get(username="compliance")
+    EmailAddress.objects.create(user=officer, email="officer@example.org", verified=True, primary=True)
+    services.confirm_role(requested(first), by=second)
+    (due,) = notices.due_at(now())
+    assert (due.kind, notices.recipients_of(due)) == (notices.Kind.ROLE, ["officer@example.org"])
+    mail = notices.mail_about(due, ["officer@example.org"])
+    assert mail.subject == "memadmin: A person got a role"
+    assert "clerk" not in mail.body
+    tile = compliance.get(reverse("sessions:overview")).text
+    assert "Roles granted" in tile
+    assert "Check who got which role" in tile
+
+
+def test_administrators_see_that_a_request_waits(first: User, second: User) -> None:
+    requested(first)
+    assert "1 <small>to confirm</small>" in signed_in(second).get(reverse("sessions:overview")).text
