@@ -27,7 +27,7 @@ from memadmin import audit
 from memadmin.accounts import access, user_actions
 from memadmin.accounts.raw_edits import ReasonedEdits, operator, why_of
 from memadmin.accounts.role_requests import services as role_requests
-from memadmin.accounts.role_requests.services import Right, is_guarded
+from memadmin.accounts.role_requests.services import AccountRight, is_guarded
 from memadmin.audit.audit_events import RAW_EDIT_MADE
 from memadmin.web.reauth import recently_authenticated
 
@@ -84,7 +84,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Saves the account without the rights that need a second person; `save_related` requests them."""
-        wanted, held = rights_in(form.cleaned_data), list[Right]()
+        wanted, held = rights_in(form.cleaned_data), list[AccountRight]()
         if change:
             stored = User.objects.select_for_update().get(pk=obj.pk)
             held = rights_of(stored)
@@ -110,7 +110,7 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         for right in form.rights_to_request:
             try:
                 role_requests.request_role(form.instance, right, by=operator(request), why=why_of(request))
-            except role_requests.NotAllowed as problem:
+            except role_requests.RoleRequestRefused as problem:
                 messages.warning(request, str(problem))
             else:
                 messages.warning(
@@ -155,15 +155,19 @@ class OperatorAdmin(ReasonedEdits, UserAdmin):  # type: ignore[type-arg]  # gene
         return super().has_change_permission(request, obj)
 
 
-def rights_in(cleaned: Mapping[str, Any]) -> list[Right]:
+def rights_in(cleaned: Mapping[str, Any]) -> list[AccountRight]:
     """Rights that a form gives; a form without a field gives none of its kind. The roles are locked."""
     roles = Group.objects.filter(pk__in=cleaned.get("groups", ())).select_for_update(no_key=True)
     permissions = Permission.objects.filter(pk__in=cleaned.get("user_permissions", ())).select_related("content_type")
-    superuser = [Right()] if cleaned.get("is_superuser") else []
-    return [*(Right(role=role) for role in roles), *(Right(permission=each) for each in permissions), *superuser]
+    superuser = [AccountRight()] if cleaned.get("is_superuser") else []
+    return [
+        *(AccountRight(role=role) for role in roles),
+        *(AccountRight(permission=each) for each in permissions),
+        *superuser,
+    ]
 
 
-def rights_of(person: User) -> list[Right]:
+def rights_of(person: User) -> list[AccountRight]:
     columns = {"groups": person.groups.all(), "user_permissions": person.user_permissions.all()}
     return rights_in({**columns, "is_superuser": person.is_superuser})
 

@@ -30,7 +30,7 @@ from django.utils.timezone import now
 from memadmin import audit
 from memadmin.accounts.grants import services as grants
 from memadmin.accounts.models import RoleRequest
-from memadmin.accounts.role_requests.services import Right, request_role
+from memadmin.accounts.role_requests.services import AccountRight, request_role
 from memadmin.accounts.session_store import SessionStore, digest_of
 from memadmin.audit.models import AuditEvent
 from memadmin.runs.models import Run
@@ -241,7 +241,7 @@ def make_world(user: User) -> World:
 def role_request(whom: User) -> RoleRequest:
     by = User.objects.create_user("requester")
     by.groups.add(Group.objects.get(name="administrator"))
-    return request_role(whom, Right(role=Group.objects.get(name="compliance")), by=by, why=audit.Why("staff"))
+    return request_role(whom, AccountRight(role=Group.objects.get(name="compliance")), by=by, why=audit.Why("staff"))
 
 
 def make_job() -> int:

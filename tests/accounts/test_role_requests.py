@@ -21,7 +21,7 @@ from memadmin.accounts import notices
 from memadmin.accounts.models import RoleRequest
 from memadmin.accounts.role_requests import services
 from memadmin.accounts.role_requests.querysets import ANSWER_WITHIN
-from memadmin.accounts.role_requests.services import Right
+from memadmin.accounts.role_requests.services import AccountRight
 from memadmin.audit.models import AuditEvent
 from tests.people import person, signed_in
 from tests.raw_edits import WHY
@@ -59,7 +59,7 @@ def permission(codename: str) -> Permission:
 
 def requested(by: User, name: str = "compliance", *, whom: User | None = None) -> RoleRequest:
     whom = whom or User.objects.create_user("clerk")
-    return services.request_role(whom, Right(role=role(name)), by=by, why=WHY_STAFF)
+    return services.request_role(whom, AccountRight(role=role(name)), by=by, why=WHY_STAFF)
 
 
 def save(by: User, whom: User, *roles: str, **changes: Any) -> None:
@@ -135,7 +135,7 @@ def test_single_permissions_and_superusers_take_a_second_superuser(first: User) 
     assert (clerk.is_superuser, clerk.has_perm("sessions_app.raw_edit")) == (False, False)
     assert set(rights_waiting()) == {"sessions_app.raw_edit", "superuser"}
     for request in RoleRequest.objects.all():
-        with pytest.raises(services.NotAllowed, match="superuser"):
+        with pytest.raises(services.RoleRequestRefused, match="superuser"):
             services.confirm_role(request, by=first)
         services.confirm_role(request, by=other)
     clerk = User.objects.get(pk=clerk.pk)
@@ -195,7 +195,7 @@ def test_who_does_not_confirm(who: str, first: User) -> None:
     EmailAddress.objects.create(user=clerk, email="B@example.org", verified=True)
     by = NOT_BY[who](first, clerk)
     request = requested(first, "support", whom=clerk)
-    with pytest.raises(services.NotAllowed):
+    with pytest.raises(services.RoleRequestRefused):
         services.confirm_role(request, by=by)
     if by.is_active:
         assert signed_in(by).post(reverse("accounts:role-confirm", args=[request.pk])).status_code == 403

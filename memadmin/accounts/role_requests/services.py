@@ -20,7 +20,7 @@ ADMINISTER = "auth.change_user"
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class AccountRight:
     """A role, a single permission, or, without either, the rights of a superuser."""
 
     role: Group | None = None
@@ -67,7 +67,7 @@ class RoleRequestError(Exception):
     """An action on a role request that is not possible; the message is a sentence for the user."""
 
 
-class NotAllowed(RoleRequestError):
+class RoleRequestRefused(RoleRequestError):
     """The rules forbid the action: own request, or no right to decide."""
 
 
@@ -77,12 +77,12 @@ class RequestAlreadyDecided(RoleRequestError):
 
 
 @transaction.atomic
-def request_role(person: User, right: Right, *, by: User, why: audit.Why) -> RoleRequest:
-    """Requests a right for a person; the waiting request if there is one. Raises NotAllowed."""
+def request_role(person: User, right: AccountRight, *, by: User, why: audit.Why) -> RoleRequest:
+    """Requests a right for a person; the waiting request if there is one. Raises RoleRequestRefused."""
     person = User.objects.select_for_update(no_key=True).get(pk=person.pk)
     require_administrator(by, right)
     if not person.is_active:
-        raise NotAllowed(f"This account is disabled. Activate it first, then request the {right} again.")
+        raise RoleRequestRefused(f"This account is disabled. Activate it first, then request the {right} again.")
     waiting = RoleRequest.objects.awaiting_decision(now()).filter(person=person, **right.columns).first()
     if waiting:
         return waiting
@@ -100,17 +100,17 @@ def request_role(person: User, right: Right, *, by: User, why: audit.Why) -> Rol
 
 @transaction.atomic
 def confirm_role(request: RoleRequest, *, by: User) -> RoleRequest:
-    """Gives the person the requested right. Raises NotAllowed or RequestAlreadyDecided.
+    """Gives the person the requested right. Raises RoleRequestRefused or RequestAlreadyDecided.
 
     The requester must still be allowed to request it: a request is not a right that outlives theirs.
     """
     request, right = locked_for_decision(request, by)
     if is_same_person(by, request.requested_by) or is_same_person(by, request.person):
-        raise NotAllowed("You requested this, or it is for you. Another administrator has to confirm it.")
+        raise RoleRequestRefused("You requested this, or it is for you. Another administrator has to confirm it.")
     if not may_administer(request.requested_by, right):
-        raise NotAllowed("The person who requested this may no longer do so. Reject the request.")
+        raise RoleRequestRefused("The person who requested this may no longer do so. Reject the request.")
     if not request.person.is_active:
-        raise NotAllowed("This account is disabled. Reject the request.")
+        raise RoleRequestRefused("This account is disabled. Reject the request.")
     give_right(request.person, right, by=by, reason_code="confirmed", details={"explanation": request.explanation})
     request.decided_by, request.decided_at = by, now()
     request.granted_at = request.decided_at
@@ -120,7 +120,7 @@ def confirm_role(request: RoleRequest, *, by: User) -> RoleRequest:
 
 @transaction.atomic
 def refuse_role(request: RoleRequest, *, by: User) -> RoleRequest:
-    """Rejects a request, or withdraws one's own. Raises NotAllowed or RequestAlreadyDecided."""
+    """Rejects a request, or withdraws one's own. Raises RoleRequestRefused or RequestAlreadyDecided."""
     request, right = locked_for_decision(request, by)
     reason = "withdrawn" if by.pk == request.requested_by_id else "rejected"
     audit.record(
@@ -132,13 +132,15 @@ def refuse_role(request: RoleRequest, *, by: User) -> RoleRequest:
 
 
 @transaction.atomic
-def grant_as_operator(person: User, right: Right, *, reason: str) -> None:
+def grant_as_operator(person: User, right: AccountRight, *, reason: str) -> None:
     """Gives a right without a second person: for the operator's command, where there is only one administrator."""
     person = User.objects.select_for_update(no_key=True).get(pk=person.pk)
     give_right(person, right, by=None, reason_code="operator", details={"explanation": reason})
 
 
-def give_right(person: User, right: Right, *, by: User | None, reason_code: str, details: dict[str, str]) -> None:
+def give_right(
+    person: User, right: AccountRight, *, by: User | None, reason_code: str, details: dict[str, str]
+) -> None:
     # Its permissions must not change between the decision and its members.
     if right.role:
         Group.objects.select_for_update(no_key=True).get(pk=right.role.pk)
@@ -152,24 +154,24 @@ def give_right(person: User, right: Right, *, by: User | None, reason_code: str,
     right.give_to(person)
 
 
-def locked_for_decision(request: RoleRequest, by: User) -> tuple[RoleRequest, Right]:
+def locked_for_decision(request: RoleRequest, by: User) -> tuple[RoleRequest, AccountRight]:
     request = RoleRequest.objects.with_people().select_for_update(of=("self",)).get(pk=request.pk)
-    right = Right(request.role, request.permission)
+    right = AccountRight(request.role, request.permission)
     require_administrator(by, right)
     if request.state_at(now()) != RoleRequest.State.WAITING:
         raise RequestAlreadyDecided
     return request, right
 
 
-def require_administrator(by: User, right: Right) -> None:
+def require_administrator(by: User, right: AccountRight) -> None:
     if not may_administer(by, right):
-        raise NotAllowed(
+        raise RoleRequestRefused(
             "Your role does not allow this."
             if right.role
             else f"Only a superuser may request or confirm this: {right}."
         )
 
 
-def may_administer(by: User, right: Right) -> bool:
+def may_administer(by: User, right: AccountRight) -> bool:
     """Whether this account may request and decide on a right: single permissions are for superusers."""
     return by.is_active and by.has_perm(ADMINISTER) and (right.role is not None or by.is_superuser)

@@ -52,7 +52,7 @@ def step(request: OperatorRequest, request_id: UUID, take: Callable[..., RoleReq
         take(shown, by=request.user)
     except services.RequestAlreadyDecided as conflict:
         return role_page(request, problem=str(conflict), status=409)
-    except services.NotAllowed as refused:
+    except services.RoleRequestRefused as refused:
         return role_page(request, problem=str(refused), status=403)
     messages.success(request, done)
     return redirect("accounts:roles")

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from memadmin.accounts.role_requests.services import Right, grant_as_operator
+from memadmin.accounts.role_requests.services import AccountRight, grant_as_operator
 
 SUPERUSER = "superuser"
 
@@ -32,15 +32,15 @@ class Command(BaseCommand):
         self.stdout.write(f"{username} now has: {right}.")
 
 
-def right_named(name: str) -> Right:
+def right_named(name: str) -> AccountRight:
     """Raises CommandError for an unknown name."""
     if role := Group.objects.filter(name=name).first():
-        return Right(role=role)
+        return AccountRight(role=role)
     if name == SUPERUSER:
-        return Right()
+        return AccountRight()
     app_label, _, codename = name.partition(".")
     permissions = Permission.objects.select_related("content_type")
     permission = permissions.filter(content_type__app_label=app_label, codename=codename).first()
     if permission is None:
         raise CommandError(f"There is no role or permission {name}.")
-    return Right(permission=permission)
+    return AccountRight(permission=permission)
