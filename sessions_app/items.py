@@ -105,6 +105,8 @@ class StoredItem:
     """The end of the stored text of a longer item; empty when `raw` is whole."""
     masked_count: int = 0
     """Number of masked values; above 0 the text differs from the stored one."""
+    is_hidden: bool = False
+    """Whether its content is left out, because masking it would take too long here."""
     seal: Seal | None = None
     """Seal of an encrypted item that was examined with the keys. `byte_count` is the envelope's, decrypted or not."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sessions_app.items import ItemPage, Position, StoredItem
-from sessions_app.masking import ITEM_SECONDS, Masker
+from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord, SessionStore
 from sessions_app.stores import backend_for
 from sessions_app.stores.base import Branch, Capability, Readable, StoreUnavailable
@@ -44,7 +44,7 @@ def expires_at(record: SessionRecord) -> datetime | None:
 
 @dataclass(frozen=True)
 class Reader:
-    """A `Readable` with masked items. Masking for one page has to be done within `masking.PAGE_SECONDS`."""
+    """A `Readable` with masked items. Masking for one page has a limit: `masking.PAGE_STEPS`."""
 
     store: SessionStore
     backend: Readable
@@ -73,16 +73,16 @@ class Reader:
     def page_from(self, session_id: str, instant: datetime, limit: int) -> ItemPage:
         return self._page(self.backend.page_from, session_id, instant, limit)
 
-    def item(self, session_id: str, item_id: str) -> StoredItem:
-        """One item, for its own page and for a file. Raises UnknownItem."""
+    def item(self, session_id: str, item_id: str, *, as_file: bool = False) -> StoredItem:
+        """One item, for its own page or for a file. Raises UnknownItem."""
         with asking(self.store):
             stored = self.backend.item(session_id, item_id)
-        return Masker(ITEM_SECONDS).file_item(stored)
+        return Masker.of_one_item(as_file=as_file).file_item(stored)
 
     def every_item(self, session_id: str) -> Iterator[StoredItem]:
         """All items, for files. A download also waits for a store that recently timed out."""
         for stored in self.backend.every_item(session_id):
-            yield Masker(ITEM_SECONDS).file_item(stored)
+            yield Masker.of_one_item(as_file=True).file_item(stored)
 
     def count(self, session_id: str) -> int:
         with asking(self.store):

@@ -8,74 +8,111 @@ from __future__ import annotations
 
 import json
 import re
-import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TypeAlias
 
 from django.conf import settings
 
-from memadmin.web.masking import MASKED_SECRET, MaskingTimeout, find_values, is_secret_member, mask_found, mask_text
+from memadmin.json_spans import STRING
+from memadmin.values.effort import StepLimit, TooMuchWork
+from memadmin.values.rewriting import without_escapes
+from memadmin.web.masking import (
+    MASKED_SECRET,
+    SensitiveSpan,
+    find_cards,
+    find_values,
+    is_secret_member,
+    mask_found,
+    mask_in_json,
+    mask_text,
+)
 from sessions_app.items import StoredItem
 from sessions_app.timeline.decode import IDENTIFYING, NotJson, parse_json
 from sessions_app.timeline.parts import json_inside
 
-PAGE_SECONDS = 2.0
-"""Time limit of masking for one page. Ordinary pages take a few milliseconds; items beyond the limit are hidden."""
+PAGE_STEPS = 5_000_000
+"""Steps of masking for one page, of about a tenth of a microsecond each. Ordinary pages take 200,000."""
 
-ITEM_SECONDS = 30.0
-"""Time limit for one item by itself, on its page or in a file: ten megabytes take two seconds."""
+SHARE_STEPS = 1_000_000
+"""Steps for one item of a page. One that needs more is hidden there, and does not stop the others."""
+
+ITEM_STEPS = 50_000_000
+"""Steps for one item on its own page: ten megabytes of ordinary text take 30,000,000."""
+
+FILE_STEPS = 300_000_000
+"""Steps for one item in a file, for which people wait."""
 
 CUT_CHARACTERS = 100
 """Characters cut off the end of a text that was read in part: half a number is not recognised."""
 
-LEAST_NUMBER = 10**11
+LEAST_DIGITS, MOST_DIGITS = 12, 19
+LEAST_NUMBER = 10 ** (LEAST_DIGITS - 1)
 """Smaller whole numbers are not card numbers."""
 
-HIDDEN = "[hidden: checking it for personal data took too long]"
-HIDDEN_DEEP = "[hidden: nested too deeply to be checked for personal data]"
+HIDDEN = "[hidden: too long or too deep to check for personal data here]"
 
-_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ENCODED = re.compile(r"(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}={0,2}\Z")
+CONTENT = frozenset({"content", "arguments", "output", "summary", "input"})
+"""Members that a hidden item keeps, with a sentence as their content."""
+
+STRING_STEPS = 10
+
+# Separates texts that are searched together: no value contains it.
+BETWEEN = "\n|\n"
+
+_NUMBER = re.compile(r"-?\d[\d.eE+-]*+")
+_TOKEN = re.compile(f"{STRING.pattern}|{_NUMBER.pattern}", re.DOTALL)
+_ENCODED = re.compile(r"\A(?:data:[\w./+-]{1,100};base64,)?[A-Za-z0-9+/]{4000,}+={0,2}\Z")
+
+Found: TypeAlias = dict[str, list[SensitiveSpan]]
+"""Values in strings, by the whole string."""
 
 
 @dataclass
 class Masker:
-    """Masks the text of one page or one part of a file. Its time limit begins with the first text, not with the request
-    to the store: a slow store is no reason to hide its items.
+    """Masks the text of one page or one part of a file, within a limit of steps.
+
+    The limit is no time, so that a page always shows the same. An item beyond it is hidden.
     """
 
-    seconds: float = PAGE_SECONDS
-    began_at: float | None = field(default=None, init=False)
+    steps: int = PAGE_STEPS
+    share: int = SHARE_STEPS
 
-    @property
-    def deadline(self) -> float:
-        if self.began_at is None:
-            self.began_at = time.monotonic()
-        return self.began_at + self.seconds
+    @classmethod
+    def of_one_item(cls, *, as_file: bool = False) -> Masker:
+        """A masker for an item on its own page, or in a file."""
+        steps = FILE_STEPS if as_file else ITEM_STEPS
+        return cls(steps, steps)
 
     def text(self, text: str) -> str:
         """Masked text that is not JSON."""
         try:
-            return self._masked(text)[0]
-        except MaskingTimeout:
+            with self._limited() as masking:
+                return masking.text(text)[0]
+        except TooMuchWork:
             return HIDDEN
 
     def item(self, stored: StoredItem) -> StoredItem:
         """The item with every value in it masked, and the number of masks; the same item if there is none."""
-        if stored.is_whole:
-            raw, count = self.json(stored.raw)
-            return replace(stored, raw=raw, masked_count=count) if count else stored
-        raw, in_head = self.json(stored.raw, is_beginning=True)
-        tail, in_tail = self._masked_json_text(stored.raw_tail)
-        return replace(stored, raw=raw, raw_tail=tail, masked_count=in_head + in_tail)
+        try:
+            with self._limited() as masking:
+                return masking.item(stored)
+        except TooMuchWork:
+            return _hidden_item(stored)
 
     def file_item(self, stored: StoredItem) -> StoredItem:
         """The same for an item whose text itself is shown: parts that a JSON parser skips are masked, too."""
         masked = self.item(stored)
         if masked.masked_count:
             return masked
-        raw, count = self._masked_json_text(stored.raw)
-        if raw == HIDDEN:
-            raw = _hidden_text(stored.raw)
+        try:
+            with self._limited() as masking:
+                raw, count = masking.stored_text(stored.raw)
+        except TooMuchWork:
+            return _hidden_item(stored)
         return replace(stored, raw=raw, masked_count=count) if count else stored
 
     def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
@@ -85,102 +122,198 @@ class Masker:
         characters.
         """
         try:
+            with self._limited() as masking:
+                return masking.json(raw, is_beginning=is_beginning)
+        except TooMuchWork:
+            return _hidden_text(raw, is_beginning=is_beginning), 1
+
+    @contextmanager
+    def _limited(self) -> Iterator[_Masking]:
+        """Masking of one text, with its share of the remaining steps."""
+        limit = StepLimit(min(self.share, self.steps))
+        before = limit.left
+        try:
+            yield _Masking(limit)
+        except RecursionError as deep:
+            # JSON in a string of JSON in a string, each with as many levels as a parser takes.
+            raise TooMuchWork from deep
+        finally:
+            self.steps -= before - max(limit.left, 0)
+
+
+@dataclass(frozen=True)
+class _Masking:
+    """Masking of one text. All methods raise TooMuchWork at the limit."""
+
+    limit: StepLimit
+
+    def item(self, stored: StoredItem) -> StoredItem:
+        if stored.is_whole:
+            raw, count = self.json(stored.raw)
+            return replace(stored, raw=raw, masked_count=count) if count else stored
+        raw, in_head = self.json(stored.raw, is_beginning=True)
+        tail, in_tail = self._part_of_json(stored.raw_tail)
+        return replace(stored, raw=raw, raw_tail=tail, masked_count=in_head + in_tail)
+
+    def json(self, raw: str, *, is_beginning: bool = False) -> tuple[str, int]:
+        try:
             value = parse_json(raw, is_beginning=is_beginning)
         except NotJson:
-            value = None
+            return self.text(raw)
+        value, count = self._value(value)
+        if is_beginning:
+            return _dumped(_without_end(value)), count
+        return (_dumped(value), count) if count else (raw, 0)
+
+    def stored_text(self, text: str) -> tuple[str, int]:
+        """A stored text with every value in it masked.
+
+        JSON stays JSON: whole numbers become strings, and decimals stay.
+        """
         try:
-            if value is None:
-                return self._masked(raw)
-            count = 0
-            if self._has_any(value):
-                value, count = self._masked_value(value)
-            if is_beginning:
-                return _dumped(_without_end(value)), count
-            return (_dumped(value), count) if count else (raw, 0)
-        except MaskingTimeout:
-            return (HIDDEN if value is None else _dumped(_hidden(value))), 1
-        except RecursionError:
-            # JSON in a string of JSON in a string, each with as many levels as a parser takes.
-            return _dumped(_hidden(value, why=HIDDEN_DEEP)), 1
+            parse_json(text)
+        except NotJson:
+            return self._part_of_json(text)
+        decoded = without_escapes(text)
+        places = [decoded.in_original(one.start, one.end) for one in self._found(decoded.text, is_prose=False)]
+        if not places:
+            return text, 0
+        pieces, done, total = [], 0, 0
+        starts = [start for start, _ in places]
+        for token in _TOKEN.finditer(text):
+            latest = bisect_right(starts, token.end() - 1) - 1
+            if latest < 0 or places[latest][1] <= token.start():
+                continue
+            masked, count = self._value(parse_json(token[0]))
+            if count:
+                pieces += [text[done : token.start()], _dumped(masked)]
+                done, total = token.end(), total + count
+        return "".join(pieces) + text[done:], total
 
-    def _masked(self, text: str) -> tuple[str, int]:
-        return mask_text(text, regions=settings.PHONE_REGIONS, deadline=self.deadline)
+    def text(self, text: str) -> tuple[str, int]:
+        return mask_text(text, regions=settings.PHONE_REGIONS, limit=self.limit)
 
-    def _masked_json_text(self, text: str) -> tuple[str, int]:
-        """Masked part of a JSON text. Escapes are no part of a value, and are not split."""
-        blanked = _ESCAPE.sub(lambda escape: " " * len(escape[0]), text)
-        try:
-            found = find_values(blanked, regions=settings.PHONE_REGIONS, deadline=self.deadline, is_prose=False)
-        except MaskingTimeout:
-            return HIDDEN, 1
-        return mask_found(text, found)
+    def _found(self, text: str, *, is_prose: bool = True) -> list[SensitiveSpan]:
+        return find_values(text, regions=settings.PHONE_REGIONS, limit=self.limit, is_prose=is_prose)
 
-    def _has_any(self, value: object) -> bool:
-        """Whether any of the strings has a value to mask. One check of all together, because most items have none."""
-        strings: list[str] = []
-        if _gather(value, "", strings):
-            return True
-        return bool(find_values("\n".join(strings), regions=settings.PHONE_REGIONS, deadline=self.deadline))
+    def _part_of_json(self, text: str) -> tuple[str, int]:
+        """Part of a JSON text, which begins or ends anywhere, with its values masked."""
+        decoded = without_escapes(text)
+        return mask_in_json(text, decoded, self._found(decoded.text, is_prose=False))
 
-    def _masked_value(self, value: object, name: str = "") -> tuple[object, int]:
+    def _value(self, value: object) -> tuple[object, int]:
+        """A decoded value with every value in it masked.
+
+        All strings are searched together, each once, because most items have nothing to mask, and many small strings.
+        """
+        strings = _Strings()
+        strings.add(value)
+        self.limit.spend(STRING_STEPS * (len(strings.plain) + len(strings.encoded)))
+        found = self._found_in_each(list(strings.plain))
+        found |= {text: cards for text in strings.encoded if (cards := find_cards(text, limit=self.limit))}
+        return self._masked_value(value, "", found) if found or strings.has_secret else (value, 0)
+
+    def _found_in_each(self, strings: Sequence[str]) -> Found:
+        """Values in those of several strings that have any."""
+        starts = list(accumulate((len(text) + len(BETWEEN) for text in strings), initial=0))
+        found: Found = {}
+        again: Found = {}
+        for one in self._found(BETWEEN.join(strings)):
+            first, last = bisect_right(starts, one.start) - 1, bisect_right(starts, one.end - 1) - 1
+            text, start = strings[first], starts[first]
+            if one.end <= start + len(text):
+                place = SensitiveSpan(one.start - start, one.end - start, one.kind)
+                found.setdefault(text, []).append(place)
+                continue
+            # A private key without an end; in each string by itself it ends with the string.
+            again |= {alone: self._found(alone) for alone in strings[first : last + 1] if alone not in again}
+        return {text: places for text, places in (found | again).items() if places}
+
+    def _masked_value(self, value: object, name: str, found: Found) -> tuple[object, int]:
         match value:
             case bool():
                 return value, 0
-            case int() if abs(value) >= LEAST_NUMBER or is_secret_member(name, str(value)):
-                masked, count = self._masked_value(str(value), name)
+            case int() | float() if number := _whole_number(value):
+                masked, count = self._masked_string(number, name, found)
                 return (masked, count) if count else (value, 0)
             case str():
-                return self._masked_string(value, name)
+                return self._masked_string(value, name, found)
             case list():
-                members = [self._masked_value(member, name) for member in value]
+                members = [self._masked_value(member, name, found) for member in value]
                 return [member for member, _ in members], sum(count for _, count in members)
             case dict():
-                total = 0
-                masked_object: dict[str, object] = {}
-                for key, member in value.items():
-                    masked_key, in_key = self._masked(key)
-                    while masked_key in masked_object:
-                        masked_key += " "
-                    masked_object[masked_key], in_member = self._masked_value(member, key)
-                    total += in_key + in_member
-                return masked_object, total
+                return self._masked_object(value, found)
         return value, 0
 
-    def _masked_string(self, text: str, name: str) -> tuple[str, int]:
+    def _masked_object(self, members: dict[str, object], found: Found) -> tuple[object, int]:
+        total = 0
+        masked: dict[str, object] = {}
+        numbers: dict[str, int] = {}
+        for key, member in members.items():
+            shown, in_key = mask_found(key, found.get(key, ()))
+            plain = shown
+            while shown in masked:  # two keys with the same mask
+                numbers[plain] = numbers.get(plain, 1) + 1
+                shown = f"{plain} {numbers[plain]}"
+            masked[shown], in_member = self._masked_value(member, key, found)
+            total += in_key + in_member
+        return masked, total
+
+    def _masked_string(self, text: str, name: str, found: Found) -> tuple[object, int]:
         if is_secret_member(name, text):
             return MASKED_SECRET, 1
-        if _ENCODED.match(text):
-            return text, 0
-        inside = json_inside(text)
+        inside = None if _ENCODED.match(text) else json_inside(text)
         if inside is None:
-            return self._masked(text)
-        masked, count = self._masked_value(inside, name)
+            return mask_found(text, found.get(text, ()))
+        masked, count = self._masked_value(inside, name, found)
         return (_dumped(masked), count) if count else (text, 0)
 
 
-def _gather(value: object, name: str, strings: list[str]) -> bool:
-    """Adds the strings and large numbers in a value, and in JSON within a string. The name decides on secrets."""
-    if isinstance(value, str):
-        if is_secret_member(name, value):
-            return True
-        if _ENCODED.match(value):
-            return False
-        inside = json_inside(value)
-        if inside is not None:
-            return _gather(inside, name, strings)
-        strings.append(value)
-    elif isinstance(value, dict):
-        strings += value
-        return any(_gather(member, key, strings) for key, member in value.items())
-    elif isinstance(value, list):
-        return any(_gather(member, name, strings) for member in value)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        text = str(value)
+@dataclass
+class _Strings:
+    """The strings and large numbers in a value, and in JSON within a string, each once."""
+
+    plain: dict[str, None] = field(default_factory=dict)
+    encoded: dict[str, None] = field(default_factory=dict)
+    """Long runs of base64: pictures and files."""
+    has_secret: bool = False
+    """Whether the name of a member makes one of them a secret."""
+
+    def add(self, value: object, name: str = "") -> None:
+        if isinstance(value, str):
+            self._add_string(value, name)
+        elif isinstance(value, dict):
+            self.plain.update(dict.fromkeys(value))
+            for key, member in value.items():
+                self.add(member, key)
+        elif isinstance(value, list):
+            for member in value:
+                self.add(member, name)
+        elif number := _whole_number(value):
+            if is_secret_member(name, number):
+                self.has_secret = True
+            elif len(number) >= LEAST_DIGITS:
+                self.plain[number] = None
+
+    def _add_string(self, text: str, name: str) -> None:
         if is_secret_member(name, text):
-            return True
-        if abs(value) >= LEAST_NUMBER:
-            strings.append(text)
-    return False
+            self.has_secret = True
+        elif _ENCODED.match(text):
+            self.encoded[text] = None
+        elif (inside := json_inside(text)) is not None:
+            self.add(inside, name)
+        else:
+            self.plain[text] = None
+
+
+def _whole_number(value: object) -> str:
+    """Digits of a whole number, also of 4.2e15; empty for anything else.
+
+    Decimals are no card numbers, and a mask inside of one would not be JSON.
+    """
+    if isinstance(value, float) and LEAST_NUMBER <= abs(value) < 10**MOST_DIGITS and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def _without_end(value: object) -> object:
@@ -198,22 +331,31 @@ def _without_end(value: object) -> object:
     return value
 
 
-def _hidden(value: object, name: str = "", *, why: str = HIDDEN) -> object:
-    """A value with its structure only, and no content."""
-    match value:
-        case str():
-            return value if name in IDENTIFYING and len(value) < CUT_CHARACTERS else why
-        case list():
-            return [_hidden(member, why=why) for member in value]
-        case dict():
-            return {str(key)[:CUT_CHARACTERS]: _hidden(member, key, why=why) for key, member in value.items()}
-    return None
+def _hidden(value: object) -> object:
+    """The members of an item that identify it, masked, and nothing of its content."""
+    if not isinstance(value, dict):
+        return HIDDEN
+    shown: dict[str, object] = {}
+    for name, member in value.items():
+        if name in IDENTIFYING and isinstance(member, str) and len(member) < CUT_CHARACTERS:
+            shown[name] = mask_text(member)[0]
+        elif name in CONTENT:
+            shown[name] = HIDDEN
+    return shown or HIDDEN
 
 
-def _hidden_text(raw: str) -> str:
-    """Replacement for a stored text that is not shown: JSON for JSON, so that it does not look like a broken item."""
+def _hidden_item(stored: StoredItem) -> StoredItem:
+    """The item without its content, and with the members that identify it.
+
+    JSON for JSON, so that it does not look like a broken item.
+    """
+    raw = _hidden_text(stored.raw, is_beginning=not stored.is_whole)
+    return replace(stored, raw=raw, raw_tail=HIDDEN if stored.raw_tail else "", masked_count=1, is_hidden=True)
+
+
+def _hidden_text(raw: str, *, is_beginning: bool = False) -> str:
     try:
-        return _dumped(_hidden(parse_json(raw)))
+        return _dumped(_hidden(parse_json(raw, is_beginning=is_beginning)))
     except NotJson:
         return HIDDEN
 

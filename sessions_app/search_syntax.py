@@ -27,9 +27,10 @@ _OWN_VALUES = re.compile(
     '"user"|"assistant"|"message"|"completed"|"output_text"|"input_text"|"summary_text"'
     '|"function_call"|"function_call_output"|"reasoning"'
 )
-_NO_WORD = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
-_ESCAPED_BREAK = re.compile(r"\\+[bfnrt]")
-_ESCAPED = re.compile(r"(?:\\+u[0-9A-Fa-f]{4})+")
+# Only from the beginning of a run, whose end decides: from each of its characters it would be the square of its length.
+_NO_WORD = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{200,}+")
+_ESCAPED_BREAK = re.compile(r"(?<!\\)\\++[bfnrt]")
+_ESCAPED = re.compile(r"(?<!\\)(?:\\++u[0-9A-Fa-f]{4})+")
 
 LONGEST_PLAIN = 100
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
 from memadmin.values import keys, numbers, windows
+from memadmin.values.rewriting import without_invisible
 
 MASKED = "[secret \N{BULLET}\N{BULLET}\N{BULLET}\N{BULLET}]"
 
 IDS = ("id", "type", "role", "status", "encrypted_content")
 
-OPAQUE = re.compile(r"data:[^,]{0,200},|[A-Za-z0-9+/_=-]{2000,}\Z")
-"""Files within an item, and long runs of binary data: keys are shorter."""
+FILE = re.compile(r"\Adata:[^,]{0,200},")
+OPAQUE = re.compile(r"\A[A-Za-z0-9+/_=-]{2000,}+\Z")
+"""Long runs of binary data: keys are shorter, and in other positions a key is a coincidence. A card number is not."""
 
 
 class SecretRefused(Exception):
@@ -38,7 +40,11 @@ def mask_item(item: Any) -> tuple[Any, int]:
 
 
 def mask_text(text: str) -> tuple[str, int]:
-    found = sorted(_places(text))
+    return _with_masks(text, _places(text))
+
+
+def _with_masks(text: str, places: Iterable[tuple[int, int]]) -> tuple[str, int]:
+    found = sorted(places)
     if not found:
         return text, 0
     pieces, place, count = [], 0, 0
@@ -51,18 +57,34 @@ def mask_text(text: str) -> tuple[str, int]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
+    yield from _places_in(text)
+    if visible := without_invisible(text):
+        yield from (visible.in_original(start, end) for start, end in _places_in(visible.text))
+
+
+def _places_in(text: str) -> Iterator[tuple[int, int]]:
+    key_places: list[tuple[int, int]] = []
     for begin, window in windows(text):
-        for start, end in keys.find(window):
-            yield keys.whole_word(text, begin + start, begin + end)
+        key_places += ((begin + start, begin + end) for start, end in keys.find(window))
+    yield from keys.whole_words(text, key_places)
+    yield from _cards_in(text)
+
+
+def _cards_in(text: str) -> Iterator[tuple[int, int]]:
+    for begin, window in windows(text):
         for start, end in numbers.find_cards(window, numbers.runs_of_digits(window)):
+            yield begin + start, begin + end
+        for start, end in numbers.find_grouped_cards(window):
             yield begin + start, begin + end
 
 
 def _masked_member(value: Any, name: str) -> tuple[Any, int]:
     """Texts of the item itself, whose names are the SDK's."""
     match value:
-        case str() if name in IDS or name.endswith("_id") or OPAQUE.match(value):
+        case str() if name in IDS or name.endswith("_id") or FILE.match(value):
             return value, 0
+        case str() if OPAQUE.match(value):
+            return _with_masks(value, _cards_in(value))
         case list() | dict():
             return _masked_within(value, _masked_member)
     return _masked_value(value, name)

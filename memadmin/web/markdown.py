@@ -60,7 +60,7 @@ reader = (
 )
 
 WORD = re.compile(r"[^\W\d_]+")
-TAG = re.compile(r"<[^>]*>")
+TAG = re.compile(r"<[^<>]*>")
 
 
 def render(text: str, highlight: re.Pattern[str] | None = None) -> SafeString:

@@ -26,7 +26,7 @@ SHOWN_STRING = 4_000
 DEEPEST_INDENT = 24
 INDENTS = ["\n" + "  " * depth for depth in range(DEEPEST_INDENT + 1)]
 
-TAG = re.compile(r"(<[^>]*>)")
+TAG = re.compile(r"(<[^<>]*>)")
 
 AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 """Created once: json.dumps() creates a new encoder for every value."""

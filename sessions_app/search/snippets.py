@@ -19,9 +19,10 @@ HITS_MARKED = 20
 STRUCTURE = {"type", "role", "status", "object"}
 """Members with words of the SDK's own, which are not searched."""
 
-_NESTED_ESCAPE = re.compile(r"\\{2,}(?=u[0-9a-fA-F]{4})")
-_NESTED_BREAK = re.compile(r"\\{2,}[bfnrt]")
-_QUOTE = re.compile(r"\\+(?=\")")
+# Only from the beginning of a run of backslashes, which may be long.
+_NESTED_ESCAPE = re.compile(r"(?<!\\)\\{2,}+(?=u[0-9a-fA-F]{4})")
+_NESTED_BREAK = re.compile(r"(?<!\\)\\{2,}+[bfnrt]")
+_QUOTE = re.compile(r"(?<!\\)\\++(?=\")")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from memadmin import audit
 from sessions_app.audit_events import SESSION_REVEALED, RevealReason
 from sessions_app.items import ItemPage, StoredItem
-from sessions_app.masking import ITEM_SECONDS, Masker
+from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord
 from sessions_app.stores.base import Branch
 from sessions_app.stores.sealed import sealed_backend_for
@@ -27,7 +27,7 @@ def reveal_item(
     the log cannot be written: then nothing may be shown.
     """
     stored = sealed_backend_for(record.store, opens=opens).item(record.session_id, item_id)
-    note_revealed(record, [Masker(ITEM_SECONDS).file_item(stored)], by=by, reason=reason)
+    note_revealed(record, [Masker.of_one_item().file_item(stored)], by=by, reason=reason)
     return stored
 
 

@@ -37,6 +37,9 @@ def said(*texts: str) -> dict[str, Any]:
         output("[" * 100_000 + TOKEN),
         output("password: correct-horse\nuser: ada"),
         {"type": "mcp_call", "id": "m", "name": "x", "server_label": "s", "arguments": "{}", "output": NAMED},
+        output(CARD.replace("-", "\t") + " and npm_" + "a1" * 18),
+        output(f"{CARD}{'a1B2' * 600}"),
+        output(f"{TOKEN[:9]}\u200b{TOKEN[9:]}"),
         {"type": "shell_call", "call_id": "call_1", "action": {"commands": [f"export TOKEN={TOKEN}"]}},
     ],
 )

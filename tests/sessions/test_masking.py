@@ -117,31 +117,73 @@ def test_masking_changes_nothing_else_about_an_item(example: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     "value", [user(f"long text {CARD}"), Raw(f"broken {CARD}"), call("a", arguments=f'"{CARD}"')], ids=str
 )
-def test_what_could_not_be_looked_through_in_time_is_not_shown(value: Any) -> None:
-    item = Masker(seconds=-1).item(stored(value))
+def test_an_item_beyond_the_limit_is_hidden(value: Any) -> None:
+    item = Masker(steps=5).item(stored(value))
     assert "4242" not in item.raw
     assert HIDDEN in item.raw
+    assert item.is_hidden
     assert item.masked_count == 1
     assert next(build_timeline([item], starts_session=True, ends_session=True).events)
 
 
-def test_a_store_that_takes_its_time_takes_none_of_the_masking(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    masker = Masker()
-    clock[0] += 10 * masking.PAGE_SECONDS
-    assert masker.item(stored(user("tea"))).raw == stored(user("tea")).raw
-    clock[0] += 10 * masking.PAGE_SECONDS
-    assert HIDDEN in masker.item(stored(user("tea"))).raw
+def test_a_hidden_item_has_its_identity_and_no_values() -> None:
+    item = call("a", arguments=CARD) | {"name": MAIL, MAIL: CARD}
+    hidden = Masker(steps=5).item(stored(item))
+    shown = {"type": "function_call", "call_id": "a", "name": "[e-mail ••••@example.com]", "arguments": HIDDEN}
+    assert {name: value for name, value in json.loads(hidden.raw).items() if name in item and name != "id"} == shown
+    assert MAIL not in hidden.raw
 
 
-def test_what_is_hidden_in_a_file_is_no_broken_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the work was done in time: the value was looked through, and its text not any more."""
-    masker = Masker()
+def test_one_item_beyond_its_share_does_not_hide_the_others() -> None:
+    masker = Masker(steps=20_000, share=5_000)
+    items = [stored(user(text)) for text in ("tea", "tea " * 2_000, f"tea {CARD}")]
+    shown = [masker.item(item) for item in items]
+    assert [item.is_hidden for item in shown] == [False, True, False]
+    assert "[card •••• 4242]" in shown[2].raw
+    for _ in range(4):
+        masker.item(items[1])
+    assert masker.item(items[0]).is_hidden, "the page's own limit"
+    assert not Masker.of_one_item().item(items[1]).is_hidden
+
+
+def test_hidden_in_a_file_is_still_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values were searched within the limit, and the text as it is stored was not."""
+    masker = Masker(steps=5)
     monkeypatch.setattr(masker, "item", lambda item: item)
-    masker.seconds = -1
     item = masker.file_item(stored(user("a long text")))
     assert json.loads(item.raw) == {"content": HIDDEN, "role": "user"}
+
+
+def test_numbers_stay_numbers_or_become_strings_and_json_stays_json() -> None:
+    raw = (
+        '{"a": 1.4242424242424242e-05, "b": 0.4242424242424242, "c": 4242424242424242, "d": 4242424242424242.0,'
+        ' "e": 42424242424242.42, "f": -1.5e300, "c": "tea", "g": "1.4242424242424242e-05"}'
+    )
+    for item in (stored(Raw(raw)), stored(Raw(raw.replace('"d": 4242424242424242.0,', "")))):
+        shown = json.loads(Masker.of_one_item().file_item(item).raw)
+        assert shown == json.loads(item.raw) | ({"d": "[card •••• 4242]"} if "d" in shown else {})
+    shown_text = Masker.of_one_item().file_item(stored(Raw('{"c": 4242424242424242, "c": 1.4242424242424242e-05}'))).raw
+    assert shown_text == '{"c": "[card •••• 4242]", "c": 1.4242424242424242e-05}'
+
+
+def test_escapes_divide_no_value_in_the_end_of_an_item() -> None:
+    tail = r'4242\u00a04242\n4242 4242 anna\u200b@example.com \u0061nna@example.com", "x": 1.4242424242424242e-05}'
+    item = Masker().item(replace(stored(user("tea")), raw_tail=tail))
+    masks = "[card •••• 4242] [e-mail ••••@example.com] [e-mail ••••@example.com]"
+    assert item.raw_tail == f'{masks}", "x": 1.4242424242424242e-05}}'
+
+
+def test_a_card_before_encoded_data_is_masked() -> None:
+    item = masked(
+        {"type": "odd", "a": "4242424242424242" + "Ab" * 2_000, "b": "data:image/png;base64," + "4Bc" * 1_400}
+    )
+    assert json.loads(item.raw)["a"] == "[card •••• 4242]" + "Ab" * 2_000
+    assert item.masked_count == 1
+
+
+def test_a_key_without_an_end_hides_nothing_in_the_next_part() -> None:
+    item = masked([f"BEGIN RSA PRIVATE KEY {CARD}", f"tea {MAIL}", "tea"])
+    assert json.loads(item.raw) == ["[key BEGI••••]", "tea [e-mail ••••@example.com]", "tea"]
 
 
 def test_words_that_stand_in_a_mask_are_no_hit_and_not_in_the_snippet() -> None:

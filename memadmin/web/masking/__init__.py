@@ -6,18 +6,19 @@ list is in `docs/masking.md`.
 """
 
 from memadmin.values.keys import is_secret_member
-from memadmin.web.masking.finding import MaskingTimeout, SensitiveKind, SensitiveSpan, find_values
-from memadmin.web.masking.masks import DOTS, MASK, MASKED_SECRET, mask_found, mask_text
+from memadmin.web.masking.finding import SensitiveKind, SensitiveSpan, find_cards, find_values
+from memadmin.web.masking.masks import DOTS, MASK, MASKED_SECRET, mask_found, mask_in_json, mask_text
 
 __all__ = [
     "DOTS",
     "MASK",
     "MASKED_SECRET",
-    "MaskingTimeout",
     "SensitiveKind",
     "SensitiveSpan",
+    "find_cards",
     "find_values",
     "is_secret_member",
     "mask_found",
+    "mask_in_json",
     "mask_text",
 ]

@@ -9,25 +9,32 @@ from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator
 from django.utils.encoding import punycode
 
+from memadmin.values.effort import EMAIL_STEPS, UNLIMITED, StepLimit
+
 LONGEST_LOCAL, LONGEST_DOMAIN = 64, 253
 
 # The sign itself, in a full-width form, and URL-encoded.
 SIGNS = ("@", "\uff20", "%40")
 AT = re.compile("|".join(SIGNS))
-# Letters of any script. Allowed but very rare signs are left out: they would match the text before an address.
-LOCAL = re.compile(r"[\w.!#$%*+^~-]+\Z")
+# Letters of any script. Allowed but very rare signs are left out: they would match the text before an address. Matched
+# backwards from the sign: a search would try every beginning.
+LOCAL = re.compile(r"[\w.!#$%*+^~-]+")
 DOMAIN = re.compile(r"[\w.-]+")
 
 validator = EmailValidator()
 
 
-def find(text: str) -> Iterator[tuple[int, int]]:
+def find(text: str, limit: StepLimit = UNLIMITED) -> Iterator[tuple[int, int]]:
+    """Positions of addresses. Raises TooMuchWork."""
     # Most texts have none; a search for each sign is faster than the expression.
     for at in AT.finditer(text) if any(sign in text for sign in SIGNS) else ():
-        local = LOCAL.search(text, max(at.start() - LONGEST_LOCAL, 0), at.start())
+        local = LOCAL.match(text[max(at.start() - LONGEST_LOCAL, 0) : at.start()][::-1])
         domain = DOMAIN.match(text, at.end(), at.end() + LONGEST_DOMAIN)
-        if local and domain and (length := _length_of_domain(domain[0])):
-            yield local.start(), at.end() + length
+        if not local or not domain or "." not in domain[0]:
+            continue
+        limit.spend(EMAIL_STEPS)
+        if length := _length_of_domain(domain[0]):
+            yield at.start() - local.end(), at.end() + length
 
 
 def domain_of(address: str) -> str:

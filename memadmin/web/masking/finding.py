@@ -6,13 +6,16 @@ library's own expressions are used.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from memadmin.values import keys, numbers, windows
+from memadmin.values.effort import UNLIMITED, StepLimit
+from memadmin.values.rewriting import without_invisible
 from memadmin.web.masking import emails
+
+ENCODED_CHARACTERS_OF_A_STEP = 8
 
 
 class SensitiveKind(StrEnum):
@@ -25,10 +28,6 @@ class SensitiveKind(StrEnum):
     PHONE = "phone"
 
 
-class MaskingTimeout(Exception):
-    """The text could not be searched within the deadline; it may contain values."""
-
-
 @dataclass(frozen=True, slots=True)
 class SensitiveSpan:
     start: int
@@ -37,37 +36,53 @@ class SensitiveSpan:
 
 
 def find_values(
-    text: str, *, regions: Sequence[str] = (), deadline: float | None = None, is_prose: bool = True
+    text: str, *, regions: Sequence[str] = (), limit: StepLimit = UNLIMITED, is_prose: bool = True
 ) -> list[SensitiveSpan]:
     """The values in a text, in order, without overlaps.
 
     Phone numbers without a country code are found for the `regions`, two letters each ("DE"). In prose a preceding
-    word may announce a secret; without `is_prose` this is not checked, because the check does not support JSON. Raises
-    MaskingTimeout when time.monotonic() has passed the `deadline` before the end.
+    word may announce a secret; without `is_prose` this is not checked, because the check does not support JSON.
+    Invisible characters hide nothing. Raises TooMuchWork when the `limit` is reached before the end.
     """
-    found: list[SensitiveSpan] = []
-    for start, window in windows(text):
-        if deadline is not None and time.monotonic() > deadline:
-            raise MaskingTimeout
-        for kind, first, end in _proposed(window, regions, is_prose):
-            first, end = start + first, start + end
-            if kind is SensitiveKind.KEY:
-                first, end = keys.whole_word(text, first, end)
-            found.append(SensitiveSpan(first, end, kind))
+    found = _found(text, regions, limit, is_prose)
+    if visible := without_invisible(text):
+        for one in _found(visible.text, regions, limit, is_prose):
+            found.append(SensitiveSpan(*visible.in_original(one.start, one.end), one.kind))
     return list(_apart(found)) if len(found) > 1 else found
 
 
-def _proposed(window: str, regions: Sequence[str], is_prose: bool) -> Iterator[tuple[SensitiveKind, int, int]]:
-    for first, end in keys.find(window, is_prose=is_prose):
-        yield SensitiveKind.KEY, first, end
+def find_cards(text: str, *, limit: StepLimit = UNLIMITED) -> list[SensitiveSpan]:
+    """Only the card numbers in a text, for encoded data: in it anything else is a coincidence."""
+    found = []
+    for start, window in windows(text):
+        limit.spend(len(window) // ENCODED_CHARACTERS_OF_A_STEP)
+        for first, end in numbers.find_cards(window, numbers.runs_of_digits(window), limit):
+            found.append(SensitiveSpan(start + first, start + end, SensitiveKind.CARD))
+    return list(_apart(found))
+
+
+def _found(text: str, regions: Sequence[str], limit: StepLimit, is_prose: bool) -> list[SensitiveSpan]:
+    found: list[SensitiveSpan] = []
+    key_places: list[tuple[int, int]] = []
+    for start, window in windows(text):
+        limit.spend(len(window))
+        key_places += ((start + first, start + end) for first, end in keys.find(window, is_prose=is_prose))
+        for kind, first, end in _proposed(window, regions, limit):
+            found.append(SensitiveSpan(start + first, start + end, kind))
+    return found + [SensitiveSpan(*place, SensitiveKind.KEY) for place in keys.whole_words(text, key_places)]
+
+
+def _proposed(window: str, regions: Sequence[str], limit: StepLimit) -> Iterator[tuple[SensitiveKind, int, int]]:
     if runs := numbers.runs_of_digits(window):
-        for first, end in numbers.find_cards(window, runs):
+        for first, end in numbers.find_cards(window, runs, limit):
             yield SensitiveKind.CARD, first, end
-        for first, end in numbers.find_accounts(window):
+        for first, end in numbers.find_accounts(window, limit):
             yield SensitiveKind.ACCOUNT, first, end
-        for first, end in numbers.find_phones(window, regions, runs):
+        for first, end in numbers.find_phones(window, regions, runs, limit):
             yield SensitiveKind.PHONE, first, end
-    for first, end in emails.find(window):
+    for first, end in numbers.find_grouped_cards(window, limit):
+        yield SensitiveKind.CARD, first, end
+    for first, end in emails.find(window, limit):
         yield SensitiveKind.EMAIL, first, end
 
 

@@ -8,9 +8,13 @@ have no meaning for access.
 
 from __future__ import annotations
 
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
+from memadmin.values.effort import UNLIMITED, StepLimit
+from memadmin.values.rewriting import INVISIBLE, RewrittenText
 from memadmin.web.masking import emails
 from memadmin.web.masking.finding import SensitiveKind, SensitiveSpan, find_values
 
@@ -26,17 +30,14 @@ LONG_KEY = 20
 """Minimum length at which the first characters, which only name the issuer, are shown."""
 
 
-def mask_text(text: str, *, regions: Sequence[str] = (), deadline: float | None = None) -> tuple[str, int]:
-    """The text with its values masked, and their number. Raises MaskingTimeout (see `find_values`)."""
-    return mask_found(text, find_values(text, regions=regions, deadline=deadline))
+def mask_text(text: str, *, regions: Sequence[str] = (), limit: StepLimit = UNLIMITED) -> tuple[str, int]:
+    """The text with its values masked, and their number. Raises TooMuchWork (see `find_values`)."""
+    return mask_found(text, find_values(text, regions=regions, limit=limit))
 
 
 def mask_found(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
     """The text with the found values masked, and their number."""
-    if found and DOTS in text:
-        # Existing masks stay: the word before one may announce a secret.
-        masks = [mask.span() for mask in MASK.finditer(text)]
-        found = [one for one in found if not any(one.start < end and start < one.end for start, end in masks)]
+    found = _unmasked(text, found)
     if not found:
         return text, 0
     pieces, place = [], 0
@@ -46,9 +47,37 @@ def mask_found(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
     return "".join(pieces) + text[place:], len(found)
 
 
+def mask_in_json(original: str, decoded: RewrittenText, found: Sequence[SensitiveSpan]) -> tuple[str, int]:
+    """A part of a JSON text with the values masked that were found in it without its escapes, and their number."""
+    found = _unmasked(decoded.text, found)
+    pieces, place = [], 0
+    for one in found:
+        start, end = decoded.in_original(one.start, one.end)
+        pieces += [original[place:start], json.dumps(_mask(decoded.text, one), ensure_ascii=False)[1:-1]]
+        place = end
+    return "".join(pieces) + original[place:], len(found)
+
+
+def _unmasked(text: str, found: Sequence[SensitiveSpan]) -> Sequence[SensitiveSpan]:
+    """The found values outside of existing masks, which stay: the word before one may announce a secret."""
+    if not found or DOTS not in text:
+        return found
+    starts, ends = [], []
+    for mask in MASK.finditer(text):
+        starts.append(mask.start())
+        ends.append(mask.end())
+    return [one for one in found if not _overlaps(one, starts, ends)]
+
+
+def _overlaps(found: SensitiveSpan, starts: Sequence[int], ends: Sequence[int]) -> bool:
+    """Whether a value overlaps one of several ranges, which are in order."""
+    following = bisect_right(ends, found.start)
+    return following < len(starts) and starts[following] < found.end
+
+
 def _mask(text: str, found: SensitiveSpan) -> str:
     """The mask of one value."""
-    value = text[found.start : found.end]
+    value = INVISIBLE.sub("", text[found.start : found.end])
     plain = "".join(filter(str.isalnum, value))
     match found.kind:
         case SensitiveKind.CARD:

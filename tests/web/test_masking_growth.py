@@ -1,0 +1,165 @@
+"""Masks, screening and search on hostile texts: twice the text takes at most two and a half times the processor time.
+
+This is the only kind of time that a test asserts. A text is built to be tried from many beginnings: separators without
+an end, prefixes without a rest, names without a value.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from memadmin.client import secret_text
+from memadmin.values import keys, numbers, rewriting
+from memadmin.web import markdown, safe_text
+from memadmin.web.masking import emails, finding, mask_text, masks
+from memories_app.learning import risk_detection
+from sessions_app import masking, search_syntax
+from sessions_app.masking import Masker
+from sessions_app.search import snippets
+from sessions_app.search_syntax import ParsedSearch
+from sessions_app.timeline import decode
+
+CHARACTERS = 10_000
+GROWTH = 2.5
+TRIALS = 6
+UNMEASURABLE = 0.02
+"""Seconds of processor time; an expression whose time grows with the square takes several times as long."""
+
+UNITS = (
+    *("eyJa.", "eyJ", "eyJ-", "sk-", "sk-a1", "ghp_", "npm_a1", "glagent-a", "xoxb-1-", "AKIA", "T3BlbkFJ"),
+    *("BEGIN RSA PRIVATE KEY ", "-----END ", "//a/:_authToken= ", "://a:", "hooks.slack.com/services/T", "AccountKey="),
+    *("secret", "secret ", "secret=", "secret='", "secret`a", "secret`;", "secret == ", "`a`==", "key   ", "aws pw '"),
+    *("password:", "pwd[", "key" + " " * 500, "Authorization: ", "Bearer ", "bearer a", "Cookie: a=b; ", "cookie:"),
+    *("4", "4 ", "4242 ", "4242\t", "4242/", "4242%20", "4.", "1 (2) ", "+1", "+1234567 ", "00 1"),
+    *("DE89", "GB00A1", "AA00 A", "@", "a@", "a@b.", "a@b.c", "%40", "a" * 60 + "@", "\uff20", ".", "a.", "-", "_"),
+    *("\\", "\\\\u", "\\\\n ", '\\"', '"', '"a', '"a":', "[", "{", "<"),
+    *("[key \u2022\u2022\u2022\u2022 ", "[e-mail \u2022\u2022\u2022\u2022@"),
+    *("ignore ", "ignorier", "you ", "do not ", "http ", "www", "system  ", "\u5ffd\u7565", "</ ", "always"),
+    *(" ", "\n", "\u200b", "e\u0301", "\u0130", "\u00e9", "a", "A9", "\U000e0100", "tea "),
+)  # fmt: skip
+
+# What a text needs for the slow expressions to be tried at all.
+BAIT = f" key: pass eyJ sk- :// @ == = %40 {'a1B2' * 10} "
+
+MODULES = (
+    *(keys, numbers, rewriting, emails, finding, masks, masking, secret_text, safe_text, markdown),
+    *(risk_detection, search_syntax, snippets, decode),
+)
+
+NOT_ON_EVERY_TEXT = frozenset(("NAMED_LONG", "STRING", "_TOKEN"))
+"""Expressions for texts without long runs of blanks, which `keys.find` tries below, and for valid JSON."""
+
+
+def compiled(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Each expression of a module, in a variable or a collection, with a name for it."""
+
+    def within(name: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
+        if isinstance(value, re.Pattern):
+            yield name, value
+        elif isinstance(value, dict):
+            for key, member in value.items():
+                yield from within(f"{name}[{key}]", member)
+        elif isinstance(value, tuple | list | frozenset):
+            for member in value:
+                yield from within(name, member)
+
+    for name, value in vars(module).items():
+        if name not in NOT_ON_EVERY_TEXT:
+            yield from within(f"{module.__name__}.{name}", value)
+
+
+EXPRESSIONS = sorted(
+    {(form.pattern, name): form for module in MODULES for name, form in compiled(module)}.items(), key=str
+)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def assert_linear(work: Callable[[str], object], unit: str, characters: int = CHARACTERS, name: str = "") -> None:
+    short, long = repeated(unit, characters), repeated(unit, 2 * characters)
+    one, two = float("inf"), seconds(lambda: work(long))
+    for _ in range(TRIALS):
+        if two <= UNMEASURABLE:
+            return
+        one = min(one, seconds(lambda: work(short)))
+        if two <= GROWTH * one:
+            return
+        two = min(two, seconds(lambda: work(long)))
+    pytest.fail(f"{name} on {unit[:20]!r}: {two:.3f} s of processor time, and {one:.3f} s for half of it")
+
+
+def repeated(unit: str, characters: int) -> str:
+    return (unit * characters)[:characters] + BAIT
+
+
+def consumed(iterator: Iterator[object]) -> None:
+    for _ in iterator:
+        pass
+
+
+def test_expressions_are_found() -> None:
+    names = {name for (_, name), _ in EXPRESSIONS}
+    assert {"memadmin.values.keys.JWT", "sessions_app.search_syntax._ESCAPED"} <= names
+    assert len(EXPRESSIONS) > 80
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+def test_each_expression_is_linear(unit: str) -> None:
+    for (_, name), form in EXPRESSIONS:
+        assert_linear(lambda text, form=form: consumed(form.finditer(text)), unit, 4_000, name)  # type: ignore[misc]
+
+
+SEARCH = ParsedSearch.parse('tea "a b" secret')
+
+
+def in_one_window(text: str) -> None:
+    """The finders, without windows to bound their time."""
+    consumed(keys.whole_words(text, keys.find(text)))
+    runs = numbers.runs_of_digits(text)
+    consumed(numbers.find_cards(text, runs))
+    consumed(numbers.find_grouped_cards(text))
+    consumed(emails.find(text))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+def test_the_work_is_linear(unit: str) -> None:
+    assert_linear(in_one_window, unit)
+    assert_linear(mask_text, unit)
+    assert_linear(SEARCH.matches_stored, unit)
+    assert_linear(SEARCH.matches_text, unit)
+    assert_linear(lambda text: consumed(snippets.readable_texts(text)), unit)
+    assert_linear(lambda text: safe_text.mark_matches(text, SEARCH.visible_pattern()), unit)
+
+
+@pytest.mark.parametrize("unit", ["eyJa.", "BEGIN RSA PRIVATE KEY ", "a@b.c ", "4242\t", "ignore \u200b"], ids=ascii)
+def test_what_is_built_on_it_is_linear(unit: str) -> None:
+    assert_linear(secret_text.mask_text, unit)
+    assert_linear(risk_detection.risks_of, unit)
+    assert_linear(lambda text: Masker.of_one_item().json(text), unit)
+    assert_linear(lambda text: snippets.snippet(text, SEARCH.visible_pattern()), unit)
+
+
+@pytest.mark.parametrize("member", ['"a{}@example.com": 1', '"{}": "a@example.com"', '"{}": [["4242424242424242"]]'])
+def test_many_members_are_linear(member: str) -> None:
+    def mask(count_as_text: str) -> None:
+        raw = "{" + ",".join(member.format(number) for number in range(len(count_as_text) // 10)) + "}"
+        Masker.of_one_item().json(raw)
+
+    assert_linear(mask, "0", 20_000)
+
+
+def test_a_variant_that_follows_each_part_of_a_word_is_noticed() -> None:
+    """The broken variant: from each match on to the end of the whole word."""
+    form, rest = re.compile(r"eyJ[\w=-]+\.[\w=-]+"), re.compile(r"[\w=.-]*")
+    with pytest.raises(pytest.fail.Exception):
+        assert_linear(lambda text: [rest.match(text, match.end()) for match in form.finditer(text)], "eyJa.")
