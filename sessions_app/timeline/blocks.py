@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from sessions_app.timeline.values import pretty_json
 
@@ -61,7 +62,12 @@ class Reference:
     label: str
     detail: str = ""
     url: str = ""
-    """Always http or https; empty for anything else."""
+    """Always http or https with a host of plain letters; empty for anything else."""
+
+    @property
+    def host(self) -> str:
+        """Host and port that the address opens."""
+        return urlsplit(self.url).netloc
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sessions_app.timeline.values import Fields, fields_in, one_line, text_in
 
 PICTURE_BYTES = 512 * 1024
 URL_CHARACTERS = 2_000
+HOST = re.compile(r"(?:[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 NOT_WHOLE = "not a whole picture, not shown"
 DATA_URI = re.compile(r"data:(?P<type>[\w.+/-]{1,100})(?:;[\w=.+-]{1,100})*;base64,", re.ASCII | re.IGNORECASE)
 
@@ -100,7 +101,10 @@ def link(address: str, label: str = "", *, icon: str = "cloud", note: str = "") 
 
 
 def _host(address: str) -> str:
-    """Host of an address that is safe as a link; empty for any other."""
+    """Host of an address that is safe as a link; empty for any other.
+
+    Letters of other scripts are no part of it: they can look like Latin ones, and a browser shows them in another form.
+    """
     if len(address) > URL_CHARACTERS or not address.isprintable() or " " in address or "\\" in address:
         return ""
     try:
@@ -108,4 +112,4 @@ def _host(address: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""
-    return host if parts.scheme in ("http", "https") and "@" not in parts.netloc else ""
+    return host if parts.scheme in ("http", "https") and HOST.fullmatch(parts.netloc) else ""

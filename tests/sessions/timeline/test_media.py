@@ -68,6 +68,13 @@ def test_remote_picture_is_named_with_its_host_and_never_loaded() -> None:
         "http://[::1",
         "//example.com",
         "ftp://example.com",
+        "data:text/html,<script>alert(1)</script>",
+        "vbscript:x",
+        "blob:https://example.com/x",
+        "view-source:https://example.com",
+        "https://b\u0430nk.example/",
+        "https://example%2ecom/",
+        "https://example.com:99999999/",
         "https://",
         "https://example.com/" + "x" * 5_000,
         "\ud800",
@@ -81,6 +88,18 @@ def test_only_plain_web_addresses_can_be_followed(address: str) -> None:
 def test_link_shows_where_it_leads_whatever_its_title_claims() -> None:
     shown = link("https://evil.example/login", "https://bank.example")
     assert (shown.label, shown.detail) == ("https://bank.example", "https://evil.example/login")
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://shop.example/a?b#c", "shop.example"),
+        ("http://shop.example:8080/", "shop.example:8080"),
+        ("http://[2001:db8::1]/", "[2001:db8::1]"),
+    ],
+)
+def test_a_link_names_the_host_that_it_opens(address: str, host: str) -> None:
+    assert (link(address).url, link(address).host) == (address, host)
 
 
 def test_file_is_named_with_type_and_size() -> None:
