@@ -10,6 +10,9 @@ from sessions_app.timeline.values import pretty_json
 
 SHOWN_CHARACTERS = 8_000
 
+SHOWN_PARTS = 100
+"""Number of blocks of one event on a page; the page of its item shows the others, as many at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:

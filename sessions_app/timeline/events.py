@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sessions_app.items import Seal, StoredItem
 from sessions_app.timeline.badges import Badge as Badge
-from sessions_app.timeline.blocks import Block, TextBlock
+from sessions_app.timeline.blocks import SHOWN_PARTS, Block, TextBlock
 from sessions_app.timeline.findings import Finding
 
 Tone: TypeAlias = Literal["", "user", "warn", "bad"]
@@ -80,7 +80,7 @@ class Event:
     @property
     def has_remarks(self) -> bool:
         """Whether there are remarks on its items; most events have none."""
-        return bool(self.findings or self.large_items)
+        return bool(self.findings or self.large_items or self.hidden_items)
 
     @property
     def large_items(self) -> tuple[StoredItem, ...]:
@@ -90,7 +90,12 @@ class Event:
     @property
     def masked_items(self) -> tuple[StoredItem, ...]:
         """Items with masked values."""
-        return tuple(item for item in self.items if item.masked_count)
+        return tuple(item for item in self.items if item.masked_count and not item.is_hidden)
+
+    @property
+    def hidden_items(self) -> tuple[StoredItem, ...]:
+        """Items whose content is left out."""
+        return tuple(item for item in self.items if item.is_hidden)
 
     def with_nested(self) -> Iterator[Event]:
         """This event and all nested events."""
@@ -159,7 +164,7 @@ class Handoff(Event):
     @property
     def has_remarks(self) -> bool:
         """Whether there are remarks; always true if the output is an item of its own, which is linked."""
-        return bool(self.findings or self.items[1:] or self.large_items)
+        return bool(self.findings or self.items[1:] or self.large_items or self.hidden_items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +288,7 @@ class TimelineRun:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
+    most_parts: ClassVar = SHOWN_PARTS
     runs: tuple[TimelineRun, ...]
     findings: tuple[Finding, ...]
     """Findings in the order of their items."""

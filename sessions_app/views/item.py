@@ -25,6 +25,8 @@ from sessions_app.views.refusals import store_away
 RAW_CHARACTERS = 200_000
 """Maximum number of characters on the page of an item; the download is complete."""
 
+MOST_PART_DIGITS = 10
+
 
 @operator_page("sessions_app.read_content")
 def item(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpResponse:
@@ -51,13 +53,14 @@ def item_file(request: OperatorRequest, record_id: UUID, item_id: str) -> HttpRe
     if opens and not access.may_open(request.user, record):
         raise access.NeedsGrant(record)
     try:
-        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id)
+        stored = reader_for(record.store, opens=opens).item(record.session_id, item_id, as_file=True)
     except UnknownItem as unknown:
         raise Http404("No such item.") from unknown
     except StoreUnavailable as away:
         return store_away(request, record, away)
     read_audit.item(request, record, stored, as_file=True)
-    return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}.json", "application/json")
+    mark = "-masked" if stored.masked_count else ""
+    return file_of(stored.raw, f"session-{record.pk}-item-{stored.id}{mark}.json", "application/json")
 
 
 def item_page(
@@ -74,12 +77,18 @@ def item_page(
         "raw": stored.raw[:RAW_CHARACTERS],
         "is_cut": len(stored.raw) > RAW_CHARACTERS,
         "timeline": build_timeline([stored], starts_session=False, ends_session=False),
+        "first_part": first_part(request.GET.get("part", "")),
         "form": form,
         "is_revealed": form is None,
         "may_reveal": request.user.has_perm(REVEAL),
         "panels": beside_item.answers(request.user, record, stored.id),
     }
     return render(request, "sessions/item.html", context, status=422 if form and form.errors else 200)
+
+
+def first_part(text: str) -> int:
+    """Index of the first part of the item that its page shows; 0 for anything that is no index."""
+    return int(text) if text.isdecimal() and len(text) < MOST_PART_DIGITS else 0
 
 
 def file_of(text: str, name: str, content_type: str) -> HttpResponse:

@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import settings as effort
 
 from sessions_app.items import StoredItem
+from sessions_app.masking import Masker
 from sessions_app.models import SessionRecord
 from sessions_app.timeline import Timeline, build_timeline
+from sessions_app.timeline.blocks import SHOWN_PARTS
 from tests.sessions.timeline.items import (
     COMPACTION,
     ENVELOPE,
@@ -56,6 +58,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.ids: list[str] = []
         self.text = ""
+        self.links: list[tuple[str, list[str]]] = []
         self.feed(source)
         self.close()
         assert not self.open
@@ -71,6 +74,7 @@ class Page(HTMLParser):
             address = attributes["href"] or ""
             assert address.startswith("/sessions/") or attributes["rel"] == "noopener noreferrer nofollow"
             assert re.match("(/sessions/|https?://)", address)
+            self.links.append((address, list(self.open)))
         if attributes.get("id"):
             self.ids.append(attributes["id"] or "")
         if tag not in VOID:
@@ -154,6 +158,45 @@ def test_hostile_names_and_addresses_stay_text() -> None:
         )
     )
     assert seen.words.count("onerror=alert(2)") > 5
+
+
+def test_a_link_out_of_the_console_appears_after_a_click_that_shows_its_host() -> None:
+    address = "https://evil.example:8443/login?next=https://bank.example"
+    citation = {"type": "url_citation", "url": address, "title": "https://bank.example"}
+    odd = [citation | {"url": url} for url in ("javascript:alert(1)", "data:text/html,x", "ftp://evil.example/")]
+    text = {"type": "output_text", "text": f"See {address}", "annotations": [citation, *odd]}
+    seen = shown([stored({"role": "assistant", "content": [text]})])
+    outside = [(url, around) for url, around in seen.links if not url.startswith("/sessions/")]
+    assert [url for url, _ in outside] == [address]
+    assert "details" in outside[0][1], "a closed element that a click on its summary opens"
+    assert "summary" not in outside[0][1]
+    assert f"Opens evil.example:8443, outside of this console: {address}" in seen.words
+
+
+def test_parts_beyond_a_page_are_on_the_page_of_the_item() -> None:
+    many = SHOWN_PARTS * 2 + 5
+    item = stored(user([{"type": "input_text", "text": f"part {number}."} for number in range(many)]))
+    for first, before, after in (
+        (0, None, SHOWN_PARTS),
+        (SHOWN_PARTS, 0, 2 * SHOWN_PARTS),
+        (2 * SHOWN_PARTS, 100, None),
+    ):
+        seen = shown([item], first_part=first)
+        numbers = [int(number) for number in re.findall(r"part (\d+)\.", seen.text)]
+        assert numbers == list(range(many))[first : first + SHOWN_PARTS]
+        onward = [url.partition("?part=")[2] for url, _ in seen.links if "?part=" in url]
+        assert onward == [f"{place}#as-shown" for place in (before, after) if place is not None]
+
+
+def test_a_hidden_item_is_offered_on_its_own() -> None:
+    item = Masker(steps=5).item(stored(user("tea")))
+    seen = shown([item])
+    assert f"Load item {item.id}" in seen.words
+    assert any(url.endswith(f"/items/{item.id}/") for url, _ in seen.links)
+    assert "masked" not in seen.words
+    alone = shown([item], is_alone=True)
+    assert "Load item" not in alone.words
+    assert "too long to check" in alone.words
 
 
 def test_template_syntax_in_stored_text_is_not_run() -> None:
