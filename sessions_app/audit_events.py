@@ -67,7 +67,7 @@ SESSION_FOLLOWED = declare(
 )
 SESSION_DOWNLOADED = declare(
     "session.downloaded",
-    "A person downloaded a whole session; the counters are the file type and the decrypted items.",
+    "A person downloaded a whole session with masked values; the counters are the file type and the decrypted items.",
     object=SESSION,
     counters=("jsonl", "markdown", "opened"),
     reasons=Purpose.values,
@@ -82,7 +82,7 @@ ITEM_VIEWED = declare(
 )
 ITEM_DOWNLOADED = declare(
     "item.downloaded",
-    "A person downloaded one item of a session.",
+    "A person downloaded one item of a session with masked values.",
     object=SESSION,
     reasons=Purpose.values,
     counts_as_opening=True,

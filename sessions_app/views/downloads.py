@@ -26,10 +26,11 @@ MARKDOWN_BATCH = 1_000
 @operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """All items as stored, one a line, oldest first; with `?decrypted` encrypted items are decrypted.
+    """All items with masked values, one a line, oldest first; with `?decrypted` encrypted items are decrypted.
 
-    The bytes are the store's own. Only a line break, which JSON allows between its parts and one kind of hand-written
-    row contains, becomes a space, so that a line stays an item.
+    The bytes of an item without values are the store's own. Only a line break, which JSON allows between its parts and
+    one kind of hand-written row contains, becomes a space, so that a line stays an item. The name of the file states
+    that it is masked, and no line of its own: every line is an item.
     """
     record = access.session_for(request.user, record_id)
     opens = "decrypted" in request.GET
@@ -41,13 +42,13 @@ def export_jsonl(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
         return store_away(request, record, away)
     read_audit.download(request, record, "jsonl", is_decrypted=opens)
     lines = (stored.raw.replace("\r", " ").replace("\n", " ") + "\n" for stored in items)
-    return as_download(lines, f"session-{record.pk}.jsonl", "application/jsonl")
+    return as_download(lines, f"session-{record.pk}-masked.jsonl", "application/jsonl")
 
 
 @operator_page("sessions_app.read_content")
 @recently_authenticated(doing="download a session", file=True)
 def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBase:
-    """All items as this user reads them: encrypted items are decrypted under a grant."""
+    """All items as this user reads them, with masked values: encrypted items are decrypted under a grant."""
     record = access.session_for(request.user, record_id)
     opens = access.may_open(request.user, record)
     try:
@@ -55,7 +56,7 @@ def export_markdown(request: OperatorRequest, record_id: UUID) -> HttpResponseBa
     except StoreUnavailable as away:
         return store_away(request, record, away)
     read_audit.download(request, record, "markdown", is_decrypted=opens)
-    return as_download(markdown_of(items), f"session-{record.pk}.md", "text/markdown")
+    return as_download(markdown_of(items), f"session-{record.pk}-masked.md", "text/markdown")
 
 
 def begun(items: Iterator[StoredItem]) -> Iterator[StoredItem]:

@@ -319,6 +319,50 @@ def test_the_download_has_the_bytes_as_stored(store: SessionStore, operator: Cli
     assert download["Content-Disposition"].startswith("attachment")
 
 
+def test_a_masked_download_is_json_and_says_that_it_is_masked(store: SessionStore, operator: Client) -> None:
+    add_items("s", "Hello", "Hello")
+    rows = [
+        '{"role": "user", "content": "Hello", "score": 1.4242424242424242e-05}',
+        '{"role": "user", "content": "4242 4242 4242 4242", "n": 4242424242424242, "n": 0.4242424242424242}',
+    ]
+    for item_id, row in zip(item_ids("s"), rows, strict=True):
+        run_sql(f"UPDATE agent_messages SET message_data = '{row}' WHERE id = {item_id}")
+    record = record_of("s")
+    download = operator.get(reverse("sessions:export-jsonl", args=[record.pk]))
+    lines = [json.loads(line) for line in b"".join(download).decode().splitlines()]
+    assert lines == [json.loads(rows[0]), json.loads(rows[1]) | {"content": "[card •••• 4242]"}]
+    assert f"session-{record.pk}-masked.jsonl" in download["Content-Disposition"]
+    text = operator.get(reverse("sessions:export-markdown", args=[record.pk]))
+    assert f"session-{record.pk}-masked.md" in text["Content-Disposition"]
+    files = [
+        operator.get(reverse("sessions:item", args=[record.pk, item_id]) + "?download") for item_id in item_ids("s")
+    ]
+    assert [("masked" in file["Content-Disposition"]) for file in files] == [False, True]
+
+
+def test_an_item_that_takes_too_long_is_hidden_and_opens_on_its_own(store: SessionStore, operator: Client) -> None:
+    add_items("s", "Before", "+1234567 " * 800, "After")
+    page = operator.get(address("s"))
+    item = reverse("sessions:item", args=[record_of("s").pk, item_ids("s")[1]])
+    assert f'href="{item}">Load item' in page.text
+    assert "1234567" not in page.text
+    assert "Before" in page.text
+    assert "After" in page.text
+    assert "+1234567 +1234567" in operator.get(item).text
+
+
+def test_a_part_of_an_item_opens_by_its_address(store: SessionStore, operator: Client) -> None:
+    parts = [{"type": "input_text", "text": f"part {number}."} for number in range(150)]
+    add_items("s", {"role": "user", "content": parts})
+    item = reverse("sessions:item", args=[record_of("s").pk, item_ids("s")[0]])
+
+    def first(part: str) -> int:
+        shown_parts = operator.get(item, {"part": part}).text.partition('id="as-stored"')[0]
+        return min(map(int, re.findall(r"part (\d+)\.", shown_parts)))
+
+    assert [first(part) for part in ("", "100", "x", "-1", "9" * 30)] == [0, 100, 0, 0, 0]
+
+
 def test_a_row_with_line_breaks_stays_one_line_of_the_download(store: SessionStore, operator: Client) -> None:
     add_items("s", "Hello")
     run_sql("""UPDATE agent_messages SET message_data = E'{"role": "user",\\r\\n "content": "Hello"}'""")
