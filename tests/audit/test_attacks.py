@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from threading import Event as Flag
@@ -24,6 +25,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from memadmin import audit
 from memadmin.audit.models import AuditCheckpoint, AuditEvent, AuditLeaf, AuditVerdict
 from memadmin.audit.transparency import anchors, checkpoints, keys, log_export, verification, verifier
+from memadmin.audit.transparency.notes import Checkpoint, sign
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.audit.transparency.verifier import Report, notes_in
 from tests.audit.conftest import LOG
@@ -183,6 +185,10 @@ ATTACKS: dict[str, tuple[str, tuple[str, ...]]] = {
             f" WHERE event_id = (SELECT id FROM audit_event WHERE number = {number_at(19)})",
         ),
     ),
+    "details are deleted": (
+        "deleted_details",
+        (f"DELETE FROM audit_detail WHERE event_id = (SELECT id FROM audit_event WHERE number = {number_at(19)})",),
+    ),
     "an event is deleted": ("deletion", (DELETE_EVENT_AT_17,)),
     "a leaf is deleted": ("deletion", (DELETE_LEAF_AT_17,)),
     "some leaves are deleted": ("deletion", ("DELETE FROM audit_leaf WHERE index IN (17, 18, 42)",)),
@@ -268,12 +274,6 @@ class TestAHealthyLog:
             assert report.anchored_size == SIZE
             assert report.root == bytes(AuditCheckpoint.objects.get(size=SIZE).root).hex()
 
-    def test_is_not_said_to_be_proved_when_the_anchor_lost_what_it_knew(self, log: Path) -> None:
-        log.unlink()
-        report = verify()
-        assert report.verdict == "unanchored"
-        assert any("has none of the checkpoints that were sent to it" in note for note in report.notes)
-
     def test_is_not_said_to_be_proved_where_nobody_outside_knows_it(self, settings: Settings) -> None:
         settings.ANCHOR_PATH = None
         assert verify().verdict == verify_export(None).verdict == "unanchored"
@@ -282,13 +282,25 @@ class TestAHealthyLog:
         record_events(3)
         Sequencer().step()
         record_events(2)
-        for report in (verify(), verify_export(log)):
-            assert (report.verdict, report.findings, report.size) == ("ok", [], SIZE + 3)
+        report = verify()
+        assert (report.verdict, report.findings, report.size) == ("ok", [], SIZE + 3)
+        # A file is as unsigned as it was, whenever it is read.
+        report = verify_export(log)
+        assert (report.verdict, report.signed, report.unsigned) == ("unsigned", SIZE, 5)
+        report = verify_lines(list(log_export.as_json_lines(only_signed=True)), log)
+        assert (report.verdict, report.findings, report.size) == ("ok", [], SIZE)
 
-    def test_gives_none_when_details_were_erased(self, log: Path) -> None:
-        as_owner("DELETE FROM audit_detail")
-        assert verify().verdict == "ok"
-        assert verify_export(log).verdict == "ok"
+    def test_gives_none_when_a_checkpoint_comes_meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        record_events(1)
+        Sequencer().step()
+        monkeypatch.setattr(verifier, "LONGEST_UNSIGNED", timedelta(0))
+        assert kinds(verify()) == {"unsigned"}
+
+        def sign(seconds: float) -> None:
+            Sequencer().finish()
+
+        report = verification.verify(wait=sign)
+        assert (report.verdict, report.findings) == ("ok", [])
 
     def test_gives_none_while_it_is_written(self, log: Path) -> None:
         """Writers, some of them slow and some of them giving up, a sequencer, and the verifier again and again."""
@@ -316,7 +328,8 @@ class TestAHealthyLog:
                 stop.set()
             for each in (sequencing, *writing):
                 each.result()
-        assert [report.findings for report in reports] == [[]] * 7
+        assert [report.findings for report in reports[:5]] == [[]] * 5
+        assert all(kinds(report) <= {"unsigned"} for report in reports[5:])
         assert all(sooner.size < later.size for sooner, later in pairwise(reports))
 
     def test_keeps_each_verdict(self) -> None:
@@ -569,15 +582,42 @@ class TestALogThatWasWrittenAnew:
         self, log: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(checkpoints, "signer", lambda before: keys.signing_key("memadmin/another"))
-        write_anew("DELETE FROM audit_detail")
+        write_anew("SELECT 'nothing is changed'")
         assert kinds(verify_export(log)) == {"rewrite"}
 
     def test_signed_by_another_key_is_seen_by_whoever_pinned_the_old_one(self, log: Path, settings: Settings) -> None:
         old = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
-        settings.SIGNING_KEY = bytes(32)
-        write_anew("DELETE FROM audit_detail")
+        ours, settings.SIGNING_KEY, settings.ANCHOR_PATH = settings.SIGNING_KEY, bytes(32), None
+        write_anew("SELECT 'nothing is changed'")
         lines = list(log_export.as_json_lines())
         assert kinds(verifier.verify_export(lines, pinned=[old])) == {"unknown_key"}
+        # The installation itself pins the key that its worker has.
+        settings.SIGNING_KEY = ours
+        assert kinds(verify()) == {"unknown_key"}
+
+    @pytest.mark.parametrize(("names_anchor", "found"), [(False, {"epoch", "rewrite"}), (True, {"epoch"})])
+    def test_as_an_epoch_that_replaces_the_old_one_is_never_ok(
+        self, names_anchor: bool, found: set[str], log: Path
+    ) -> None:
+        """Somebody with the signing key declares the history lost, and has the new one anchored."""
+        old = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note)
+        write_anew(f"UPDATE audit_event SET outcome = 'failed' WHERE number = {number_at(17)}")
+        hashes = b"".join(bytes(leaf.hash) for leaf in AuditLeaf.objects.order_by("index"))
+        key = keys.signing_key(old.origin)
+        assert key
+        as_owner("DELETE FROM audit_checkpoint")
+        replaced = (old.size, old.root if names_anchor else bytes(32))
+        for size in (10, SIZE):
+            root = verifier.Tree().extend(hashes[: 32 * size]).root()
+            at = checkpoints.database_now()
+            stated = Checkpoint(key.name, size, root, at, key.public, 2, replaced if size == 10 else None)
+            note = sign(stated, key)
+            AuditCheckpoint.objects.create(size=size, root=root, at=at, key_id=key.public.id, note=note)
+        with log.open("a") as file:
+            file.write(json.dumps({"note": note}) + "\n")
+        for report in (verify(), verify_export(log)):
+            assert kinds(report) == found
+            assert report.verdict == ("epoch" if names_anchor else "broken")
 
 
 def audit_origin() -> str:
@@ -659,10 +699,45 @@ def lose_the_key(settings: Settings) -> None:
 
 
 def test_a_key_that_was_lost_can_be_vouched_for(settings: Settings) -> None:
+    lost = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.get(size=SIZE).note).key
     lose_the_key(settings)
     record_events(1)
     Sequencer().finish()
+    settings.TRUSTED_KEYS = []
+    assert kinds(verify()) == {"unknown_key"}
+    settings.TRUSTED_KEYS = [str(lost)]
+    assert verify().verdict == "ok"
+    # A process without a signing key needs both.
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT = b"", None
     assert kinds(verify()) == {"unknown_key"}
     new = verifier.SignedCheckpoint.parse(AuditCheckpoint.objects.order_by("-size")[0].note).key
-    settings.TRUSTED_KEYS += [str(new)]
+    settings.TRUSTED_KEYS = [str(lost), str(new)]
     assert verify().verdict == "ok"
+
+
+def test_keys_are_known_before_the_new_one_has_signed_and_without_any(settings: Settings) -> None:
+    settings.SIGNING_KEY, settings.SIGNING_KEY_BEFORE = bytes(32), settings.SIGNING_KEY
+    assert verify().verdict == "ok"
+    settings.SIGNING_KEY, settings.SIGNING_KEY_BEFORE, settings.SIGNING_KEY_KEPT = b"", b"", None
+    report = verify()
+    assert report.verdict == "ok"
+    assert any("No key was pinned" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_an_anchor_that_was_cut_is_named(kept: int, log: Path) -> None:
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:kept]))
+    report = verify()
+    assert (report.verdict, kinds(report)) == ("broken", {"cut_anchor"})
+    assert (
+        f"has no checkpoint of size {SIZE}, and {SIZE // 10 - kept - 1} others are missing" in report.findings[0].detail
+    )
+    assert kinds(verify_export(None)) == set()
+
+
+def test_a_log_that_was_never_signed_is_unsigned(empty_log: None, settings: Settings) -> None:
+    settings.SIGNING_KEY, settings.SIGNING_KEY_KEPT, settings.ANCHOR_PATH = b"", None, None
+    record_events(2)
+    Sequencer().finish()
+    for report in (verify(), verify_export(None)):
+        assert (report.verdict, report.signed, report.unsigned) == ("unsigned", 0, 2)

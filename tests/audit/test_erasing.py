@@ -203,7 +203,7 @@ def verdict_of(anchor: Path) -> tuple[str, str]:
 class TestTheVerifier:
     def test_finds_the_log_as_it_was(self, log: Path) -> None:
         officer = person("compliance")
-        assert verdict_of(log) == ("ok", "ok")
+        assert verdict_of(log) == ("ok", "unsigned")
         leaves = {shown.id: canonical.leaf_of(shown) for shown in AuditEvent.objects.all()}
         for shown in AuditEvent.objects.exclude(commitment=None):
             if erasing.details_within(shown).exists():
@@ -212,7 +212,13 @@ class TestTheVerifier:
         erasing.erase_name(actor.ref, by=officer, reason="subject_request")
         assert not AuditDetail.objects.exists()
         assert leaves.items() <= {shown.id: canonical.leaf_of(shown) for shown in AuditEvent.objects.all()}.items()
+        assert verdict_of(log) == ("ok", "unsigned")
+        Sequencer().finish()
+        anchors.publish()
         assert verdict_of(log) == ("ok", "ok")
+
+    def test_finds_details_that_went_with_an_account(self, log: Path) -> None:
+        User.objects.get(username="support").delete()
         Sequencer().finish()
         anchors.publish()
         assert verdict_of(log) == ("ok", "ok")

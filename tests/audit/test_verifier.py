@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from memadmin.audit.transparency import anchors, checkpoints, keys, notes, proof
 from memadmin.audit.transparency.sequencer import Sequencer
 from memadmin.audit.transparency.verifier import CannotRead, Tree
 from tests.audit.events import TRIED, as_owner, write_events
+from tests.audit.made_logs import signed_log
 from tests.audit.test_notes import CHECKPOINT, KEY, NEXT_KEY, NOTE
 from tests.audit.test_tree import BIG, LEAVES, sizes
 
@@ -110,7 +112,7 @@ def log(empty_log: None, settings: Settings, tmp_path: Path) -> Path:
 class TestAReader:
     def test_verifies_a_log_and_an_event_by_two_commands(self, log: Path, tmp_path: Path) -> None:
         event = AuditEvent.objects.order_by("number")[12]
-        call_command("export_audit", str(tmp_path / "log.jsonl"))
+        call_command("export_audit", str(tmp_path / "log.jsonl"), signed=True)
         call_command("export_audit", str(tmp_path / "event.json"), event=event.id)
         latest = checkpoints.latest()
         assert latest
@@ -121,7 +123,7 @@ class TestAReader:
             assert found.stdout.startswith("OK: nothing contradicts the log, and an anchor confirms it. Size 20, root ")
 
     def test_is_told_in_one_object_for_scripts(self, log: Path, tmp_path: Path) -> None:
-        call_command("export_audit", str(tmp_path / "log.jsonl.gz"))
+        call_command("export_audit", str(tmp_path / "log.jsonl.gz"), signed=True)
         as_owner("UPDATE audit_event SET outcome = 'denied'")
         call_command("export_audit", str(tmp_path / "changed.jsonl.gz"))
         good, bad = (
@@ -140,17 +142,24 @@ class TestAReader:
         call_command("export_audit", str(tmp_path / "first.jsonl"))
         write_events(1)
         Sequencer().finish()
-        call_command("export_audit", str(tmp_path / "second.jsonl"))
+        call_command("export_audit", str(tmp_path / "second.jsonl"), signed=True)
         found = run("second.jsonl", "--anchors", "first.jsonl", "--json", directory=tmp_path)
         told = json.loads(found.stdout)
         assert (told["verdict"], told["anchored_size"]) == ("ok", 20)
 
     def test_is_told_when_nobody_outside_confirms_it(self, log: Path, tmp_path: Path) -> None:
-        call_command("export_audit", str(tmp_path / "log.jsonl"))
+        call_command("export_audit", str(tmp_path / "log.jsonl"), signed=True)
         found = run("log.jsonl", directory=tmp_path)
         assert found.returncode == 0
         assert found.stdout.startswith("UNANCHORED: nothing contradicts the log, but no anchor confirms it")
         assert "No key was pinned" in found.stdout
+
+    def test_is_told_which_events_are_not_signed_yet(self, log: Path, tmp_path: Path) -> None:
+        """The export records itself, after the last checkpoint."""
+        call_command("export_audit", str(tmp_path / "log.jsonl"))
+        found = run("log.jsonl", "--anchors", "anchor.jsonl", directory=tmp_path)
+        assert found.returncode == 3
+        assert found.stdout.startswith("UNSIGNED: 1 of 21 events have no valid signature")
 
     def test_of_a_database_needs_a_connection_only(self, log: Path, tmp_path: Path) -> None:
         params = connection.get_connection_params()
@@ -178,14 +187,15 @@ class TestAReader:
         assert [finding["kind"] for finding in found["findings"]] == ["incomplete_file"]
 
     def test_verifies_a_selection_line_by_line(self, log: Path, tmp_path: Path) -> None:
-        proved = [proofs.proof_of(event).as_json() for event in AuditEvent.objects.order_by("number")[3:8]]
-        waiting = {"format": proofs.FORMAT, "event": proved[0]["event"], "index": None}
+        *proved, last = [proofs.proof_of(event).as_json() for event in AuditEvent.objects.order_by("number")[3:9]]
+        waiting = {"format": proofs.FORMAT, "event": last["event"], "index": None}
         lines = [json.dumps(each) + "\n" for each in [*proved, waiting]]
-        (tmp_path / "some.jsonl").write_text("".join(lines))
-        found = run("some.jsonl", "--anchors", "anchor.jsonl", "--json", directory=tmp_path)
-        told = json.loads(found.stdout)
-        assert (told["verdict"], told["findings"]) == ("ok", [])
-        assert any("selection of 5 events" in note for note in told["notes"])
+        for count, verdict, status in ((5, "ok", 0), (6, "unsigned", 3)):
+            (tmp_path / "some.jsonl").write_text("".join(lines[:count]))
+            found = run("some.jsonl", "--anchors", "anchor.jsonl", "--json", directory=tmp_path)
+            told = json.loads(found.stdout)
+            assert (told["verdict"], told["signed"], found.returncode) == (verdict, 5, status)
+            assert any(f"selection of {count} events" in note for note in told["notes"])
         (tmp_path / "some.jsonl").write_text("".join(lines).replace("succeeded", "denied", 1))
         told = json.loads(run("some.jsonl", "--json", directory=tmp_path).stdout)
         assert [(each["kind"], each["event"]) for each in told["findings"]] == [("bad_proof", proved[0]["event"]["id"])]
@@ -288,6 +298,20 @@ class TestTheCommands:
         assert ended.value.code == 1
         assert capsys.readouterr().out.startswith("BROKEN: the log differs from the signed checkpoints. Size 20")
 
+    def test_verify_audit_ends_with_3_when_older_events_are_not_signed(
+        self, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_events(1)
+        Sequencer().step()
+        call_command("verify_audit")
+        assert "1 new events are not signed yet" in capsys.readouterr().out
+        monkeypatch.setattr(verifier, "LONGEST_UNSIGNED", timedelta(0))
+        monkeypatch.setattr(verifier, "BACKLOG_SECONDS", -1)
+        with pytest.raises(SystemExit) as ended:
+            call_command("verify_audit")
+        assert ended.value.code == 3
+        assert capsys.readouterr().out.startswith("UNSIGNED: 1 of 21 events have no valid signature")
+
     def test_verify_audit_of_nothing_is_unanchored(self, empty_log: None, capsys: pytest.CaptureFixture[str]) -> None:
         call_command("verify_audit", as_json=True)
         told = json.loads(capsys.readouterr().out)
@@ -331,21 +355,8 @@ def test_what_stands_there_twice_is_found(values: list[int], at_once: int) -> No
 
 
 def some_log() -> list[dict[str, Any]]:
-    """An export of a few events, made by hand."""
-    grown, records = Tree(), list[dict[str, Any]]()
-    records.append({"format": verifier.LOG_FORMAT, "origin": CHECKPOINT.origin, "size": 4})
-    for index in range(4):
-        event = {"v": 1, "number": index + 1, "id": f"019aa7f3-1c00-7000-8000-00000000000{index}", "commitment": None}
-        event |= {"type": "test.tried", "at": f"2026-11-21T19:30:0{index}.000000Z", "counters": {}, "shown": []}
-        leaf = verifier.leaf_hash(event)
-        grown.extend(leaf)
-        records.append({"index": index, "leaf": leaf.hex(), "number": index + 1, "event": event, "details": None})
-    note = notes.sign(replace(CHECKPOINT, size=4, root=grown.root()), KEY)
-    records.append({"checkpoint": {"size": 4, "root": grown.root().hex(), "note": note}})
-    waiting = {**records[1]["event"], "number": 9, "id": "019aa7f3-1c00-7000-8000-000000000009"}
-    records.append({"waiting": {"is_pending": True, "seconds": 0}, "event": waiting, "details": None})
-    records.append({"end": {"leaves": 4}})
-    return records
+    """An export of a few events, signed to its end."""
+    return deepcopy(signed_log(4)[0])
 
 
 def test_log_made_by_hand_is_whole() -> None:
@@ -381,7 +392,7 @@ def test_whatever_stands_in_a_file_the_verifier_answers(data: st.DataObject) -> 
         report = verifier.verify_export(lines or [json.dumps(each) for each in records])
     except CannotRead:
         return
-    assert report.verdict in ("broken", "unanchored")
+    assert report.verdict in ("broken", "unsigned", "epoch", "unanchored")
     assert verifier.report_text(report)
 
 

@@ -1,14 +1,18 @@
 """Export of the whole log for the stand-alone verifier: JSON Lines, each an object.
 
-The first line is `{"format": "memadmin-audit-log/1", "origin", "exported_at", "size"}`, the last `{"end": {"leaves"}}`.
-Between them, in any order that keeps leaves in theirs:
+The first line is `{"format": "memadmin-audit-log/1", "origin", "exported_at", "size", "details"}`, the last
+`{"end": {"leaves"}}`; `details` states whether the file contains the details that exist. Between them, in any order
+that keeps leaves in theirs:
 
 - `{"index", "leaf", "number", "event", "details"?}`: an index with its hash, and the event in its hashed form, null
   if it is missing;
 - `{"checkpoint": {"size", "root", "note"}}`;
 - `{"waiting": {"is_pending", "seconds"}, "event", "details"?}`: an event without an index, whether it is queued, and
   for how many seconds it was observed without one;
-- `{"anchored": {"sink", "size", "at", "receipt"}}`: an anchor according to the log itself, which proves nothing.
+- `{"anchored": {"sink", "size", "at", "receipt"}}`: the last anchor at a place according to the log itself. It proves
+  nothing, but an anchor that ends before it was cut.
+
+The verifier refuses any other line or key.
 """
 
 from __future__ import annotations
@@ -33,25 +37,30 @@ BATCH = 2000
 POLL_SECONDS = 0.5
 
 
-def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
+def as_json_lines(*, with_details: bool = False, only_signed: bool = False) -> Iterator[str]:
     """The whole log in one snapshot. Details may contain personal data and are left out unless requested.
 
-    Constant memory; keeps a transaction open while it is read. Ends ten seconds later if an event has no index.
+    With `only_signed` it ends with the newest checkpoint. Constant memory; keeps a transaction open while it is read.
+    Ends ten seconds later if an event has no index.
     """
     with one_moment():
         latest = checkpoints.latest()
+        size = tree_store.size()
+        if only_signed:
+            size = min(size, latest.size if latest else 0)
         yield _line(
             {
                 "format": FORMAT,
                 "origin": latest.origin if latest else "",
                 "exported_at": utc(now()),
-                "size": tree_store.size(),
+                "size": size,
+                "details": with_details,
             }
         )
         checkpoints_left = AuditCheckpoint.objects.order_by("size").iterator(BATCH)
         checkpoint = next(checkpoints_left, None)
         leaves = 0
-        for record in _leaf_records(with_details=with_details):
+        for record in _leaf_records(size, with_details=with_details):
             while checkpoint and checkpoint.size <= record["index"]:
                 yield _checkpoint(checkpoint)
                 checkpoint = next(checkpoints_left, None)
@@ -62,7 +71,7 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
             checkpoint = next(checkpoints_left, None)
         yield from _anchor_lines()
         is_placed = Exists(AuditLeaf.objects.filter(event_number=OuterRef("number")))
-        waiting = list(AuditEvent.objects.filter(~is_placed).order_by("number"))
+        waiting = [] if only_signed else list(AuditEvent.objects.filter(~is_placed).order_by("number"))
         pending = set(AuditPending.objects.values_list("number", flat=True)) if waiting else set()
         details = _details(waiting) if with_details else {}
     watched = _watched([event.number for event in waiting if now() - event.at > LONGEST_UNSEQUENCED])
@@ -72,9 +81,10 @@ def as_json_lines(*, with_details: bool = False) -> Iterator[str]:
     yield _line({"end": {"leaves": leaves}})
 
 
-def _leaf_records(*, with_details: bool) -> Iterator[dict[str, Any]]:
-    """The record of each index, in order."""
-    for batch in _batches(AuditLeaf.objects.order_by("index", "event_number").iterator(BATCH)):
+def _leaf_records(size: int, *, with_details: bool) -> Iterator[dict[str, Any]]:
+    """The record of each index below `size`, in order."""
+    leaves = AuditLeaf.objects.filter(index__lt=size).order_by("index", "event_number")
+    for batch in _batches(leaves.iterator(BATCH)):
         events = AuditEvent.objects.in_bulk([leaf.event_number for leaf in batch])
         details = _details(events.values()) if with_details else {}
         for leaf in batch:

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.db import connection
 
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditVerdict
-from memadmin.audit.transparency import anchors, verifier
+from memadmin.audit.transparency import anchors, keys, verifier
 from memadmin.audit.transparency.anchors.base import NOWHERE, Anchor, AnchorConflict, AnchorFailed
 from memadmin.audit.transparency.notes import Checkpoint, Note
-from memadmin.audit.transparency.verifier import Key, Report
+from memadmin.audit.transparency.verifier import AnchorStore, Key, Report
 
 NOTES_FROM_AFAR = 50
 """Number of the newest notes fetched from an anchor on another machine."""
@@ -22,23 +22,29 @@ NOTES_FROM_AFAR = 50
 def verify(*, wait: Callable[[float], None] | None = None) -> Report:
     """The verifier's report on the current database, stored as the latest verdict.
 
-    Reads the whole log: about 30 seconds for a million events, and ten more if an event has no index.
+    Reads the whole log: about 30 seconds for a million events, and up to ten more if older events have no index or no
+    checkpoint.
     """
     problems: list[str] = []
     kept: list[str] = []
+    stores: list[AnchorStore] = []
     notes: list[str] = []
     for place in anchors.configured():
         try:
-            kept += notes_at(place)
+            if place.is_readable:
+                stores.append(store_at(place))
+            else:
+                kept += sent_again(place)
         except AnchorConflict as problem:
             problems.append(str(problem))
         except AnchorFailed as problem:
             notes.append(str(problem))
     options: dict[str, Any] = {"wait": wait} if wait else {}
-    report = verifier.verify_database(_connect, anchors=kept, pinned=_pinned(), **options)
+    report = verifier.verify_database(_connect, anchors=kept, stores=stores, pinned=pinned_keys(), **options)
     for sentence in problems:
         report.add("rewrite", sentence)
-    report.notes += notes
+    for note in notes:
+        report.remark(note)
     AuditVerdict.objects.create(
         verdict=report.verdict,
         size=report.size,
@@ -48,21 +54,29 @@ def verify(*, wait: Callable[[float], None] | None = None) -> Report:
     return report
 
 
-def notes_at(place: Anchor) -> list[str]:
-    """Notes of an anchor. A write-only anchor is sent its newest note again and must accept it as the same.
+def store_at(place: Anchor) -> AnchorStore:
+    """The notes of an anchor that can be read, and the sizes recorded as stored there: of an anchor on another machine
+    the newest. Raises AnchorFailed.
+    """
+    # Before the anchor: it may get more meanwhile.
+    recorded = list(
+        AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED)
+        .order_by("-checkpoint_size")
+        .values_list("checkpoint_size", flat=True)[: None if place.is_local else NOTES_FROM_AFAR + 1]
+    )
+    if place.is_local or len(recorded) <= NOTES_FROM_AFAR:
+        return AnchorStore(place.name, list(place.after(NOWHERE)), frozenset(recorded))
+    # The epoch of the oldest wanted note is unknown here; using the first epoch reads no more notes.
+    *recorded, oldest = recorded
+    return AnchorStore(place.name, list(place.after((1, oldest))), frozenset(recorded))
+
+
+def sent_again(place: Anchor) -> list[str]:
+    """The newest note of a write-only anchor, which must accept it as the same.
 
     Raises AnchorFailed, or AnchorConflict if the anchor contradicts.
     """
     anchored = AuditAnchor.objects.filter(sink=place.name, outcome=anchors.ANCHORED).order_by("-checkpoint_size")
-    if place.is_local:
-        kept = list(place.after(NOWHERE))
-        if not kept and anchored.exists():
-            raise AnchorFailed(f"{place.name} has none of the checkpoints that were sent to it.")
-        return kept
-    # The epoch of the oldest wanted note is unknown here; using the first epoch reads no more notes.
-    oldest = anchored.values_list("checkpoint_size", flat=True)[NOTES_FROM_AFAR:].first()
-    if notes := list(place.after((1, oldest) if oldest else NOWHERE)):
-        return notes
     newest = anchored.values_list("checkpoint_size", flat=True).first()
     row = AuditCheckpoint.objects.filter(size=newest).first() if newest is not None else None
     if row is None:
@@ -71,12 +85,18 @@ def notes_at(place: Anchor) -> list[str]:
     return [row.note]
 
 
-def _pinned() -> list[Key]:
-    """The log's first key, and the keys that an operator trusts although they were not signed in."""
+def pinned_keys() -> list[Key]:
+    """The keys that this process trusts whatever the log names: the signing key, its predecessor during a rotation, and
+    those of the operator. Empty in a process without a signing key unless the operator lists some.
+
+    The key that the log itself names is none of them: whoever rewrites the log names another.
+    """
     first = AuditCheckpoint.objects.order_by("size").first()
-    if first is None or not settings.TRUSTED_KEYS:
+    if first is None:
         return []
-    return [Key.parse(str(Checkpoint.parse(Note.parse(first.note).text).key)), *map(Key.parse, settings.TRUSTED_KEYS)]
+    origin = Checkpoint.parse(Note.parse(first.note).text).origin
+    own = [keys.signing_key(origin), keys.signing_key_before(origin)]
+    return [*(Key.parse(str(key.public)) for key in own if key), *map(Key.parse, settings.TRUSTED_KEYS)]
 
 
 def _connect() -> psycopg.Connection[Any]:

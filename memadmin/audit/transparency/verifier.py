@@ -8,12 +8,22 @@
 The first form reads a whole log or a selection of events, the second the proof of one event, the third a database, in
 one read-only transaction. `--anchors` (may be repeated) names files with checkpoints that were stored elsewhere: JSON
 Lines as memadmin's file anchor writes them, or single notes; without anchors, a log that was rewritten and signed again
-looks valid. `--key` pins the key that must have signed, directly or by signing in its successor.
+looks valid. `--key` pins the key that must have signed, directly or by signing in its successor; checkpoints of other
+keys are ignored in anchors, and reported in a log.
 
 Needs Python 3.11 with the package `cryptography`, and `psycopg` for a database. This single file uses no code of
-memadmin: its results do not depend on the program that wrote the log.
+memadmin: its results do not depend on the program that wrote the log. Text from the input is printed with escapes.
 
-Exit status: 0 when nothing contradicts the log, 1 when it is broken, 2 when it cannot be read.
+Exit status, by verdict:
+    0  ok          every event is signed, nothing contradicts the log, and an anchor confirms it
+    0  unanchored  the same without an anchor that confirms it
+    1  broken      the log differs from its signed checkpoints or anchors, or its file from the format
+    2              the input cannot be read
+    3  unsigned    nothing contradicts the signed events; others have no valid signature and may be invented
+    4  epoch       after a restore the log continued from an older state, according to its signed record
+
+In a file every event without a signature counts. In a database the newest ones are no finding while checkpoints are
+recent: one is signed every minute.
 """
 
 from __future__ import annotations
@@ -22,19 +32,22 @@ import argparse
 import base64
 import gzip
 import json
+import math
+import re
 import sys
 import time
+import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from heapq import merge
 from itertools import chain, combinations, pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -47,11 +60,23 @@ TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """A connection may be delayed between taking its number and reading the clock."""
 BACKLOG_SECONDS = 10
+LONGEST_UNSIGNED = timedelta(minutes=3)
+"""Age up to which events of a database may be without a checkpoint; one is signed every minute."""
 MOST_FINDINGS = 1000
 MOST_HOLES = 100_000
 SORTED = 500_000
 MOST_TRIALS = 2_000_000
 """Maximum of hashes to explain one damaged part of the log: some seconds."""
+MOST_LINE = 16 * 2**20
+"""Bytes of the longest line that is read; an event has up to some 50,000, its details up to a few millions."""
+MOST_EXPANSION = 100
+"""Ratio up to which a file may be compressed. Exports are full of random hashes and reach 10."""
+MOST_NOTE = 64 * 1024
+MOST_TEXT = 2000
+"""Characters of a finding or a note."""
+
+EXIT_STATUS = {"ok": 0, "unanchored": 0, "broken": 1, "unsigned": 3, "epoch": 4}
+CANNOT_READ = 2
 
 KINDS = {
     "edited_body": "an event was changed after it got its index",
@@ -71,14 +96,22 @@ KINDS = {
     "unknown_key": "a checkpoint is signed by an untrusted key",
     "damaged_node": "an inner hash of the stored tree is wrong",
     "bad_proof": "the event is not in the signed log",
-    "incomplete_file": "the file ends early",
-    "unreadable": "a part cannot be read",
+    "incomplete_file": "the file ends early, or its counts do not match its lines",
+    "unreadable": "a part is not in the format of a log",
+    "deleted_details": "the details of an event were removed without an event of their erasure",
+    "cut_anchor": "an anchor lost checkpoints that were stored there",
+    "unsigned": "events have no valid signature",
     "epoch": "after a restore the log continued from an older state, according to its signed record",
 }
 
 
 class CannotRead(Exception):
     """The input is not a log; the message is a sentence."""
+
+
+def printable(text: object) -> str:
+    """ASCII text with escapes: input may contain control characters that rewrite a terminal."""
+    return str(text)[:MOST_TEXT].encode("unicode_escape").decode("ascii")
 
 
 @dataclass(frozen=True)
@@ -94,7 +127,7 @@ class LogFinding:
 
 @dataclass
 class Report:
-    """Result of a verification."""
+    """Result of a verification. Texts are printable ASCII."""
 
     size: int = 0
     root: str = ""
@@ -103,27 +136,56 @@ class Report:
     """Information that contradicts nothing."""
     anchored_size: int = 0
     """The largest size whose root an anchor confirmed."""
+    signed: int = 0
+    """Number of events that a known key signed; of a log, the first ones."""
+    signed_by: str = ""
+    """The key that signed them."""
+    unsigned: int = 0
+    """Number of events without such a signature."""
+    is_selection: bool = False
     more: int = 0
     """Findings that are not listed."""
+    kinds: set[str] = field(default_factory=set)
+    """Kinds of all findings, listed or not."""
 
     @property
     def verdict(self) -> str:
-        if any(finding.kind != "epoch" for finding in self.findings):
+        if self.kinds - {"unsigned", "epoch"}:
             return "broken"
+        for verdict in ("unsigned", "epoch"):
+            if verdict in self.kinds:
+                return verdict
         return "ok" if self.anchored_size else "unanchored"
 
     def add(self, kind: str, detail: str, event: object = None) -> None:
         assert kind in KINDS
+        self.kinds.add(kind)
         if len(self.findings) >= MOST_FINDINGS:
             self.more += 1
             return
-        self.findings.append(LogFinding(kind, None if event is None else str(event), detail))
+        self.findings.append(LogFinding(kind, None if event is None else printable(event), printable(detail)))
+
+    def remark(self, note: str) -> None:
+        self.notes.append(printable(note))
+
+    def add_unsigned(self, *, is_recent: bool = False) -> None:
+        """Reports the events without a signature, unless the log is broken anyway or they are recent."""
+        if not self.unsigned or self.kinds - {"unsigned", "epoch"}:
+            return
+        total = self.signed + self.unsigned
+        if is_recent:
+            self.remark(f"{self.unsigned:,} new events are not signed yet; a checkpoint is signed every minute.")
+        else:
+            self.add("unsigned", f"{self.unsigned:,} of {total:,} events have no valid signature.")
 
     def as_json(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict,
             "size": self.size,
             "root": self.root,
+            "signed": self.signed,
+            "signed_by": self.signed_by,
+            "unsigned": self.unsigned,
             "findings": [finding.as_json() for finding in self.findings],
             "findings_not_listed": self.more,
             "anchored_size": self.anchored_size,
@@ -320,6 +382,11 @@ class SignedCheckpoint:
             raise InvalidCheckpointNote("it is not signed by the key named in it")
         return found
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """Epoch and size: the order of the checkpoints of a log."""
+        return self.epoch, self.size
+
     def is_signed_by(self, key: Key) -> bool:
         for name, hint, signature in self.signatures:
             if (name, hint) == (key.name, key.hint):
@@ -341,12 +408,143 @@ def vouched_for(checkpoints: Iterable[SignedCheckpoint], pinned: Sequence[Key]) 
     while grows:
         grows = False
         for found in handovers:
-            signers = [key for key in {**named, **known}.values() if found.is_signed_by(key)]
+            # The name of a pinned key may be another: the same key signs several logs.
+            signers = [key for key in {**known, **named}.values() if found.is_signed_by(key)]
             if any(key.data in known for key in signers):
                 fresh = {key.data: key for key in signers if key.data not in known}
                 grows |= bool(fresh)
                 known |= fresh
     return set(known)
+
+
+# Strict JSON, and the shape of records
+
+
+def strict_json(text: str | bytes) -> Any:
+    """The value of a JSON text in UTF-8. Raises ValueError or RecursionError.
+
+    Refuses whatever two readers could understand differently: a key that occurs twice, NaN, infinite numbers, lone
+    surrogates.
+    """
+    text = (text if isinstance(text, bytes) else text.encode()).decode()
+    value = STRICT.decode(text)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_refuse_constant)
+
+HASH = re.compile(r"[0-9a-f]{64}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+
+EVENT_KEYS = frozenset(
+    {"v", "number", "id", "type", "at", "actor_kind", "actor", "role", "object_kind", "object", "subject", "shown"}
+    | {"outcome", "reason", "counters", "cause", "commitment"}
+)
+RECORDS: dict[str, tuple[Set[str], Set[str]]] = {
+    "index": ({"index", "leaf", "number", "event"}, {"details"}),
+    "checkpoint": ({"checkpoint"}, set()),
+    "waiting": ({"waiting", "event"}, {"details"}),
+    "anchored": ({"anchored"}, set()),
+    "end": ({"end"}, set()),
+}
+"""Kinds of the lines of an export by their first key: all keys, and those that may be absent."""
+
+
+def keyed(value: object, required: Set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
+    """An object with exactly these keys. Raises ValueError."""
+    if type(value) is not dict:
+        raise ValueError("an object is missing")
+    if not required <= value.keys() <= required | optional:
+        raise ValueError("a key is missing or unknown")
+    return value
+
+
+def text_of(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError("a text is missing")
+    return value
+
+
+def whole_number(value: object) -> int:
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError("a number is not an integer of 64 bits")
+    return value
+
+
+def hash_of(text: object) -> bytes:
+    if not HASH.fullmatch(text_of(text)):
+        raise ValueError("a hash has 64 digits")
+    return bytes.fromhex(text_of(text))
+
+
+def instant_of(text: object) -> int:
+    """Microseconds since 1970."""
+    if not INSTANT.fullmatch(text_of(text)):
+        raise ValueError("a time is not in UTC with microseconds")
+    return (datetime.fromisoformat(text_of(text)) - BEGINNING) // timedelta(microseconds=1)
+
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def checked_event(value: object) -> dict[str, Any]:
+    """An event in the shape of version 1. Raises ValueError."""
+    event = keyed(value, EVENT_KEYS)
+    ids = [event["id"], event["actor"], event["role"]]
+    ids += [event[key] for key in ("object", "subject", "cause") if event[key] is not None]
+    words = [event[key] for key in ("type", "actor_kind", "outcome", "reason")]
+    words += [event["object_kind"]] if event["object_kind"] is not None else []
+    shown, counters = event["shown"], event["counters"]
+    if type(event["v"]) is not int or event["v"] != 1:
+        raise ValueError("an event has an unknown version")
+    if type(shown) is not list or type(counters) is not dict:
+        raise ValueError("an event has no list of ids or no counters")
+    if not all(type(id_) is str and UUID.fullmatch(id_) for id_ in [*ids, *shown]):
+        raise ValueError("an id is not a UUID")
+    if not all(type(word) is str for word in words):
+        raise ValueError("a text is missing")
+    for number in (event["number"], *counters.values()):
+        whole_number(number)
+    instant_of(event["at"])
+    if event["commitment"] is not None:
+        hash_of(event["commitment"])
+    return event
+
+
+def checked_details(record: dict[str, Any]) -> dict[str, Any] | None:
+    """The details of a record, None if it has none. Raises ValueError."""
+    if "details" not in record:
+        return None
+    details = keyed(record["details"], {"salt", "text"})
+    text_of(details["text"])
+    hash_of(details["salt"])
+    return details
+
+
+def details_match(event: dict[str, Any], details: dict[str, Any]) -> bool:
+    """Whether details are those that the event commits to."""
+    found = sha256(bytes.fromhex(details["salt"]) + details["text"].encode()).hexdigest()
+    return bool(found == event["commitment"])
 
 
 # Content of a log
@@ -363,6 +561,8 @@ class Log:
     """The number of the event at each index; -1 where it is empty."""
     ids: array[int] = field(default_factory=lambda: array("Q"))
     """The random half of each event's id; 0 where there is no event."""
+    times: array[int] = field(default_factory=lambda: array("q"))
+    """The time of each event, in microseconds since 1970; 0 where there is no event."""
     holes: set[int] = field(default_factory=set)
     strays: list[tuple[int, int, bytes]] = field(default_factory=list)
     """Leaves at far, negative or occupied indexes: index, event number, hash."""
@@ -376,10 +576,34 @@ class Log:
     nodes: list[tuple[int, int, str]] = field(default_factory=list)
     """Stored inner hashes: level, index, hash."""
     has_nodes: bool = False
+    waiting: int = 0
+    """Number of events without a leaf; `unplaced` may have fewer of them."""
+    stored: dict[str, int] = field(default_factory=dict)
+    """Anchors according to the log: the size of the last checkpoint at each."""
 
     @property
     def size(self) -> int:
         return len(self.numbers)
+
+    def add_empty(self) -> None:
+        """Adds an empty index."""
+        self.leaves += bytes(32)
+        self.numbers.append(-1)
+        self.ids.append(0)
+        self.times.append(0)
+
+    def remove(self, first: int, count: int) -> None:
+        """Removes indexes; later ones move down."""
+        del self.leaves[32 * first : 32 * (first + count)]
+        for column in (self.numbers, self.ids, self.times):
+            del column[first : first + count]
+
+    def insert(self, index: int, event: Unplaced) -> None:
+        """Adds an event at an index; later ones move up."""
+        self.leaves[32 * index : 32 * index] = event.hash
+        self.numbers.insert(index, event.number)
+        self.ids.insert(index, 0)
+        self.times.insert(index, 0)
 
 
 @dataclass(frozen=True)
@@ -394,27 +618,83 @@ class Unplaced:
     """Seconds for which it was observed without an index."""
 
 
+class Erasures:
+    """The events whose details are missing, and the events that explain it.
+
+    Details go with an event `details.erased` that names their event, with an account (`user.row_deleted`), or with the
+    name of a person (`name.erased`). The last names the actor only, and nothing connects it with the account any more:
+    each explains the missing details of one account.
+    """
+
+    def __init__(self) -> None:
+        self.missing: list[tuple[str, str | None, Sequence[str]]] = []
+        """Id, account as the object, accounts in rows."""
+        self._named: set[str] = set()
+        self._accounts: set[str] = set()
+        self._names: set[str] = set()
+        self._is_any_account = False
+
+    def read(self, event: dict[str, Any], *, is_missing: bool) -> None:
+        kind, shown = event["type"], event["shown"]
+        if is_missing:
+            account = event["object"] if event["object_kind"] == "auth.user" else None
+            self.missing.append((event["id"], account, shown if kind.startswith("user.row_") else ()))
+        if kind == "details.erased":
+            self._named.update(shown)
+        elif kind == "name.erased":
+            self._names.add(event["object"])
+        elif kind == "user.row_deleted":
+            accounts = [event["object"]] if event["object"] else shown
+            self._accounts.update(accounts)
+            # An event names a thousand rows at most.
+            self._is_any_account |= event["counters"].get("rows", 0) > len(accounts)
+
+    def conclude(self, report: Report) -> None:
+        left = [each for each in self.missing if not self._is_explained(*each)]
+        accounts = {account for _, account, _ in left if account}
+        if self._names and len(accounts) <= len(self._names):
+            left = [each for each in left if not each[1] and not each[2]]
+        for id_, _, _ in left:
+            report.add("deleted_details", "The details were removed, and no event of an erasure names them.", id_)
+        if erased := len(self.missing) - len(left):
+            report.remark(f"Details of {erased:,} events were erased.")
+
+    def _is_explained(self, id_: str, account: str | None, rows: Sequence[str]) -> bool:
+        if self._is_any_account and (account or rows):
+            return True
+        return id_ in self._named or account in self._accounts or not self._accounts.isdisjoint(rows)
+
+
 class LogReader:
     """Reads the records of a log one by one, and checks each on its own."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, has_details: bool) -> None:
         self.log = Log()
         self.report = report
+        self.has_details = has_details
+        """Whether the details that exist are given."""
+        self.erasures = Erasures()
         self._expected = 0
         self._highest = (-1, "")
-        self.erased_details = 0
 
-    def leaf(self, index: int, number: int, digest: bytes, event: dict[str, Any] | None, details: Any = None) -> None:
+    def leaf(
+        self,
+        index: int,
+        number: int,
+        digest: bytes,
+        event: dict[str, Any] | None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
         log = self.log
+        if event is not None:
+            self.details(event, details)
         if index in log.holes:
             log.holes.remove(index)
             log.turns.append(index)
         elif index != self._expected and not self._is_possible(index, number, digest):
             return
         if index == self._expected:
-            log.leaves += bytes(32)
-            log.numbers.append(-1)
-            log.ids.append(0)
+            log.add_empty()
             self._expected += 1
         log.leaves[32 * index : 32 * index + 32] = digest
         log.numbers[index] = number
@@ -422,36 +702,31 @@ class LogReader:
             self.report.add("deletion", f"Event number {number} is missing; its leaf at {index} still exists.")
             return
         self._event(index, number, digest, event)
-        if event.get("commitment") is not None or details is not None:
-            self.details(event, details)
 
-    def unplaced(self, event: dict[str, Any], *, is_pending: bool, waited: float, details: Any = None) -> None:
-        found = Unplaced(int(event["number"]), str(event["id"]), leaf_hash(event), is_pending, waited)
-        self.log.unplaced.append(found)
-        if event.get("commitment") is not None or details is not None:
-            self.details(event, details)
+    def unplaced(
+        self, event: dict[str, Any], *, is_pending: bool, waited: float, details: dict[str, Any] | None = None
+    ) -> None:
+        self.log.unplaced.append(Unplaced(event["number"], event["id"], leaf_hash(event), is_pending, waited))
+        self.log.waiting += 1
+        self.details(event, details)
 
-    def details(self, event: dict[str, Any], details: Any) -> None:
-        """Compares the details of an event with its commitment; erased details are not a finding."""
-        commitment = event.get("commitment")
-        if details is None:
-            self.erased_details += 1
+    def details(self, event: dict[str, Any], details: dict[str, Any] | None) -> None:
+        """Compares the details of an event with its commitment."""
+        if not self.has_details:
             return
-        try:
-            found = sha256(bytes.fromhex(details["salt"]) + str(details["text"]).encode()).hexdigest()
-        except (KeyError, TypeError, ValueError):
-            found = ""
-        if found != commitment:
-            self.report.add("edited_details", "The details do not match the event's commitment.", event.get("id"))
+        self.erasures.read(event, is_missing=details is None and event["commitment"] is not None)
+        if details is not None and not details_match(event, details):
+            self.report.add("edited_details", "The details do not match the event's commitment.", event["id"])
 
     def _event(self, index: int, number: int, digest: bytes, event: dict[str, Any]) -> None:
-        log, id_ = self.log, str(event.get("id", ""))
-        with suppress(ValueError, OverflowError):
-            log.ids[index] = int(id_[-17:].replace("-", ""), 16)
+        log, id_ = self.log, str(event["id"])
+        log.ids[index] = int(id_[-17:].replace("-", ""), 16)
+        with suppress(ValueError):  # the database writes years after 9999 with more digits
+            log.times[index] = instant_of(event["at"])
         found = leaf_hash(event)
-        if found != digest or event.get("number") != number:
+        if found != digest or event["number"] != number:
             log.differing[index] = (found, id_)
-        at = str(event.get("at", ""))
+        at = str(event["at"])
         highest, highest_at = self._highest
         if number > highest:
             if at < highest_at and self._apart(at, highest_at):
@@ -488,12 +763,86 @@ class LogReader:
             return False
         for missing in range(self._expected, index):
             log.holes.add(missing)
-            log.leaves += bytes(32)
-            log.numbers.append(-1)
-            log.ids.append(0)
+            log.add_empty()
         log.turns.append(index)
         self._expected = index
         return True
+
+
+@dataclass
+class Epoch:
+    """The beginning of an epoch: after a restore the log continued from an older state."""
+
+    begun: SignedCheckpoint
+    size: int
+    """The size of the newest checkpoint that was known before, and its root."""
+    root: bytes
+    before: int
+    """The epoch that the restored log was in."""
+    lost: list[SignedCheckpoint] = field(default_factory=list)
+    """Anchors of the replaced part of the earlier log."""
+
+    def replaces(self, anchor: SignedCheckpoint) -> bool:
+        """Whether the anchor is of a part that this log does not continue."""
+        return anchor.epoch < self.begun.epoch and (anchor.size >= self.begun.size or anchor.epoch > self.before)
+
+
+@dataclass(frozen=True)
+class AnchorStore:
+    """A store of checkpoints that was read completely, so that missing ones are a finding."""
+
+    name: str
+    notes: Sequence[str]
+    recorded: Set[int] | None = None
+    """Sizes that the log's database recorded as stored there, before it was read; None if an export records it."""
+
+
+class Trust:
+    """The known keys, and the checkpoints of anchors that they signed.
+
+    Checkpoints of other keys are ignored: else write access to an anchor would be enough to discredit the log.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Sequence[SignedCheckpoint],
+        anchors: Iterable[str],
+        report: Report,
+        *,
+        pinned: Sequence[Key],
+        named: Sequence[Key],
+    ) -> None:
+        """`named`: the keys that are known when none is pinned; if there are none, that of the first anchor."""
+        self.by_note: dict[str, SignedCheckpoint] = {}
+        unreadable = 0
+        for note in anchors:
+            try:
+                # The signature is checked where it decides a result: it is the slowest part.
+                self.by_note[note] = SignedCheckpoint.parse(note, is_checked=False)
+            except InvalidCheckpointNote:
+                unreadable += 1
+        if unreadable:
+            report.remark(f"{unreadable:,} of the anchors are not signed checkpoints and were ignored.")
+        every = [*checkpoints, *self.by_note.values()]
+        roots = list(pinned) or list(named) or [found.key for found in every[:1]]
+        self.keys = vouched_for(every, roots)
+        self.anchors = [found for found in self.by_note.values() if found.key.data in self.keys]
+        if roots and not pinned:
+            report.remark(f"No key was pinned; the input itself names {roots[0]}.")
+        if strangers := len(self.by_note) - len(self.anchors):
+            report.remark(f"{strangers:,} of the anchors are not signed by a known key and were ignored.")
+        first = next(iter(self.by_note.values()), None)
+        if first and not pinned and first not in self.anchors:
+            # Later notes may be a stranger's; the first one of an append-only anchor is the log's own.
+            report.add(
+                "unknown_key",
+                f"The first anchor is signed by {first.key}, which this log does not name. Pin the key that you trust.",
+            )
+        self.is_ambiguous = bool(strangers) and not pinned
+        """Whether only a pinned key could decide between the signers."""
+
+    def signed(self, found: SignedCheckpoint) -> bool:
+        return found.key.data in self.keys and found.is_signed_by(found.key)
 
 
 class Comparing:
@@ -507,26 +856,44 @@ class Comparing:
         self.roots: dict[int, bytes] = {}
         self.whole_size = 0
         """Size up to which the leaves match the signed checkpoints."""
+        self.signed: SignedCheckpoint | None = None
+        """The largest checkpoint of a known key that matches the leaves."""
         self.turned = displaced(log.turns)
         """Indexes whose leaf was read out of order."""
         self.used: set[int] = set()
         """Numbers of events without a leaf that an explanation covers."""
         self.trials = MOST_TRIALS
 
-    def compare(self, anchors: Sequence[str] = ()) -> None:
-        """Fills in the report."""
+    def compare(
+        self, anchors: Sequence[str] = (), stores: Sequence[AnchorStore] = (), *, is_recent: bool = False
+    ) -> None:
+        """Fills in the report. `is_recent`: events without a checkpoint are too new for one, which is no finding."""
         self._look_for_duplicates()
         self._read_checkpoints()
-        known = self._read_anchors(anchors)
-        is_whole = self._walk({checkpoint.size for checkpoint in known})
+        notes = chain(anchors, *(store.notes for store in stores))
+        named = [found.key for found in self.checkpoints[:1]]
+        self.trust = Trust(self.checkpoints, notes, self.report, pinned=self.pinned, named=named)
+        self._look_at_keys()
+        is_whole = self._walk({checkpoint.size for checkpoint in self.trust.anchors})
         self._name_changed_bodies()
         self._name_strays()
         if is_whole:
             self._look_for_a_cut()
-        self._compare_with_anchors(known)
+        self._compare_with_anchors()
+        for store in stores:
+            self._look_for_a_cut_anchor(store)
         self._look_at_unplaced()
         self.report.size = self.log.size
         self.report.root = self.roots.get(self.log.size, b"").hex()
+        self._count_signed()
+        self.report.add_unsigned(is_recent=is_recent)
+
+    def _count_signed(self) -> None:
+        report, size = self.report, self.signed.size if self.signed else 0
+        report.signed = max(size, report.anchored_size)
+        report.unsigned = max(0, self.log.size - report.signed) + self.log.waiting
+        if self.signed and size == report.signed:
+            report.signed_by = printable(self.signed.key)
 
     def _name_strays(self) -> None:
         """Reports leaves read out of order, and leaves without an explanation of their index."""
@@ -544,6 +911,11 @@ class Comparing:
 
     def _look_for_duplicates(self) -> None:
         log = self.log
+        waiting = [event.number for event in log.unplaced]
+        if len(set(waiting)) < len(waiting):
+            self.report.add("duplicate", "Two events without an index have the same number.")
+        if twice := set(waiting).intersection(log.numbers):
+            self.report.add("duplicate", f"Event number {min(twice)} has an index, and is also listed without one.")
         for index, number in repeated(log.numbers, -1):
             self.report.add("duplicate", f"Event number {number} is at {index} and at an earlier index.")
         for index, _ in repeated(log.ids, 0):
@@ -562,10 +934,10 @@ class Comparing:
                     f"The checkpoint of size {size} was signed for size {found.size} or another root.",
                 )
             self.checkpoints.append(found)
-        self.checkpoints.sort(key=lambda found: found.size)
-        self._look_at_keys()
+        self.checkpoints.sort(key=lambda found: (found.size, found.epoch))
         before: SignedCheckpoint | None = None
         for found in self.checkpoints:
+            epoch = before.epoch if before else 1
             if before and found.origin != before.origin:
                 self.report.add(
                     "forged_checkpoint", f"The checkpoint of size {found.size} belongs to another log, {found.origin}."
@@ -575,40 +947,26 @@ class Comparing:
                     "clock_step_back",
                     f"The checkpoint of size {found.size} was signed before the one of {before.size}.",
                 )
-            if before and found.epoch != before.epoch and found.replaced is None:
-                self.report.add("forged_checkpoint", f"Epoch {found.epoch} begins at {found.size} without a record.")
-            if found.replaced:
+            if (found.epoch > epoch) != (found.replaced is not None) or found.epoch < epoch:
                 self.report.add(
-                    "epoch",
-                    f"Epoch {found.epoch} begins at {found.size} ({found.at:%Y-%m-%d %H:%M} UTC); the log was anchored"
-                    f" up to {found.replaced[0]} before.",
+                    "forged_checkpoint",
+                    f"The checkpoint of size {found.size} of epoch {found.epoch} follows epoch {epoch} without a valid"
+                    " record.",
                 )
             before = found
+        if before and self.log.origin and self.log.origin != before.origin:
+            self.report.add(
+                "forged_checkpoint", f"The file names the log {self.log.origin}; its checkpoints belong to another."
+            )
 
     def _look_at_keys(self) -> None:
-        pinned = list(self.pinned)
-        if not pinned and self.checkpoints:
-            pinned = [self.checkpoints[0].key]
-            self.report.notes.append(f"No key was pinned; the log itself names {pinned[0]}.")
-        known = vouched_for(self.checkpoints, pinned)
+        known = set(self.trust.keys)
         for found in self.checkpoints:
             if found.key.data not in known:
                 known.add(found.key.data)
                 self.report.add(
                     "unknown_key", f"From size {found.size} on checkpoints are signed by an untrusted key, {found.key}."
                 )
-
-    def _read_anchors(self, notes: Sequence[str]) -> list[SignedCheckpoint]:
-        """Checkpoints from anchors. Their signatures are checked only where they decide a result."""
-        found, unreadable = [], 0
-        for note in notes:
-            try:
-                found.append(SignedCheckpoint.parse(note, is_checked=False))
-            except InvalidCheckpointNote:
-                unreadable += 1
-        if unreadable:
-            self.report.notes.append(f"{unreadable} of the anchors are not signed checkpoints and were ignored.")
-        return found
 
     # The tree
 
@@ -622,6 +980,8 @@ class Comparing:
             while True:
                 tree = self._grow(good, checkpoint.size, marks)
                 if tree.root() == checkpoint.root and not self._holes(good.size, checkpoint.size):
+                    if checkpoint.key.data in self.trust.keys:
+                        self.signed = checkpoint
                     break
                 if self._is_later_signed(tree, number):
                     self.report.add(
@@ -741,9 +1101,7 @@ class Comparing:
 
     def _take_out(self, first: int, count: int) -> None:
         log = self.log
-        del log.leaves[32 * first : 32 * (first + count)]
-        del log.numbers[first : first + count]
-        del log.ids[first : first + count]
+        log.remove(first, count)
         log.differing = {
             index - count if index >= first + count else index: found
             for index, found in log.differing.items()
@@ -816,22 +1174,32 @@ class Comparing:
                     index = good.size + start // 32
                     self.used.add(event.number)
                     self.report.add("deletion", f"The leaf at {index} was removed and the gap closed.", event.id)
-                    self.log.leaves[32 * index : 32 * index] = event.hash
-                    self.log.numbers.insert(index, event.number)
-                    self.log.ids.insert(index, 0)
+                    self.log.insert(index, event)
                     return True
         return False
 
     def _was_deleted_and_is_short(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
-        """Leaves and events were removed, and the log is shorter. Reports it; later events cannot be compared."""
-        largest = self.checkpoints[-1].size
-        if self.log.size < largest:
+        """Leaves and events were removed, and later leaves moved down. Reports it; later events cannot be compared."""
+        last = self.checkpoints[-1]
+        if self.log.size < last.size:
             self.report.add(
                 "deletion",
-                f"{largest - self.log.size} leaves are missing, the first between {good.size} and {checkpoint.size};"
+                f"{last.size - self.log.size} leaves are missing, the first between {good.size} and {checkpoint.size};"
                 " the gap was closed.",
             )
+        elif all(self._is_younger(each.size - 1, each) for each in (checkpoint, last)) and self._is_younger(-1, last):
+            # With newer events the log is as long as before, but the events that moved down are too young for an index
+            # below a checkpoint. After an insertion older ones follow.
+            self.report.add(
+                "deletion",
+                f"The event at {checkpoint.size - 1} is younger than the checkpoint of size {checkpoint.size}: leaves"
+                f" after {good.size} were removed and the gap closed.",
+            )
         return False
+
+    def _is_younger(self, index: int, checkpoint: SignedCheckpoint) -> bool:
+        signed_at = (checkpoint.at.replace(tzinfo=UTC) - BEGINNING) // timedelta(microseconds=1)
+        return self.log.times[index] > signed_at
 
     def _candidates(self) -> list[Unplaced]:
         return [event for event in self.log.unplaced if event.number not in self.used][:20]
@@ -854,7 +1222,7 @@ class Comparing:
                 if (index, number, digest) in log.strays:
                     log.strays.remove((index, number, digest))
                 else:
-                    del log.leaves[32 * index :], log.numbers[index:], log.ids[index:]
+                    log.remove(index, log.size - index)
                     log.holes = {hole for hole in log.holes if hole < index}
                     self._drop_empty_end()
                 log.numbers[holes[0]] = number
@@ -892,7 +1260,7 @@ class Comparing:
         log = self.log
         while log.size - 1 in log.holes:
             log.holes.remove(log.size - 1)
-            del log.leaves[-32:], log.numbers[-1:], log.ids[-1:]
+            log.remove(log.size - 1, 1)
 
     def _was_deleted_leaf(self, good: Tree, checkpoint: SignedCheckpoint) -> bool:
         """Leaves were deleted; their events still exist and match."""
@@ -975,28 +1343,31 @@ class Comparing:
             if not event.is_pending:
                 self.used.add(event.number)
 
-    def _compare_with_anchors(self, known: Sequence[SignedCheckpoint]) -> None:
+    def _compare_with_anchors(self) -> None:
         origin = self.checkpoints[-1].origin if self.checkpoints else self.log.origin
         signed_size = max((found.size for found in self.checkpoints), default=0)
+        epochs = self._epochs()
         confirming: list[SignedCheckpoint] = []
         contradicting: list[SignedCheckpoint] = []
         beyond: list[SignedCheckpoint] = []
-        for anchor in known:
-            later = next((each for each in self.checkpoints if each.epoch > anchor.epoch and each.replaced), None)
-            if later and later.replaced and anchor.size >= later.size:
-                if anchor.size > later.replaced[0]:
-                    beyond.append(anchor)
-            elif anchor.origin != origin:
+        for anchor in self.trust.anchors:
+            epoch = next((each for each in epochs if each.replaces(anchor)), None)
+            if anchor.origin != origin:
                 contradicting.append(anchor)
+            elif epoch:
+                epoch.lost.append(anchor)
             elif anchor.size > max(self.log.size, signed_size):
                 beyond.append(anchor)
             elif anchor.size <= self.whole_size:
                 (confirming if self.roots[anchor.size] == anchor.root else contradicting).append(anchor)
-        for anchor in sorted(confirming, key=lambda each: -each.size):
-            if anchor.is_signed_by(anchor.key):
-                self.report.anchored_size = anchor.size
-                break
-        if false := next((each for each in contradicting if each.is_signed_by(each.key)), None):
+        for epoch in epochs:
+            beyond += self._compare_epoch(epoch)
+        if not self.trust.is_ambiguous:
+            confirmed = sorted(confirming, key=lambda each: -each.size)
+            if largest := next(filter(self.trust.signed, confirmed), None):
+                self.report.anchored_size = largest.size
+                self.report.signed_by = printable(largest.key)
+        if false := next(filter(self.trust.signed, contradicting), None):
             if false.origin != origin:
                 what = f"belongs to the log {false.origin}, and this one is {origin or 'not signed'}"
             else:
@@ -1005,13 +1376,67 @@ class Comparing:
                 "rewrite",
                 f"An anchor of {false.at:%Y-%m-%d %H:%M} UTC {what}: the log was rewritten and signed again.",
             )
-        signed_beyond = [each for each in beyond if each.is_signed_by(each.key)]
-        if signed_beyond:
-            largest = max(signed_beyond, key=lambda each: each.size)
+        if largest := next(filter(self.trust.signed, sorted(beyond, key=lambda each: -each.size)), None):
             self.report.add(
                 "restored_backup",
                 f"The size regressed from {largest.size} to {self.log.size}: an anchor of"
                 f" {largest.at:%Y-%m-%d %H:%M} UTC has the larger size.",
+            )
+
+    def _epochs(self) -> list[Epoch]:
+        """The epochs after the first one, by their records."""
+        epochs, before = [], 1
+        for found in self.checkpoints:
+            if found.replaced and found.epoch > before:
+                epochs.append(Epoch(found, *found.replaced, before))
+            before = found.epoch
+        return epochs
+
+    def _compare_epoch(self, epoch: Epoch) -> list[SignedCheckpoint]:
+        """Reports an epoch. Returns the anchors of its lost events that are larger than its record admits.
+
+        A record that replaces anchored events must name the newest of their anchors: whoever has the signing key could
+        declare any history lost.
+        """
+        begun = epoch.begun
+        known = [
+            anchor
+            for anchor in self.trust.anchors
+            if (anchor.size, anchor.root) == (epoch.size, epoch.root)
+            and anchor.epoch < begun.epoch
+            and anchor.origin == begun.origin
+        ]
+        named = next(filter(self.trust.signed, sorted(known, key=lambda each: -each.epoch)), None)
+        admitted = named.position if named else (begun.epoch - 1, epoch.size)
+        beyond = [anchor for anchor in epoch.lost if anchor.position > admitted]
+        lost = [anchor for anchor in epoch.lost if anchor.position <= admitted]
+        if not named and (false := next(filter(self.trust.signed, lost), None)):
+            self.report.add(
+                "rewrite",
+                f"Epoch {begun.epoch} replaces a checkpoint of size {epoch.size} that no anchor has, and with it the"
+                f" anchored one of size {false.size}: the log was rewritten and signed again.",
+            )
+        anchored = f", with {len(lost):,} of its anchors" if lost else ""
+        self.report.add(
+            "epoch",
+            f"Epoch {begun.epoch} begins at {begun.size} ({begun.at:%Y-%m-%d %H:%M} UTC) and replaces the earlier log"
+            f" from there to size {epoch.size}{anchored}.",
+        )
+        return beyond
+
+    def _look_for_a_cut_anchor(self, store: AnchorStore) -> None:
+        recorded = store.recorded
+        if recorded is None:
+            recorded = {size for name, size in self.log.stored.items() if name.startswith("file:")}
+        found = [self.trust.by_note[note] for note in store.notes if note in self.trust.by_note]
+        # A key that only the log names is a finding of its own.
+        named = {each.key.data for each in self.checkpoints}
+        lost = recorded - {each.size for each in found if each.key.data in named | self.trust.keys}
+        if lost:
+            self.report.add(
+                "cut_anchor",
+                f"{store.name} has no checkpoint of size {max(lost)}, and {len(lost) - 1:,} others are missing; the log"
+                " recorded that they were stored there. It was cut, or this is an older copy.",
             )
 
     def _look_at_unplaced(self) -> None:
@@ -1066,102 +1491,132 @@ def displaced(turns: Sequence[int]) -> set[int]:
 # Files
 
 
-def verify_export(lines: Iterable[str | bytes], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
+def verify_export(
+    lines: Iterable[str | bytes],
+    *,
+    anchors: Sequence[str] = (),
+    stores: Sequence[AnchorStore] = (),
+    pinned: Sequence[Key] = (),
+) -> Report:
     """Verifies an exported log, or events with their proofs, one a line. Raises CannotRead."""
     records = enumerate(lines, 1)
     head = parsed(*next(records, (1, "")))
     if head.get("format") == EVENT_FORMAT:
         following = (parsed(number, line) for number, line in records)
-        return verify_selection(chain([head], following), anchors=anchors, pinned=pinned)
+        every = [*anchors, *chain.from_iterable(store.notes for store in stores)]
+        return verify_selection(chain([head], following), anchors=every, pinned=pinned)
     if head.get("format") != LOG_FORMAT:
         raise CannotRead("The file is not a memadmin audit log: its first line has no known format.")
     report = Report()
-    reading = LogReader(report)
-    reading.log.origin = str(head.get("origin", ""))
-    ended: dict[str, Any] | None = None
+    reading = ExportReader(head, report)
     for number, line in records:
-        record = parsed(number, line)
-        try:
-            if "index" in record:
-                reading.leaf(
-                    whole_number(record["index"]),
-                    whole_number(record["number"]),
-                    hash_of(record["leaf"]),
-                    event_of(record),
-                    record.get("details"),
-                )
-            elif "checkpoint" in record:
-                found = record["checkpoint"]
-                reading.log.notes.append((whole_number(found["size"]), str(found["root"]), str(found["note"])))
-            elif "waiting" in record:
-                waited = float(record["waiting"]["seconds"])
-                is_pending = bool(record["waiting"]["is_pending"])
-                event = event_of(record)
-                whole_number(event["number"] if event else None)
-                reading.unplaced(event or {}, is_pending=is_pending, waited=waited, details=record.get("details"))
-            elif "end" in record:
-                ended = record["end"]
-        except (KeyError, TypeError, ValueError) as problem:
-            report.add("unreadable", f"Line {number} is not in the format of a log: {problem!r}.")
-    if ended is None:
-        report.add("incomplete_file", "The file has no end record: it was not written or copied completely.")
-    if reading.erased_details:
-        report.notes.append(f"Details of {reading.erased_details} events were erased, or are not in the export.")
-    Comparing(reading.log, report, pinned=pinned).compare(anchors)
+        reading.read(number, parsed(number, line))
+    reading.conclude()
+    Comparing(reading.log, report, pinned=pinned).compare(anchors, stores)
+    reading.compare_counts()
     return report
+
+
+class ExportReader(LogReader):
+    """Reads the lines of an export. Each must be in the format: other readers could take it for a part of the log."""
+
+    def __init__(self, head: dict[str, Any], report: Report) -> None:
+        try:
+            keyed(head, {"format", "origin", "exported_at", "size", "details"})
+            instant_of(head["exported_at"])
+            self.size = whole_number(head["size"])
+            if type(head["details"]) is not bool:
+                raise ValueError("it does not state whether it has details")
+            origin = text_of(head["origin"])
+        except ValueError as problem:
+            raise CannotRead(f"The first line is not in the format of a log: {problem}.") from problem
+        super().__init__(report, has_details=head["details"])
+        self.log.origin = origin
+        self.count = 0
+        self.ended: int | None = None
+
+    def read(self, number: int, record: dict[str, Any]) -> None:
+        """Reads the record of a line; reports it if it is not in the format."""
+        try:
+            if self.ended is not None:
+                raise ValueError("it follows the end record")
+            kind = next((kind for kind in RECORDS if kind in record), None)
+            if kind is None:
+                raise ValueError("its kind is unknown")
+            keyed(record, *RECORDS[kind])
+            details = checked_details(record)
+            if details and not self.has_details:
+                raise ValueError("it has details, and the first line states that the file has none")
+            if kind == "index":
+                event = None if record["event"] is None else checked_event(record["event"])
+                place, leaf = whole_number(record["index"]), hash_of(record["leaf"])
+                self.count += 1
+                self.leaf(place, whole_number(record["number"]), leaf, event, details)
+            elif kind == "checkpoint":
+                found = keyed(record["checkpoint"], {"size", "root", "note"})
+                hash_of(found["root"])
+                self.log.notes.append((whole_number(found["size"]), found["root"], text_of(found["note"])))
+            elif kind == "waiting":
+                found = keyed(record["waiting"], {"is_pending", "seconds"})
+                waited, is_pending = found["seconds"], found["is_pending"]
+                if type(waited) not in (int, float) or waited < 0 or type(is_pending) is not bool:
+                    raise ValueError("it does not state how long the event has waited")
+                self.unplaced(
+                    checked_event(record["event"]), is_pending=is_pending, waited=float(waited), details=details
+                )
+            elif kind == "anchored":
+                found = keyed(record["anchored"], {"sink", "size", "at", "receipt"})
+                instant_of(found["at"]), text_of(found["receipt"])
+                self.log.stored[text_of(found["sink"])] = whole_number(found["size"])
+            else:
+                self.ended = whole_number(keyed(record["end"], {"leaves"})["leaves"])
+        except (ValueError, OverflowError) as problem:
+            self.report.add("unreadable", f"Line {number} is not in the format of a log: {problem}.")
+
+    def conclude(self) -> None:
+        if self.ended is None:
+            self.report.add("incomplete_file", "The file has no end record: it was not written or copied completely.")
+        if self.has_details:
+            self.erasures.conclude(self.report)
+        else:
+            self.report.remark("The file contains no details of events; they were not compared.")
+
+    def compare_counts(self) -> None:
+        """Reports counts that differ from the lines, unless a finding explains it."""
+        if self.report.verdict == "broken" or (self.ended, self.size) == (self.count, self.log.size):
+            return
+        self.report.add(
+            "incomplete_file",
+            f"The file has {self.count} indexes; its first line states {self.size}, its last line {self.ended}.",
+        )
 
 
 def parsed(number: int, line: str | bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = strict_json(line)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise CannotRead(f"Line {number} of the file is not a JSON object.")
+        raise CannotRead(f"Line {number} of the file is not a JSON object that every reader understands alike.")
     return found
-
-
-def whole_number(value: object) -> int:
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise ValueError("a number is not an integer of 64 bits")
-    return value
-
-
-def event_of(record: dict[str, Any]) -> dict[str, Any] | None:
-    event = record["event"]
-    if event is not None and not isinstance(event, dict):
-        raise ValueError("an event is not an object")
-    return event
-
-
-def hash_of(text: str) -> bytes:
-    data = bytes.fromhex(text)
-    if len(data) != 32:
-        raise ValueError("a hash has 64 digits")
-    return data
 
 
 def verify_selection(
     records: Iterable[dict[str, Any]], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()
 ) -> Report:
     """Verifies events with a proof each. A selection cannot show whether events were left out."""
-    report, proving = Report(), Proving(anchors, pinned)
-    waiting = 0
+    report = Report(is_selection=True)
+    proving = Proving(anchors, pinned)
     for record in records:
-        if record.get("checkpoint") is None:
-            waiting += 1
-        else:
-            proving.prove(record, report)
+        proving.prove(record, report)
     proving.conclude(report)
-    report.notes.append(f"This is a selection of {proving.count} events; it cannot show whether others were left out.")
-    if waiting:
-        report.notes.append(f"{waiting} events had no signed index yet when they were exported.")
+    report.remark(f"This is a selection of {proving.count} events; it cannot show whether others were left out.")
     return report
 
 
 def verify_event(proof: dict[str, Any], *, anchors: Sequence[str] = (), pinned: Sequence[Key] = ()) -> Report:
     """Verifies one event with its proof."""
-    report, proving = Report(), Proving(anchors, pinned)
+    report, proving = Report(is_selection=True), Proving(anchors, pinned)
     proving.prove(proof, report)
     proving.conclude(report)
     return report
@@ -1176,26 +1631,51 @@ class Proving:
         self.count = 0
         self.checkpoints: dict[str, SignedCheckpoint] = {}
         self._refused: dict[str, InvalidCheckpointNote] = {}
+        self._proved = 0
+        self._seen: set[object] = set()
 
     def prove(self, proof: dict[str, Any], report: Report) -> None:
         event = proof.get("event")
         id_ = event.get("id") if isinstance(event, dict) else None
         self.count += 1
         try:
-            checkpoint = self._checkpoint(str(proof["checkpoint"]))
-            path = [hash_of(step) for step in proof["path"]]
-            event = event_of(proof) or {}
-            root = root_by_inclusion(whole_number(proof["index"]), checkpoint.size, leaf_hash(event), path)
+            is_proof = "checkpoint" in proof
+            keyed(
+                proof,
+                {"format", "event", "index"} | ({"path", "checkpoint", "anchors"} if is_proof else set()),
+                {"details"} if is_proof else set(),
+            )
+            if proof["format"] != EVENT_FORMAT:
+                raise ValueError("it has another format")
+            event, details = checked_event(proof["event"]), checked_details(proof)
+            index = None if proof["index"] is None and not is_proof else whole_number(proof["index"])
+            path, note = (
+                ([hash_of(step) for step in proof["path"]], text_of(proof["checkpoint"])) if is_proof else ([], "")
+            )
+            for stored in proof["anchors"] if is_proof else ():
+                for text in keyed(stored, {"sink", "at", "receipt"}).values():
+                    text_of(text)
+        except (TypeError, ValueError) as problem:
+            report.add("unreadable", f"A proof has no valid event, index, path or checkpoint: {problem}.", id_)
+            return
+        for same in (event["id"], event["number"], *([("index", index)] if index is not None else ())):
+            if same in self._seen:
+                report.add("duplicate", "The event, its number or its index is in the file twice.", id_)
+                break
+        self._seen |= {event["id"], event["number"], ("index", index)}
+        if details and not details_match(event, details):
+            report.add("edited_details", "The details do not match the event's commitment.", id_)
+        if index is None or not is_proof:
+            return
+        try:
+            checkpoint = self._checkpoint(note)
         except InvalidCheckpointNote as problem:
             report.add("forged_checkpoint", f"The checkpoint of the proof is invalid: {problem}.", id_)
             return
-        except (KeyError, TypeError, ValueError):
-            report.add("unreadable", "The proof has no valid event, index, path or checkpoint.", id_)
-            return
-        if root != checkpoint.root:
+        if root_by_inclusion(index, checkpoint.size, leaf_hash(event), path) != checkpoint.root:
             report.add("bad_proof", f"The event does not lead to the root signed for size {checkpoint.size}.", id_)
-        if proof.get("details") is not None:
-            LogReader(report).details(proof["event"], proof["details"])
+            return
+        self._proved += 1
 
     def _checkpoint(self, note: str) -> SignedCheckpoint:
         if note in self._refused:
@@ -1211,74 +1691,88 @@ class Proving:
     def conclude(self, report: Report) -> None:
         """Checks signatures and anchors."""
         found = sorted(self.checkpoints.values(), key=lambda each: each.size)
-        if not found:
-            return
-        report.size, report.root = found[-1].size, found[-1].root.hex()
-        if not self.pinned:
-            report.notes.append(f"No key was pinned; the proof itself names {found[-1].key}.")
-        known = vouched_for(found, self.pinned or [each.key for each in found])
+        report.signed, report.unsigned = self._proved, self.count - self._proved
+        if found:
+            self._compare(found, report)
+        report.add_unsigned()
+
+    def _compare(self, found: Sequence[SignedCheckpoint], report: Report) -> None:
+        largest = found[-1]
+        report.size, report.root, report.signed_by = largest.size, largest.root.hex(), printable(largest.key)
+        # A selection may have no note that connects the keys of its checkpoints.
+        named = [each.key for each in found]
+        trust = Trust(found, self.anchors, report, pinned=self.pinned, named=named)
         for each in found:
-            if each.key.data not in known:
+            if each.key.data not in trust.keys:
                 report.add("unknown_key", f"The checkpoint of size {each.size} is signed by {each.key}.")
-            compare_checkpoint(each, report, self.anchors)
+            for anchor in trust.anchors:
+                if (anchor.origin, anchor.position) != (each.origin, each.position) or not trust.signed(anchor):
+                    continue
+                if anchor.root != each.root:
+                    report.add("rewrite", f"An anchor has another root for size {each.size}.")
+                elif not trust.is_ambiguous:
+                    report.anchored_size = max(report.anchored_size, each.size)
         if self.anchors and not report.anchored_size:
-            report.notes.append(f"No anchor has size {found[-1].size}. Request a proof against an anchored checkpoint.")
-
-
-def compare_checkpoint(ours: SignedCheckpoint, report: Report, anchors: Sequence[str]) -> None:
-    """Compares a checkpoint with the anchors: confirmed, or another root for its size."""
-    for note in anchors:
-        try:
-            known = SignedCheckpoint.parse(note, is_checked=False)
-        except InvalidCheckpointNote:
-            continue
-        if (known.origin, known.epoch, known.size) != (ours.origin, ours.epoch, ours.size):
-            continue
-        if known.is_signed_by(known.key):
-            if known.root == ours.root:
-                report.anchored_size = max(report.anchored_size, ours.size)
-            else:
-                report.add("rewrite", f"An anchor has another root for size {ours.size}.")
+            report.remark(f"No anchor has size {largest.size}. Request a proof against an anchored checkpoint.")
 
 
 def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> Report:
     """Verifies that the log of one checkpoint begins with the log of another."""
     report = Report()
     try:
-        old, new = SignedCheckpoint.parse(str(proof["old"])), SignedCheckpoint.parse(str(proof["new"]))
+        keyed(proof, {"format", "old", "new", "path"})
+        old, new = SignedCheckpoint.parse(text_of(proof["old"])), SignedCheckpoint.parse(text_of(proof["new"]))
         path = [hash_of(step) for step in proof["path"]]
-    except (InvalidCheckpointNote, KeyError, TypeError, ValueError) as problem:
+    except (InvalidCheckpointNote, TypeError, ValueError) as problem:
         raise CannotRead(f"The proof cannot be read: {problem}.") from problem
     report.size, report.root = new.size, new.root.hex()
+    report.signed, report.signed_by = new.size, printable(new.key)
+    if old.origin != new.origin:
+        report.add("forged_checkpoint", "The checkpoints belong to different logs.")
     if not consistency_holds(old.size, old.root, new.size, new.root, path):
         report.add("rewrite", f"The log of size {new.size} does not begin with the one of size {old.size}.")
-    known = vouched_for([old, new], pinned or [old.key])
+    trust = Trust([old, new], (), report, pinned=pinned, named=[old.key])
     for found in (old, new):
-        if found.key.data not in known:
+        if found.key.data not in trust.keys:
             report.add("unknown_key", f"The checkpoint of size {found.size} is signed by {found.key}.")
     return report
 
 
 def notes_in(text: str) -> list[str]:
-    """The notes of a file: one note, or JSON Lines with notes in them: a file anchor, an earlier export.
+    """The notes of a file: one note, or JSON Lines with notes in them: a file anchor, an earlier export."""
+    return read_anchors(line.encode() for line in text.splitlines(keepends=True))[0]
+
+
+def read_anchors(lines: Iterable[bytes]) -> tuple[list[str], bool]:
+    """The notes of a file, and whether it is a store: JSON Lines of a file anchor, or an empty file.
 
     Lines left incomplete by a crash are skipped.
     """
-    if not text.lstrip().startswith("{"):
-        return [text]
-    notes = []
-    for line in text.splitlines():
-        if '"note"' not in line and '"checkpoint"' not in line:
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        found = record.get("checkpoint", record) if isinstance(record, dict) else None
-        note = found.get("note") if isinstance(found, dict) else found
-        if isinstance(note, str):
-            notes.append(note)
-    return notes
+    notes: list[str] = []
+    single, kinds = bytearray(), set[str]()
+    for line in lines:
+        if line.lstrip().startswith(b"{"):
+            kind, note = note_of(line)
+            kinds.add(kind)
+            if isinstance(note, str):
+                notes.append(note)
+        elif len(single) <= MOST_NOTE:
+            single += line
+    if not kinds and single.strip():
+        return [single.decode()], False
+    return notes, kinds <= {"note", ""}
+
+
+def note_of(line: bytes) -> tuple[str, object]:
+    """The note of a line and the key under which it is; other lines of an export count as such."""
+    try:
+        record = strict_json(line)
+    except (ValueError, RecursionError):
+        return "", None
+    if not isinstance(record, dict) or "note" not in record:
+        found = record.get("checkpoint") if isinstance(record, dict) else None
+        return "checkpoint", found.get("note") if isinstance(found, dict) else found
+    return "note", record["note"]
 
 
 # Databases
@@ -1303,6 +1797,13 @@ FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
 WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = event.number)
 ORDER BY 1
 """
+NEWEST_CHECKPOINT = "SELECT coalesce(max(size), 0) FROM audit_checkpoint"
+RECORDED = """
+SELECT checkpoint_size FROM audit_anchor
+WHERE outcome = 'anchored' AND sink = (
+    SELECT sink FROM audit_anchor WHERE outcome = 'anchored' AND sink LIKE 'file:%' ORDER BY id DESC LIMIT 1
+)
+"""
 STILL_UNPLACED = """
 SELECT number FROM unnest(%s::bigint[]) AS number
 WHERE NOT EXISTS (SELECT FROM audit_leaf AS leaf WHERE leaf.event_number = number)
@@ -1314,22 +1815,24 @@ def verify_database(
     connect: Callable[[], Any],
     *,
     anchors: Sequence[str] = (),
+    stores: Sequence[AnchorStore] = (),
     pinned: Sequence[Key] = (),
     wait: Callable[[float], None] = time.sleep,
 ) -> Report:
     """Verifies the log in a database, in one snapshot. `connect` returns a new psycopg connection.
 
-    A read-only role needs SELECT on the audit tables; without it on audit_detail, details are not compared.
+    A read-only role needs SELECT on the audit tables; without it on audit_detail, details are not compared. Waits up to
+    ten seconds for events without an index or a checkpoint that are not recent.
     """
     report = Report()
-    reading = LogReader(report)
     with connect() as connection:
         connection.rollback()
         connection.isolation_level = 3  # REPEATABLE READ
         connection.read_only = True
         with connection.cursor() as cursor:
-            cursor.execute("SELECT has_table_privilege('audit_detail', 'SELECT')")
-            may_read_details = cursor.fetchone()[0]
+            cursor.execute("SELECT has_table_privilege('audit_detail', 'SELECT'), clock_timestamp()")
+            may_read_details, now = cursor.fetchone()
+            reading = LogReader(report, has_details=may_read_details)
             details = DETAILS if may_read_details else "NULL"
             query = EVENTS.format(event=EVENT, details=details)
             cursor.execute("SELECT size, encode(root, 'hex'), note FROM audit_checkpoint ORDER BY size")
@@ -1346,20 +1849,37 @@ def verify_database(
                 bodies = bodies_of(events, query, [number for _, number, _ in batch], report)
                 for index, number, digest in batch:
                     event, beside = bodies.get(number, (None, None))
-                    reading.leaf(index, number, bytes(digest), event, beside if may_read_details else None)
+                    reading.leaf(index, number, bytes(digest), event, beside)
             bodies = bodies_of(events, query, [number for number, _, _ in unplaced[:MOST_FINDINGS]], report)
         connection.rollback()
-        waited = watched(connection, [number for number, _, is_old in unplaced if is_old], wait)
+        newest = max((size for size, _, _ in reading.log.notes), default=0)
+        is_recent = is_newest_recent(reading.log, [bodies[number][0]["at"] for number, _, _ in unplaced[:1]], now)
+        old = [number for number, _, is_old in unplaced if is_old]
+        waited, is_signed = watched(connection, old, None if is_recent else newest, wait)
     for number, is_pending, _ in unplaced[:MOST_FINDINGS]:
         event, beside = bodies[number]
         # Events that got an index meanwhile were only delayed; events that are not queued get none.
         reading.unplaced(event, is_pending=is_pending, waited=waited.get(number, 0.0), details=beside)
-    if not may_read_details:
-        report.notes.append("This role may not read the details of events; they were not compared.")
-    elif reading.erased_details:
-        report.notes.append(f"Details of {reading.erased_details} events were erased.")
-    Comparing(reading.log, report, pinned=pinned).compare(anchors)
+    reading.log.waiting = len(unplaced)
+    if may_read_details:
+        reading.erasures.conclude(report)
+    else:
+        report.remark("This role may not read the details of events; they were not compared.")
+    Comparing(reading.log, report, pinned=pinned).compare(anchors, stores, is_recent=is_recent or is_signed)
     return report
+
+
+def is_newest_recent(log: Log, waiting: Sequence[str], now: datetime) -> bool:
+    """Whether the events without a checkpoint are too new for one. Never in a log without any checkpoint."""
+    if not log.notes:
+        return False
+    limit = now.astimezone(UTC) - LONGEST_UNSIGNED
+    size, _, note = log.notes[-1]
+    with suppress(InvalidCheckpointNote):
+        if SignedCheckpoint.parse(note).at.replace(tzinfo=UTC) > limit:
+            return True
+    oldest = (limit - BEGINNING) // timedelta(microseconds=1)
+    return all(at > oldest for at in log.times[size:]) and all(instant_of(at) > oldest for at in waiting)
 
 
 def bodies_of(
@@ -1374,22 +1894,27 @@ def bodies_of(
     return found
 
 
-def watched(connection: Any, numbers: Sequence[int], wait: Callable[[float], None]) -> dict[int, float]:
-    """Events without an index after some seconds, and the number of seconds.
+def watched(
+    connection: Any, numbers: Sequence[int], signed_size: int | None, wait: Callable[[float], None]
+) -> tuple[dict[int, float], bool]:
+    """Events without an index after some seconds, with the seconds; and whether a checkpoint larger than `signed_size`
+    was written meanwhile.
 
     An old event may have been committed just now, so its age alone means nothing.
     """
-    if not numbers:
-        return {}
-    still, passed, step = list(numbers), 0.0, 0.5
-    while still and passed <= BACKLOG_SECONDS:
+    still, is_signed, passed, step = list(numbers), signed_size is None, 0.0, 0.5
+    while (still or not is_signed) and passed <= BACKLOG_SECONDS:
         wait(step)
         passed += step
         with connection.cursor() as cursor:
-            cursor.execute(STILL_UNPLACED, [still])
-            still = [number for (number,) in cursor.fetchall()]
+            if still:
+                cursor.execute(STILL_UNPLACED, [still])
+                still = [number for (number,) in cursor.fetchall()]
+            if signed_size is not None:
+                cursor.execute(NEWEST_CHECKPOINT)
+                is_signed = is_signed or cursor.fetchone()[0] > signed_size
         connection.rollback()
-    return dict.fromkeys(still, passed)
+    return dict.fromkeys(still, passed), is_signed
 
 
 # The command
@@ -1413,62 +1938,127 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give a file, or --dsn")
     try:
         pinned = [Key.parse(text) for text in given.key]
-        anchors = [note for path in given.anchors for note in notes_in(path.read_text(encoding="utf-8"))]
-        report = verify_dsn(given.dsn, anchors, pinned) if given.dsn else verify_file(given.file, anchors, pinned)
-    except (CannotRead, InvalidCheckpointNote, OSError, UnicodeDecodeError) as problem:
-        sys.stderr.write(f"verifier: {problem}\n")
-        return 2
+        report = (
+            verify_dsn(given.dsn, given.anchors, pinned)
+            if given.dsn
+            else verify_file(given.file, *anchors_of(given.anchors), pinned)
+        )
+    except (CannotRead, InvalidCheckpointNote, OSError, UnicodeError, MemoryError) as problem:
+        sys.stderr.write(f"verifier: {printable(problem or type(problem).__name__)}\n")
+        return CANNOT_READ
     sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else report_text(report))
-    return 1 if report.verdict == "broken" else 0
+    return EXIT_STATUS[report.verdict]
 
 
-def verify_dsn(dsn: str, anchors: Sequence[str], pinned: Sequence[Key]) -> Report:
+def anchors_of(paths: Sequence[Path], recorded: Set[int] | None = None) -> tuple[list[str], list[AnchorStore]]:
+    """The notes in files, and the files of a file anchor as one store: it may have been continued in another file."""
+    notes: list[str] = []
+    stored: list[str] | None = None
+    for path in paths:
+        with opened(path) as lines:
+            found, is_store = read_anchors(lines)
+        if is_store:
+            stored = [*(stored or ()), *found]
+        else:
+            notes += found
+    name = ", ".join(map(str, paths))
+    return notes, [] if stored is None else [AnchorStore(name, stored, recorded)]
+
+
+def verify_dsn(dsn: str, anchors: Sequence[Path], pinned: Sequence[Key]) -> Report:
     try:
         import psycopg
     except ImportError as missing:
         raise CannotRead("A database needs the package psycopg.") from missing
     try:
-        return verify_database(lambda: psycopg.connect(dsn), anchors=anchors, pinned=pinned)
+        with psycopg.connect(dsn) as connection:
+            # Before the anchors, which may get more meanwhile.
+            recorded = {size for (size,) in connection.execute(RECORDED)}
+        notes, stores = anchors_of(anchors, recorded)
+        return verify_database(lambda: psycopg.connect(dsn), anchors=notes, stores=stores, pinned=pinned)
     except psycopg.Error as problem:
         raise CannotRead(f"The database cannot be read: {str(problem).splitlines()[0]}") from problem
 
 
-def verify_file(path: Path, anchors: Sequence[str], pinned: Sequence[Key]) -> Report:
+@contextmanager
+def opened(path: Path) -> Iterator[Iterator[bytes]]:
+    """The lines of a file that may be gzipped. Raises CannotRead for what no export is: a line or an expansion without
+    measure, an incomplete archive.
+    """
     with path.open("rb") as raw:
         is_compressed = raw.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if is_compressed else path.open("rb") as file:
-        # The proof of one event spans many lines; all other files have an object on the first line.
-        if file.readline().rstrip().endswith(b"}"):
-            file.seek(0)
-            return verify_export(file, anchors=anchors, pinned=pinned)
-        file.seek(0)
+        raw.seek(0)
+        if not is_compressed:
+            yield lines_of(raw, None)
+            return
         try:
-            proof = json.loads(file.read())
+            with gzip.open(raw) as file:
+                yield lines_of(file, MOST_LINE + MOST_EXPANSION * path.stat().st_size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            raise CannotRead(f"{path} is not a complete gzip file: {problem}") from problem
+
+
+def lines_of(file: IO[bytes] | gzip.GzipFile, most: int | None) -> Iterator[bytes]:
+    total = number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        total += len(line)
+        if len(line) > MOST_LINE:
+            raise CannotRead(f"Line {number} of the file is longer than {MOST_LINE:,} bytes.")
+        if most is not None and total > most:
+            raise CannotRead(f"The file expands to more than {MOST_EXPANSION} times its size, which no export does.")
+        yield line
+
+
+def verify_file(path: Path, anchors: Sequence[str], stores: Sequence[AnchorStore], pinned: Sequence[Key]) -> Report:
+    with opened(path) as lines:
+        first = next(lines, b"")
+        # The proof of one event spans many lines; all other files have an object on the first line.
+        if first.rstrip().endswith(b"}"):
+            return verify_export(chain([first], lines), anchors=anchors, stores=stores, pinned=pinned)
+        text = bytearray(first)
+        for line in lines:
+            text += line
+            if len(text) > MOST_LINE:
+                break
+        try:
+            proof = strict_json(bytes(text))
         except (ValueError, RecursionError) as problem:
             raise CannotRead(f"{path} is neither an export nor the proof of an event.") from problem
+    every = [*anchors, *chain.from_iterable(store.notes for store in stores)]
     if isinstance(proof, dict) and proof.get("format") == EVENT_FORMAT:
-        return verify_event(proof, anchors=anchors, pinned=pinned)
+        return verify_event(proof, anchors=every, pinned=pinned)
     if isinstance(proof, dict) and proof.get("format") == CONSISTENCY_FORMAT:
         return verify_consistency(proof, pinned=pinned)
     raise CannotRead(f"{path} is neither an export nor the proof of an event.")
 
 
+VERDICTS = {
+    "ok": "OK: nothing contradicts the log, and an anchor confirms it",
+    "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; the owner of the database"
+    " and the key could have rewritten it",
+    "unsigned": "UNSIGNED: {unsigned:,} of {total:,} events have no valid signature and may be invented",
+    "epoch": "EPOCH: the log continues from an older state, and earlier events were replaced; nothing else contradicts"
+    " it",
+    "broken": "BROKEN: the log differs from the signed checkpoints",
+}
+
+
 def report_text(report: Report) -> str:
-    """The report for people, a line for each finding."""
-    verdicts = {
-        "ok": "OK: nothing contradicts the log, and an anchor confirms it",
-        "unanchored": "UNANCHORED: nothing contradicts the log, but no anchor confirms it; the owner of the database"
-        " and the key could have rewritten it",
-        "broken": "BROKEN: the log differs from the signed checkpoints",
-    }
-    lines = [verdicts[report.verdict] + f". Size {report.size:,}, root {report.root}."]
+    """The report for people, a line for each finding. Whatever is unsigned comes first."""
+    total = report.signed + report.unsigned
+    verdict = VERDICTS[report.verdict].format(unsigned=report.unsigned, total=total)
+    lines = [f"{verdict}. Size {report.size:,}, root {report.root or 'none'}."]
+    signed = "Signed:" if report.is_selection else "Signed up to"
+    by = f" by key {report.signed_by}" if report.signed else ""
+    lines.append(f"{signed} {report.signed:,} of {total:,} events{by}.")
     if report.anchored_size:
         lines.append(f"Anchored up to {report.anchored_size:,}.")
     for finding in report.findings:
         event = f" [event {finding.event}]" if finding.event else ""
         lines.append(f"  {finding.kind}: {finding.detail}{event}")
     if report.more:
-        lines.append(f"  … and {report.more:,} more.")
+        lines.append(f"  ... and {report.more:,} more.")
     return "\n".join(lines + report.notes) + "\n"
 
 

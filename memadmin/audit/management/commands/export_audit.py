@@ -40,11 +40,23 @@ class Command(BaseCommand):
             help="sizes of two checkpoints: write the proof that the log of the second begins with that of the first",
         )
         parser.add_argument(
+            "--signed",
+            action="store_true",
+            help="end with the newest checkpoint, without newer events, which the verifier reports as unsigned",
+        )
+        parser.add_argument(
             "--details", action="store_true", help="include reasons and values, which may contain personal data"
         )
 
     def handle(
-        self, *, file: Path, event: UUID | None, between: tuple[int, int] | None, details: bool, **options: Any
+        self,
+        *,
+        file: Path,
+        event: UUID | None,
+        between: tuple[int, int] | None,
+        signed: bool,
+        details: bool,
+        **options: Any,
     ) -> None:
         if event:
             self.export_proof(file, event, with_details=details)
@@ -54,7 +66,7 @@ class Command(BaseCommand):
             return
         before_showing(LOG_EXPORTED, reason_code="whole")
         with opened(file) as target:
-            for line in log_export.as_json_lines(with_details=details):
+            for line in log_export.as_json_lines(with_details=details, only_signed=signed):
                 target.write(line.encode())
 
     def export_proof(self, file: Path, event_id: UUID, *, with_details: bool) -> None:

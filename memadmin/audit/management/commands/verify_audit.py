@@ -15,7 +15,8 @@ from memadmin.audit.transparency.verification import verify
 class Command(BaseCommand):
     help = (
         "Compares every event with the audit log's tree, signatures and anchors, reports each damage, and stores the"
-        " verdict for the audit page. Exits with 1 if the log is broken."
+        " verdict for the audit page. Exits with 1 if the log is broken, 3 if older events are not signed, and 4 if the"
+        " log continues from an older state after a restore."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,5 +25,5 @@ class Command(BaseCommand):
     def handle(self, *, as_json: bool, **options: Any) -> None:
         report = verify()
         self.stdout.write(json.dumps(report.as_json(), indent=2) if as_json else verifier.report_text(report))
-        if report.verdict == "broken":
-            raise SystemExit(1)
+        if status := verifier.EXIT_STATUS[report.verdict]:
+            raise SystemExit(status)

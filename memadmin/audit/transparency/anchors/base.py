@@ -64,6 +64,10 @@ class Anchor(Protocol):
     def is_local(self) -> bool:
         """Whether it may be read often."""
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether its notes can be read again; a write-only anchor gives none."""
+
     def put(self, checkpoint: Checkpoint, note: str) -> str:
         """Stores a note permanently, and returns the anchor's receipt. The same note again is no error.
 

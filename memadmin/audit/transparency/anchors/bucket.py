@@ -33,6 +33,7 @@ class BucketAnchor:
     prefix: str
     keep_days: int
     is_local = False
+    is_readable = True
 
     @property
     def name(self) -> str:

@@ -27,6 +27,7 @@ class FileAnchor:
 
     path: Path
     is_local = True
+    is_readable = True
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ class WebhookAnchor:
     timeout_seconds: float = TIMEOUT_SECONDS
     """For the whole request."""
     is_local = False
+    is_readable = False
 
     @property
     def name(self) -> str:
