@@ -60,6 +60,25 @@ def test_a_log_that_was_changed_names_what_was_found(auditor: Client) -> None:
     assert colour(auditor) == "danger"
 
 
+@pytest.mark.parametrize(
+    ("verdict", "sentence", "level"),
+    [
+        ("unsigned", "Part of the log is not signed.", "warning"),
+        ("epoch", "The log was restored from an older state.", "info"),
+    ],
+)
+def test_a_log_that_is_neither_intact_nor_broken(
+    verdict: str, sentence: str, level: str, auditor: Client, settings: Any, tmp_path: Path
+) -> None:
+    settings.ANCHOR_PATH = tmp_path / "anchors"
+    findings = [{"kind": verdict, "event": None, "detail": "As it was found."}]
+    AuditVerdict.objects.create(verdict=verdict, size=7, findings=findings)
+    assert f"{sentence} The verification just now found no other" in head(auditor)
+    assert f"{verdict}: As it was found." in head(auditor)
+    assert "intact" not in head(auditor)
+    assert colour(auditor) == level
+
+
 def test_without_an_anchor_it_says_who_could_rewrite_it(auditor: Client) -> None:
     AuditVerdict.objects.create(verdict="ok", size=1)
     assert NOT_ANCHORED in head(auditor)

@@ -295,6 +295,10 @@ def test_a_log_that_was_found_broken_or_was_not_looked_at(anchored: None, empty_
     assert codes(operation.log, "warning") == []
     run_sql("UPDATE audit_verdict SET at = now() - interval '3 days'")
     assert codes(operation.log, "warning") == ["log-unverified"]
+    AuditVerdict.objects.create(verdict="unsigned", size=0)
+    assert codes(operation.log, "warning") == ["log-was-unsigned"]
+    AuditVerdict.objects.create(verdict="epoch", size=0)
+    assert codes(operation.log, "warning") == codes(operation.log) == []
     AuditVerdict.objects.create(verdict="broken", size=0)
     assert codes(operation.log) == ["log-broken"]
 

@@ -70,6 +70,9 @@ def test_an_auditor_sees_how_the_log_stands(db: Any) -> None:
     assert "Not verified yet." in page.text
     AuditVerdict.objects.create(verdict="ok", size=1, findings=[])
     assert "Verified</span>" in auditor.get(ADDRESS).text
+    for verdict, words in (("unsigned", "Partly unsigned</strong>"), ("epoch", "Restored log</span>")):
+        AuditVerdict.objects.create(verdict=verdict, size=1, findings=[{"kind": verdict}])
+        assert words in auditor.get(ADDRESS).text
     AuditVerdict.objects.create(verdict="broken", size=1, findings=[{"kind": "deletion"}])
     assert "Tampering detected" in auditor.get(ADDRESS).text
 

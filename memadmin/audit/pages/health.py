@@ -10,7 +10,7 @@ from memadmin.audit.transparency import status
 from memadmin.audit.transparency.status import LogStatus
 from memadmin.audit.transparency.verified_tree import STOPPED
 
-BROKEN = "broken"
+BROKEN, UNSIGNED, EPOCH = "broken", "unsigned", "epoch"
 SHOWN_FINDINGS = 5
 
 
@@ -24,6 +24,16 @@ class AuditHealth:
         return self.verdict is not None and self.verdict.verdict == BROKEN
 
     @property
+    def is_unsigned(self) -> bool:
+        """Whether older events had no signature when the log was verified."""
+        return self.verdict is not None and self.verdict.verdict == UNSIGNED
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the log continues from an older state, which stays visible for ever."""
+        return self.verdict is not None and self.verdict.verdict == EPOCH
+
+    @property
     def is_alarming(self) -> bool:
         is_stopped = any(problem.code == STOPPED for problem in self.status.problems)
         return self.is_broken or is_stopped or any(place.is_refused for place in self.status.places)
@@ -32,21 +42,21 @@ class AuditHealth:
     def colour(self) -> str:
         if self.is_alarming:
             return "danger"
-        if self.status.problems:
+        if self.status.problems or self.is_unsigned:
             return "warning"
-        return "success" if self.verdict else "info"
+        return "success" if self.verdict and not self.is_restored else "info"
 
     @property
     def symbol(self) -> str:
         if self.is_alarming:
             return "alert-octagon"
-        if self.status.problems:
+        if self.status.problems or self.is_unsigned:
             return "alert-triangle"
-        return "rosette-discount-check" if self.verdict else "shield-check"
+        return "rosette-discount-check" if self.verdict and not self.is_restored else "shield-check"
 
     @cached_property
     def findings(self) -> list[str]:
-        """The first findings of a broken log, as sentences."""
+        """The first findings of the verification, as sentences."""
         found = self.verdict.findings if self.verdict else []
         return [sentence(finding) for finding in found[:SHOWN_FINDINGS]]
 

@@ -35,6 +35,12 @@ def log() -> Iterator[CheckFinding]:
     if verdict and verdict.verdict == "broken":
         hint = f"The audit log was found broken at {verdict.at:%Y-%m-%d %H:%M} UTC; see /audit/ or verify_audit."
         yield CheckFinding("error", "log-broken", hint)
+    elif verdict and verdict.verdict == "unsigned":
+        hint = (
+            f"Events of the audit log had no signature at {verdict.at:%Y-%m-%d %H:%M} UTC. Check that a worker with"
+            " MEMADMIN_SIGNING_KEY is running, then run verify_audit."
+        )
+        yield CheckFinding("warning", "log-was-unsigned", hint)
     elif verdict is None or verdict.at < now() - VERDICT_LASTS:
         when = f"since {verdict.at:%Y-%m-%d %H:%M} UTC" if verdict else "yet"
         yield CheckFinding(
