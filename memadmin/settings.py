@@ -76,7 +76,7 @@ WORKER_DATABASE = environment.database("MEMADMIN_WORKER_DATABASE_URL")
 SIGNING_KEY = environment.signing_key("MEMADMIN_SIGNING_KEY")
 SIGNING_KEY_BEFORE = environment.signing_key("MEMADMIN_SIGNING_KEY_BEFORE")
 SIGNING_KEY_KEPT = DATA_DIR / "signing-key" if DATABASES["default"]["ENGINE"] == "memadmin.embedded" else None
-# Public keys of checkpoints that the key before did not sign in, because it was lost.
+# Public keys to trust where no key signed in the other: after a loss, the lost and the new one.
 TRUSTED_KEYS = environment.public_keys("MEMADMIN_TRUSTED_KEYS")
 
 # Destinations of checkpoints: a file on another volume, an HTTPS receiver, a bucket with object lock; any of them.

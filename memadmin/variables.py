@@ -206,8 +206,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable("MEMADMIN_SIGNING_KEY_BEFORE", "The previous signing key, during a rotation: it signs the new key."),
         Variable(
             "MEMADMIN_TRUSTED_KEYS",
-            "More trusted public keys, separated by commas: those that were not signed with the previous key, and that"
-            " key if it was lost.",
+            "More trusted public keys, separated by commas: after the loss of a signing key, the lost and the new one.",
         ),
         Variable(
             "MEMADMIN_ANCHOR_PATH",

@@ -20,6 +20,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from memadmin.audit.models import AuditAnchor
+from memadmin.audit.transparency import anchors, verification
 from memadmin.audit.transparency.anchors.base import NOWHERE, Ahead, Anchor, AnchorFailed, OtherLog, SecondRoot
 from memadmin.audit.transparency.anchors.bucket import BucketAnchor
 from memadmin.audit.transparency.anchors.file import FileAnchor
@@ -320,3 +322,19 @@ class TestBucket:
         monkeypatch.setitem(sys.modules, "boto3", None)
         with pytest.raises(AnchorFailed, match=r"install memadmin\[s3\]"):
             BucketAnchor("bucket", "", 30).after(NOWHERE)
+
+
+@pytest.mark.django_db
+def test_a_bucket_that_lost_notes_is_compared_with_what_was_recorded(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest of them are read, and the recorded sizes that they must have."""
+    monkeypatch.setattr(verification, "NOTES_FROM_AFAR", 3)
+    place = BucketAnchor(bucket, "", 30)
+    for size in (1, 9, 10, 11, 1000):
+        AuditAnchor.objects.create(checkpoint_size=size, sink=place.name, outcome=anchors.ANCHORED)
+        if size != 1000:
+            put(place, checkpoint(size))
+    found = verification.store_at(place)
+    assert found.recorded == {10, 11, 1000}
+    assert [verified(note).size for note in found.notes] == [10, 11]
