@@ -260,6 +260,10 @@ ATTACKS: dict[str, tuple[str, tuple[str, ...]]] = {
         "forged_checkpoint",
         ("UPDATE audit_checkpoint SET root = sha256('x') WHERE size = 30",),
     ),
+    "the first and the last note are destroyed": (
+        "forged_checkpoint",
+        (f"UPDATE audit_checkpoint SET note = 'x' WHERE size IN (10, {SIZE})",),
+    ),
     "a note is changed": (
         "forged_checkpoint",
         ("UPDATE audit_checkpoint SET note = replace(note, 'epoch 1', 'epoch 2') WHERE size = 30",),

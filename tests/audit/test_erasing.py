@@ -217,6 +217,13 @@ class TestTheVerifier:
         anchors.publish()
         assert verdict_of(log) == ("ok", "ok")
 
+    def test_finds_erasures_among_many_waiting_events(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(verifier, "MOST_FINDINGS", 1)
+        officer = person("compliance")
+        shown = AuditEvent.objects.exclude(commitment=None).order_by("number")[0]
+        assert erasing.erase_details(shown, by=officer, reason="subject_request")
+        assert verification.verify(wait=lambda seconds: None).verdict == "ok"
+
     def test_finds_details_that_went_with_an_account(self, log: Path) -> None:
         User.objects.get(username="support").delete()
         Sequencer().finish()

@@ -312,6 +312,26 @@ class TestAnAnchorWithNotesOfAStranger:
             report = verify(theirs, [*NOTES, their_notes[-1]], pinned=pinned)
             assert "unknown_key" in kinds(report)
 
+    def test_is_not_signed_in_by_a_signature_that_anyone_can_add(self) -> None:
+        """Signatures follow the signed text. A stranger adds one to a checkpoint, and then signs a log of their own."""
+        events = [*bodies(4), *bodies(SIZE, outcome="denied")[4:]]
+        added = NOTES[0] + STRANGER.signature_line(NOTES[0].rpartition("\n\n")[0] + "\n")
+        records = log_of(events, [added, checkpoint(events, STRANGER)])
+        assert kinds(verify(records, [])) == kinds(verify(records, [added], pinned=())) == {"unknown_key"}
+        # Nor can it discredit a log.
+        report = verify(RECORDS, [*NOTES, added, at_size(NOTES[0], SIZE, STRANGER)])
+        assert (report.verdict, report.findings) == ("ok", [])
+
+    def test_counts_a_key_before_the_pinned_one_up_to_its_successor(self) -> None:
+        events = bodies(SIZE)
+        first, signed_in = checkpoint(events[:4]), checkpoint(events[:8], STRANGER, before=KEY)
+        pinned = [verifier.Key.parse(str(STRANGER.public))]
+        later = checkpoint(events, STRANGER)
+        assert verify(log_of(events, [first, signed_in, later]), [first], pinned=pinned).verdict == "ok"
+        changed = [*bodies(8), *bodies(SIZE, outcome="denied")[8:]]
+        records = log_of(changed, [first, signed_in, checkpoint(changed)])
+        assert kinds(verify(records, pinned=pinned)) == {"unknown_key"}
+
     def test_counts_keys_that_were_signed_in_as_known(self) -> None:
         """Also where the log was restored to before its key was changed."""
         events = bodies(12)

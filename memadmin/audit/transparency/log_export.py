@@ -28,8 +28,9 @@ from django.db.models import Exists, OuterRef
 from django.utils.timezone import now
 
 from memadmin.audit.models import AuditAnchor, AuditCheckpoint, AuditDetail, AuditEvent, AuditLeaf, AuditPending
-from memadmin.audit.transparency import anchors, checkpoints, tree_store
+from memadmin.audit.transparency import anchors, tree_store
 from memadmin.audit.transparency.canonical import body_of, utc
+from memadmin.audit.transparency.notes import BadNote, Checkpoint, Note
 from memadmin.audit.transparency.status import LONGEST_UNSEQUENCED
 
 FORMAT = "memadmin-audit-log/1"
@@ -44,14 +45,14 @@ def as_json_lines(*, with_details: bool = False, only_signed: bool = False) -> I
     Ends ten seconds later if an event has no index.
     """
     with one_moment():
-        latest = checkpoints.latest()
+        latest = AuditCheckpoint.objects.order_by("-size").first()
         size = tree_store.size()
         if only_signed:
             size = min(size, latest.size if latest else 0)
         yield _line(
             {
                 "format": FORMAT,
-                "origin": latest.origin if latest else "",
+                "origin": _origin(latest.note) if latest else "",
                 "exported_at": utc(now()),
                 "size": size,
                 "details": with_details,
@@ -139,6 +140,14 @@ def _details(events: Iterable[AuditEvent]) -> dict[Any, dict[str, Any]]:
         detail.pk: {"details": {"salt": bytes(detail.salt).hex(), "text": detail.details}}
         for detail in AuditDetail.objects.filter(event__in=committed)
     }
+
+
+def _origin(note: str) -> str:
+    """The name of the log; empty if the note is damaged, which the verifier reports."""
+    try:
+        return Checkpoint.parse(Note.parse(note).text).origin
+    except BadNote:
+        return ""
 
 
 def _checkpoint(row: AuditCheckpoint) -> str:

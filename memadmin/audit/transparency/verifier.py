@@ -36,6 +36,7 @@ import math
 import re
 import sys
 import time
+import traceback
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
@@ -398,23 +399,39 @@ class SignedCheckpoint:
         return False
 
 
-def vouched_for(checkpoints: Iterable[SignedCheckpoint], pinned: Sequence[Key]) -> set[bytes]:
-    """The pinned keys, and those linked to them by notes with both signatures."""
-    every = list(checkpoints)
-    handovers = [found for found in every if len(found.signatures) > 1]
-    named = {found.key.data: found.key for found in every}
-    known = {key.data: key for key in pinned}
+def cosigners(found: SignedCheckpoint, keys: Iterable[bytes]) -> set[bytes]:
+    """Those of the keys that signed a checkpoint, under any name: one key may sign several logs."""
+    names = {name for name, _, _ in found.signatures}
+    return {data for data in keys for name in names if found.is_signed_by(Key(name, data))}
+
+
+def vouched_for(
+    own: Sequence[SignedCheckpoint], anchors: Iterable[SignedCheckpoint], pinned: Sequence[Key]
+) -> dict[bytes, tuple[float, float]]:
+    """The known keys, each with the position up to which its checkpoints count.
+
+    These are the pinned keys, and keys named in a checkpoint that a known key signed, too. The other signers of a
+    checkpoint are not named in its text, and anyone can add a signature. So a predecessor is known only from the log
+    itself, and up to that checkpoint: it covers the same events.
+    """
+    known = dict.fromkeys((key.data for key in pinned), EVERYWHERE)
+    handovers = [found for found in chain(own, anchors) if len(found.signatures) > 1]
     grows = True
     while grows:
-        grows = False
-        for found in handovers:
-            # The name of a pinned key may be another: the same key signs several logs.
-            signers = [key for key in {**known, **named}.values() if found.is_signed_by(key)]
-            if any(key.data in known for key in signers):
-                fresh = {key.data: key for key in signers if key.data not in known}
-                grows |= bool(fresh)
-                known |= fresh
-    return set(known)
+        unknown = [found for found in handovers if found.key.data not in known and found.is_signed_by(found.key)]
+        fresh = {found.key.data for found in unknown if cosigners(found, known)}
+        known |= dict.fromkeys(fresh, EVERYWHERE)
+        grows = bool(fresh)
+    former = {found.key.data for found in own} - known.keys()
+    for found in sorted(own, key=lambda each: each.position, reverse=True):
+        if len(found.signatures) > 1 and found.position <= known.get(found.key.data, NOWHERE):
+            for data in cosigners(found, former):
+                known.setdefault(data, found.position)
+    return known
+
+
+EVERYWHERE = (math.inf, math.inf)
+NOWHERE = (-math.inf, -math.inf)
 
 
 # Strict JSON, and the shape of records
@@ -825,14 +842,14 @@ class Trust:
             report.remark(f"{unreadable:,} of the anchors are not signed checkpoints and were ignored.")
         every = [*checkpoints, *self.by_note.values()]
         roots = list(pinned) or list(named) or [found.key for found in every[:1]]
-        self.keys = vouched_for(every, roots)
-        self.anchors = [found for found in self.by_note.values() if found.key.data in self.keys]
+        self.keys = vouched_for(checkpoints, self.by_note.values(), roots)
+        self.anchors = [found for found in self.by_note.values() if self.knows(found)]
         if roots and not pinned:
             report.remark(f"No key was pinned; the input itself names {roots[0]}.")
         if strangers := len(self.by_note) - len(self.anchors):
             report.remark(f"{strangers:,} of the anchors are not signed by a known key and were ignored.")
         first = next(iter(self.by_note.values()), None)
-        if first and not pinned and first not in self.anchors:
+        if first and not pinned and not self.knows(first):
             # Later notes may be a stranger's; the first one of an append-only anchor is the log's own.
             report.add(
                 "unknown_key",
@@ -841,8 +858,12 @@ class Trust:
         self.is_ambiguous = bool(strangers) and not pinned
         """Whether only a pinned key could decide between the signers."""
 
+    def knows(self, found: SignedCheckpoint) -> bool:
+        """Whether the key named in a checkpoint is known; its signature is not checked."""
+        return found.position <= self.keys.get(found.key.data, NOWHERE)
+
     def signed(self, found: SignedCheckpoint) -> bool:
-        return found.key.data in self.keys and found.is_signed_by(found.key)
+        return self.knows(found) and found.is_signed_by(found.key)
 
 
 class Comparing:
@@ -960,10 +981,10 @@ class Comparing:
             )
 
     def _look_at_keys(self) -> None:
-        known = set(self.trust.keys)
+        reported = set[bytes]()
         for found in self.checkpoints:
-            if found.key.data not in known:
-                known.add(found.key.data)
+            if not self.trust.knows(found) and found.key.data not in reported:
+                reported.add(found.key.data)
                 self.report.add(
                     "unknown_key", f"From size {found.size} on checkpoints are signed by an untrusted key, {found.key}."
                 )
@@ -980,7 +1001,7 @@ class Comparing:
             while True:
                 tree = self._grow(good, checkpoint.size, marks)
                 if tree.root() == checkpoint.root and not self._holes(good.size, checkpoint.size):
-                    if checkpoint.key.data in self.trust.keys:
+                    if self.trust.knows(checkpoint):
                         self.signed = checkpoint
                     break
                 if self._is_later_signed(tree, number):
@@ -1431,12 +1452,12 @@ class Comparing:
         found = [self.trust.by_note[note] for note in store.notes if note in self.trust.by_note]
         # A key that only the log names is a finding of its own.
         named = {each.key.data for each in self.checkpoints}
-        lost = recorded - {each.size for each in found if each.key.data in named | self.trust.keys}
+        lost = recorded - {each.size for each in found if each.key.data in named or self.trust.knows(each)}
         if lost:
             self.report.add(
                 "cut_anchor",
                 f"{store.name} has no checkpoint of size {max(lost)}, and {len(lost) - 1:,} others are missing; the log"
-                " recorded that they were stored there. It was cut, or this is an older copy.",
+                " recorded that they were stored there. It was cut, or this is an older copy or another file.",
             )
 
     def _look_at_unplaced(self) -> None:
@@ -1703,7 +1724,7 @@ class Proving:
         named = [each.key for each in found]
         trust = Trust(found, self.anchors, report, pinned=self.pinned, named=named)
         for each in found:
-            if each.key.data not in trust.keys:
+            if not trust.knows(each):
                 report.add("unknown_key", f"The checkpoint of size {each.size} is signed by {each.key}.")
             for anchor in trust.anchors:
                 if (anchor.origin, anchor.position) != (each.origin, each.position) or not trust.signed(anchor):
@@ -1733,7 +1754,7 @@ def verify_consistency(proof: dict[str, Any], *, pinned: Sequence[Key] = ()) -> 
         report.add("rewrite", f"The log of size {new.size} does not begin with the one of size {old.size}.")
     trust = Trust([old, new], (), report, pinned=pinned, named=[old.key])
     for found in (old, new):
-        if found.key.data not in trust.keys:
+        if not trust.knows(found):
             report.add("unknown_key", f"The checkpoint of size {found.size} is signed by {found.key}.")
     return report
 
@@ -1791,6 +1812,7 @@ DETAILS = """(
     FROM audit_detail AS detail WHERE detail.event_id = event.id
 )"""
 EVENTS = "SELECT event.number, {event}, {details} FROM audit_event AS event WHERE event.number = ANY(%s)"
+ERASURES = " AND event.type IN ('details.erased', 'name.erased', 'user.row_deleted')"
 UNPLACED = """
 SELECT event.number, pending.number IS NOT NULL, clock_timestamp() - event.at > interval '{seconds} seconds'
 FROM audit_event AS event LEFT JOIN audit_pending AS pending USING (number)
@@ -1851,6 +1873,10 @@ def verify_database(
                     event, beside = bodies.get(number, (None, None))
                     reading.leaf(index, number, bytes(digest), event, beside)
             bodies = bodies_of(events, query, [number for number, _, _ in unplaced[:MOST_FINDINGS]], report)
+            # Of the others only those that explain missing details.
+            others = [number for number, _, _ in unplaced[MOST_FINDINGS:]]
+            for event, _ in bodies_of(events, query + ERASURES, others, report).values():
+                reading.erasures.read(event, is_missing=False)
         connection.rollback()
         newest = max((size for size, _, _ in reading.log.notes), default=0)
         is_recent = is_newest_recent(reading.log, [bodies[number][0]["at"] for number, _, _ in unplaced[:1]], now)
@@ -1943,10 +1969,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.dsn
             else verify_file(given.file, *anchors_of(given.anchors), pinned)
         )
+        sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else report_text(report))
+        sys.stdout.flush()
     except (CannotRead, InvalidCheckpointNote, OSError, UnicodeError, MemoryError) as problem:
         sys.stderr.write(f"verifier: {printable(problem or type(problem).__name__)}\n")
         return CANNOT_READ
-    sys.stdout.write(json.dumps(report.as_json(), indent=1) + "\n" if given.json else report_text(report))
     return EXIT_STATUS[report.verdict]
 
 
@@ -2045,7 +2072,7 @@ VERDICTS = {
 
 
 def report_text(report: Report) -> str:
-    """The report for people, a line for each finding. Whatever is unsigned comes first."""
+    """The report for people, a line for each finding. Unsigned events come first."""
     total = report.signed + report.unsigned
     verdict = VERDICTS[report.verdict].format(unsigned=report.unsigned, total=total)
     lines = [f"{verdict}. Size {report.size:,}, root {report.root or 'none'}."]
@@ -2063,4 +2090,10 @@ def report_text(report: Report) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+    except Exception:
+        # Python's own status of an error would mean that the log is broken.
+        traceback.print_exc()
+        status = CANNOT_READ
+    sys.exit(status)
